@@ -22,7 +22,7 @@ KERNELS := $(shell grep -rlE "numba|njit" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-lowest coverage lint oracle against-glmnet same-features passes-table ablation pairs-table titles many-products all-products many-classes many-workers stumps-million baseline compare same-bits cv-cost \
-    chaos kills campaign soak fuzz preflight docs dist audit sbom wheel-alone integration retrain-years reproduce reproduce-seeds \
+    chaos kills campaign soak fuzz fuzz-paths fold-study preflight docs dist audit sbom wheel-alone integration retrain-years reproduce reproduce-seeds \
     bench clean
 
 help:
@@ -54,6 +54,8 @@ help:
 	@echo "make campaign      every fault by the hundred: kills, torn writes, hangs, bad data, attacks (90 minutes; needs gcc)"
 	@echo "make soak          two hours of retraining with workers killed: memory, files, tasks and disk stay flat"
 	@echo "make fuzz          2,000 random fits of hostile data against an oracle in long double"
+	@echo "make fuzz-paths    5,000 paths and cross-validations of tables of any unit: none ends in a foreign error or NaN"
+	@echo "make fold-study    200 draws of folds and halves of rows of few values, beside scikit-learn's"
 	@echo "make docs          the documentation as pages (docs/_build/html), with every warning an error"
 	@echo "make dist          wheel and source archive, checked, and the wheel tried in an environment of its own"
 	@echo "make audit         known vulnerabilities in the wheel and what it declares (needs a network; AUDIT_SERVICE=pypi or osv)"
@@ -217,6 +219,12 @@ retrain-years: $(LAB)
 
 fuzz: $(LAB)
 	$(BIN)/python -m lab fuzz
+
+fuzz-paths: $(LAB)
+	$(BIN)/python -m lab fuzz --paths --fits 5000 --seconds 60
+
+fold-study: $(LAB)
+	$(BIN)/python -m lab fold-study
 
 # Examples of the gallery are run; what Python warns of in Sphinx's own extensions is not ours.
 $(VENV)/.docs: $(LAB)

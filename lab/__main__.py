@@ -56,6 +56,7 @@ REGISTRY = {
     "preflight": Entry("lab.preflight", "estimates of memory and seconds before a training, and what it then takes"),
     "many-workers": Entry("lab.many_workers.command", "1,024 thin workers: where a pass over 10^8 documents binds"),
     "mutation": Entry("lab.mutation", "whether make test finds the faults of the code that make test-all finds"),
+    "fold-study": Entry("lab.fold_study", "default folds and halves of rows of few values, beside scikit-learn's"),
     "fuzz": Entry("lab.fuzz", "random fits of hostile data against an oracle in long double"),
 }
 """What is typed for each program, and what runs."""

@@ -61,7 +61,7 @@ def test_where_nothing_is_compiled_nothing_is_said(first):
 def test_a_process_that_compiles_says_so_once_and_where(tmp_path):
     line = (
         "from dboost import first_compile; first_compile.announce(); first_compile._SILENT = 0.0\n"
-        "from dboost.compiled.vectors.row_hash import *\nimport dboost.compiled.vectors.norms as norms, numpy as np\n"
+        "from dboost.compiled.vectors.shuffled import *\nimport dboost.compiled.vectors.norms as norms, numpy as np\n"
         "norms.sums_of_entries(np.ones((2, 2))); norms.largest_entries(np.ones((2, 2)))"
     )
     environment = dict(os.environ, NUMBA_CACHE_DIR=str(tmp_path), PYTHONPATH=str(ROOT))

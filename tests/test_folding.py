@@ -1,4 +1,4 @@
-"""Folds by row hash: the same for every cut of the rows, order of the rows and storage, even, and different by seed."""
+"""Folds as fits see them: what is left without one, and what is judged on it. How folds are drawn: ``test_draws``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dboost.data.sparse.csc import to_csc
 from dboost.data.sparse.csr import CsrPiece
 from dboost.engine.memo import Memo, MemoStore
 from dboost.partition import Partition, Sums
+from dboost.passes.draws import Places, count_rows
 from dboost.passes.folds import Folds, Left, fold_masses, judge, wrong_share
 from dboost.passes.views import shard_through, through
 
@@ -19,6 +20,16 @@ def partition(X, y, weight=None, key="p", dtype=np.float64):
     piece = CsrPiece(csr.indptr.astype(np.int64), csr.indices, csr.data.astype(dtype))
     weight = np.ones(len(y)) if weight is None else weight
     return Partition(*to_csc([piece], X.shape[1], dtype=np.dtype(dtype)), y, weight, key)
+
+
+def places_of(parts, k=1):
+    """The places of the rows of some partitions, in this order."""
+    return Places.of([counted for part in parts for counted in count_rows(part, None, k).parts["rows"]])
+
+
+def drawn(part, count, seed=0):
+    """Folds of the rows of one partition with three classes."""
+    return Folds(count, seed, places=places_of([part], 3))
 
 
 def memo(key="p"):
@@ -32,43 +43,6 @@ def rows():
     return X, rng.integers(0, 3, 400).astype(np.int32)
 
 
-def test_folds_depend_on_the_rows_alone(rows):
-    X, y = rows
-    folds = Folds(7, seed=3)
-    whole = folds.ids(partition(X, y), memo())
-    assert set(whole.tolist()) == set(range(7))
-    cut = [folds.ids(partition(X[a:b], y[a:b]), memo()) for a, b in ((0, 1), (1, 130), (130, 400))]
-    assert np.concatenate(cut).tolist() == whole.tolist()
-    order = np.random.default_rng(1).permutation(400)
-    assert folds.ids(partition(X[order], y[order]), memo()).tolist() == whole[order].tolist()
-    # these values are the same numbers in both precisions
-    assert folds.ids(partition(X, y, dtype=np.float32), memo()).tolist() == whole.tolist()
-    # weights are no content: a weight of 2 is the row twice
-    assert folds.ids(partition(X, y, np.full(400, 2.0)), memo()).tolist() == whole.tolist()
-
-
-def test_equal_rows_share_a_fold_and_others_spread_evenly(rows):
-    X, y = rows
-    twice = Folds(5).ids(partition(np.vstack([X, X]), np.tile(y, 2)), memo())
-    assert twice[:400].tolist() == twice[400:].tolist()
-    rng = np.random.default_rng(2)
-    many = rng.normal(size=(20_000, 3))
-    count = np.bincount(Folds(10).ids(partition(many, np.zeros(20_000, np.int32)), memo()))
-    # binomial, 2000 +- 42: five standard deviations
-    assert np.abs(count - 2000).max() < 215
-
-
-def test_everything_that_is_content_counts(rows):
-    X, y = rows
-    base = Folds(1000).ids(partition(X, y), memo())
-    moved = X[:, ::-1].copy()
-    changed = X.copy()
-    changed[:, 0] += 1.0
-    for other in (partition(moved, y), partition(changed, y), partition(X, (y + 1).astype(np.int32))):
-        assert np.mean(Folds(1000).ids(other, memo()) == base) < 0.2
-    assert np.mean(Folds(1000, seed=1).ids(partition(X, y), memo()) == base) < 0.02
-
-
 def _sums(part, memo, *extra):
     return Sums(add={"weight": part.weight.copy(), "y": part.y.copy(), "features": part.values is VALUES[0]})
 
@@ -80,7 +54,7 @@ def test_what_is_left_shares_the_features(rows):
     X, y = rows
     part = partition(X, y, np.linspace(1.0, 2.0, 400))
     VALUES[0] = part.values
-    folds = Folds(4)
+    folds = drawn(part, 4)
     ids = folds.ids(part, memo())
     seen = through(part, memo(), Left(folds, 2), _sums).add
     assert seen["features"]
@@ -95,10 +69,10 @@ def test_lanes_remember_apart(rows):
     part = partition(*rows)
     store = MemoStore(10**8)
     for number in range(4):
-        Left(Folds(4), number, lane=number).seen(part, Memo(store, "run", "p"))
+        Left(drawn(part, 4), number, lane=number).seen(part, Memo(store, "run", "p"))
     kept = len(store)
     for number in range(4):
-        Left(Folds(4), number, lane=number).seen(part, Memo(store, "run", "p"))
+        Left(drawn(part, 4), number, lane=number).seen(part, Memo(store, "run", "p"))
     assert len(store) == kept == 5
 
 
@@ -106,8 +80,9 @@ def test_masses_of_folds(rows):
     X, y = rows
     weight = np.random.default_rng(5).random(400)
     part = partition(X, y, weight)
-    ids = Folds(4).ids(part, memo())
-    add = fold_masses(part, memo(), Folds(4), 3).add
+    folds = drawn(part, 4)
+    ids = folds.ids(part, memo())
+    add = fold_masses(part, memo(), folds, 3).add
     for f in range(4):
         assert add["rows"][f] == np.sum(ids == f)
         np.testing.assert_allclose(add["weight"][f], weight[ids == f].sum())
@@ -122,7 +97,7 @@ def test_judging_counts_held_out_rows_only(rows):
     rng = np.random.default_rng(6)
     weight = rng.random(400)
     part = partition(X, y, weight)
-    folds = Folds(4)
+    folds = drawn(part, 4)
     ids = folds.ids(part, memo())
     models = [(np.array([1, 4, 9]), rng.normal(size=(3, 3))), (np.zeros(0, np.int64), np.zeros((0, 3)))]
     points = tuple(Point("multinomial", Held(a, f"t{i}"), W, np.array([0.1, 0.0, -0.2]), f"p{i}")

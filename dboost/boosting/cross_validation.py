@@ -23,6 +23,7 @@ from dboost import interruption
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped
 from dboost.boosting.fold_scores import FoldScores, HeldOutScorer
 from dboost.boosting.grid import strengths
+from dboost.boosting.placing import placed
 from dboost.boosting.planned import Planned
 from dboost.boosting.progress import FoldKeeper, KeepsNoFold, along
 from dboost.boosting.relaxed import Relaxation
@@ -120,7 +121,7 @@ def cross_validate(
     given = {"kept": kept, "told": told, "stop": stop, "scorer": scorer, "relaxation": relaxation}
     paths = FoldPaths.of(plan, engine, replace(settings, tol=fold_tol), folds, **given)
     if scorer is not None:
-        scorer.begin(engine)
+        scorer.begin(engine, paths.folds, paths.masses)
     grid = strengths(whole, alphas, n_alphas, eps, empty=True)
     results = along(whole, grid.tolist(), kept.path(None), told(None), stop, after=after)
     return results, paths.judged(grid.tolist())
@@ -160,20 +161,22 @@ class FoldPaths:
 
     @classmethod
     def of(cls, plan: Planned, engine: Engine, settings: FitSettings, folds: Folds, **given: Any) -> FoldPaths:
-        """Those of the folds that have rows; one pass.
+        """Those of the folds that have rows; one pass, and one before it where folds are to be drawn.
 
         Raises
         ------
         DataError
             Fewer than two have, or one class only is left without some fold.
         """
+        if folds.given is None and folds.places is None:
+            folds = replace(folds, places=placed(plan, engine))
         classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 0)
         masses = engine.map_reduce(folding.fold_masses, folds, classes, name="folds").add
         numbers = np.flatnonzero((masses["rows"] > 0.0) & (masses["weight"] > 0.0)).tolist()
         if len(numbers) < 2:
             raise DataError(
                 f"{len(numbers)} of {folds.count} folds have rows (n_samples = {plan.n_rows}), expected two or more",
-                hint="equal rows are in one fold; give folds= to choose them yourself",
+                hint="give more rows, or rows of two folds or more as folds=",
             )
         present = {number: _present(masses, number) if classes else None for number in numbers}
         return cls(plan, engine, settings, folds, present, masses, **given)
@@ -274,7 +277,7 @@ def _present(masses: Any, number: int) -> tuple[int, ...] | None:
     if present.size < 2:
         raise DataError(
             f"without fold {number} every label is the same",
-            hint="use fewer folds, or give folds= that spread each class",
+            hint="use folds that spread each class, each of which needs two rows",
         )
     return None if present.size == others.shape[0] else tuple(present.tolist())
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.fit import Fitting
 from dboost.engine.base import Engine
-from dboost.passes.folds import Left
+from dboost.passes.folds import Folds, Left
 from dboost.problem.state import FitResult
 
 Array = NDArray[np.float64]
@@ -71,8 +71,8 @@ def _unknown(values: NDArray[Any]) -> float:
 class HeldOutScorer(Protocol):
     """Judges the fits without a fold on its rows by something that is no sum over them."""
 
-    def begin(self, engine: Engine) -> None:
-        """Look at all rows before the first fit; may refuse them."""
+    def begin(self, engine: Engine, folds: Folds, masses: dict[str, Any]) -> None:
+        """Look at all rows, and at what each fold has (``fold_masses``), before the first fit; may refuse them."""
         ...
 
     def __call__(self, engine: Engine, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> Array:

@@ -1,8 +1,8 @@
 """A strength of the penalty, or the worth of a model, by cross-validation along the path, for every estimator.
 
 Covers: ``cross_validated``; how a strength is asked to be chosen; the folds a user gives.
-Does not cover: the fits (``dboost.boosting.cross_validation``), the folds by hash (``dboost.passes.folds``), what the
-folds say (``fold_record``).
+Does not cover: the fits (``dboost.boosting.cross_validation``), the folds that are drawn (``dboost.passes.draws``),
+what the folds say (``fold_record``).
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def validated(
     if given is None and is_splitter(choice.cv):
         if kind_of(X) not in ("table", "matrix"):
             raise UsageError(
-                "a splitter as cv= is for data in memory", hint="use a number, for folds by a hash of the rows"
+                "a splitter as cv= is for data in memory", hint="use a number: each class is then spread over the folds"
             )
         given = folds_of(choice.cv, take_column(X, y, "y")[1] if isinstance(y, str) else y)
     elif isinstance(given, str):
@@ -234,7 +234,7 @@ def validated(
             raise UsageError(f"folds={given!r} names a column, but X is no table in memory", hint="use cv=")
         X, given = take_column(X, given, "folds")
     elif given is not None and kind_of(X) not in ("table", "matrix"):
-        raise UsageError("folds= is for data in memory", hint="use cv=, which makes folds by a hash of the rows")
+        raise UsageError("folds= is for data in memory", hint="use a number as cv=")
     with live_line(estimator.callbacks, X) as line, prepared(estimator, X, y, sample_weight, feature_names) as parts:
         if isinstance(choice.folds, str):
             parts = replace(parts, named={**parts.named, "folds": choice.folds})

@@ -18,16 +18,18 @@ class BoostedClassifierCV(ChosenByFoldsMixin, BoostedClassifier):
 
     One path is fitted to all rows, each fit to the certified gap `tol`, and one without each fold, to the gap
     `fold_tol`; the model is the point of the first path at the chosen strength. All fits read the same partitions, the
-    held-out rows with weight zero, so the data is held once. The fold of a row is a hash of its features and its label:
-    it depends neither on partitions, engine nor order of the rows, and copies of a row share a fold, so that none is
-    judged by a model that was trained on another (folds of data with few different rows are uneven for that reason).
+    held-out rows with weight zero, so the data is held once. Folds are drawn as ``StratifiedKFold`` with
+    ``shuffle=True`` draws them: a random part of each class, whose rows in two folds differ by one at most. What is
+    drawn depends on the order of the rows, their classes and `random_state`, and neither on what they hold nor on
+    partitions or engine; labels that are numbers, and those of tasks, are one class. Rows that belong
+    together, such as copies and repeated measurements, are given as `folds`.
 
     Parameters
     ----------
     loss, penalty, update, hypotheses, select, sweeps, rows_per_round, tol, max_rounds, max_passes, max_seconds, \
 max_active_rows, fit_intercept, standardize, penalty_factors, column_groups, positive, lower, upper, offset, \
 class_weight, classes, random_state, client
-        As in ``BoostedClassifier``; `random_state` enters the hash of the folds too. The penalty must have a strength.
+        As in ``BoostedClassifier``; `random_state` is the seed of the folds too. The penalty must have a strength.
         The limits hold for each fit of the paths, that of one strength to the rows outside one fold.
     cv : int, splitter, or list of (training rows, test rows), default 10
         Number of folds, at least 2. For data in memory also a splitter of scikit-learn, or what it splits into, whose
@@ -112,9 +114,11 @@ class_weight, classes, random_state, client
     their features where these are in memory; of Dask and Parquet data it takes, for as many strengths as fit into 64 MB
     and for one at least, twice the scores X W + b of the rows, 8 k bytes each.
 
-    A class may have all its rows in one fold. Without them it is unknown, and the fit is that of the other classes. On
-    the held-out rows such a class gets the probability of half a row, whatever the strength, and its rows count as
-    wrong. A scorer sees a model of all classes that never says that one, as a fit with ``classes=`` is.
+    A class of one row, or with `folds` any, may have all its rows in one fold. Without them it is unknown, and the fit
+    is that of the other classes. On the held-out rows such a class gets the probability of half a row, whatever the
+    strength, and its rows count as wrong. A scorer sees a model of all classes that never says that one, as a fit with
+    ``classes=`` is. Of a fold without a row of some class, scorers of probabilities are told all classes; those that
+    need a row of each are refused.
 
     Examples
     --------

@@ -19,20 +19,20 @@ from sklearn.model_selection import ParameterGrid
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.halving import judged, kept, rungs
+from dboost.boosting.placing import placed
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.cross_validated import FOLD_TOL
 from dboost.estimators.fitting import Prepared, prepared
 from dboost.losses import get_loss
 from dboost.partition import NUMBERS
+from dboost.passes.draws import Places
 from dboost.passes.subsamples import Subsample
 from dboost.problem.state import FitSettings
 
 SCORINGS = ("loss", "error")
 # They say what the data is, where it is fitted, or when a fit ends, and are the same for all candidates.
 _OF_ALL = ("classes", "class_weight", "client", "callbacks", "checkpoint", "random_state", "tol")
-# The seed of the rows of a rung is another than that of the folds.
-_ROWS = 0x5EED
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def successive_halving(
     factor : float, default 3
         Above 1.
     cv : int, default 3
-        Folds within each rung, by a hash of the rows.
+        Folds within each rung, drawn as those of ``BoostedClassifierCV`` are.
     scoring : {"loss", "error"}, default "loss"
         Mean loss, or mean share of wrong labels, of the held-out rows, by weight. Candidates of several losses are
         compared by "error".
@@ -111,10 +111,10 @@ def successive_halving(
 
     Notes
     -----
-    Which rows a rung has goes by a hash of what is in a row, so that it does not depend on workers or on the order of
-    the rows, equal rows stay together, and the rows of a rung are among those of the next. On fewer rows a stronger
-    penalty is best: the best `alpha` falls about as the root of the number of rows. A grid should therefore hold
-    several, and a small `factor` lets more of them survive.
+    A rung has a random share of the rows of each class, and of each two rows at least: drawn by their places in the
+    order of the data and `random_state`, so that it depends neither on partitions nor on workers. The rows of a rung
+    are among those of the next. On fewer rows a stronger penalty is best: the best `alpha` falls about as the root of
+    the number of rows. A grid should therefore hold several, and a small `factor` lets more of them survive.
 
     Examples
     --------
@@ -154,11 +154,13 @@ def _climbed(
     results: list[dict[str, Any]] = []
     left = list(range(len(candidates)))
     rows: list[dict[str, Any]] = []
+    places = placed(parts.plan, parts.engine)
     for number, rung in enumerate(rungs(len(candidates), factor, parts.plan.n_rows, min_rows)):
         rows = [{} for _ in candidates]
         for group in sorted({candidates[c].group for c in left}):
             mine = [c for c in left if candidates[c].group == group]
-            for c, said in zip(mine, _told(parts, [candidates[c] for c in mine], rung.share, cv, scoring), strict=True):
+            told = _told(parts, [candidates[c] for c in mine], places, rung.share, cv, scoring)
+            for c, said in zip(mine, told, strict=True):
                 rows[c] = {"rung": number, **said}
         # of equals the one that was given first
         ranked = sorted(left, key=lambda c: (rows[c]["mean"], c))
@@ -170,12 +172,14 @@ def _climbed(
     return results, rows[left[0]]
 
 
-def _told(parts: Prepared, some: list[_Candidate], share: float, cv: int, scoring: str) -> list[dict[str, Any]]:
+def _told(
+    parts: Prepared, some: list[_Candidate], rows_of_all: Places, share: float, cv: int, scoring: str
+) -> list[dict[str, Any]]:
     """What the folds of a rung say of the candidates of one group."""
     settings = some[0].settings
     strengths = [float(one.settings.alpha) for one in some]
     alphas = sorted(set(strengths), reverse=True)
-    drawn = Subsample(share, settings.random_state ^ _ROWS)
+    drawn = Subsample(share, settings.random_state, rows_of_all)
     tol = max(FOLD_TOL, settings.tol)
     scores, rows = judged(parts.plan, parts.engine, settings, alphas, drawn, cv, tol)
     table = scores.error if scoring == "error" else scores.loss

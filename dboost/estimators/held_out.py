@@ -29,9 +29,9 @@ from dboost.engine.base import Engine
 from dboost.errors import DataError
 from dboost.estimators.fitting import Prepared, class_places, model_of
 from dboost.estimators.predicting import Margins, kind_of
-from dboost.estimators.scorers import Scorer, check_rows, check_scorer, labels_of
+from dboost.estimators.scorers import Scorer, check_rows, check_scorer, labels_of, needs_classes
 from dboost.passes import Point
-from dboost.passes.folds import Left
+from dboost.passes.folds import Folds, Left
 from dboost.passes.held_out import held_out_margins, held_out_rows, weight_facts
 
 Array = NDArray[np.float64]
@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 # Bytes of the scores of the held-out rows, and of the models, that come and go in one pass.
 MARGIN_BYTES = 64_000_000
 MODEL_BYTES = 4_000_000
-_HINT = "use folds that spread each class, such as cv=StratifiedKFold(5), or another scoring="
+_HINT = "use another scoring="
 
 
 class HeldOut:
@@ -75,8 +75,8 @@ class HeldOut:
             self._places = np.flatnonzero(weight > 0.0)
         self._turn = threading.Lock()
 
-    def begin(self, engine: Engine) -> None:
-        """Look at the weights and labels of all rows.
+    def begin(self, engine: Engine, folds: Folds, masses: dict[str, Any]) -> None:
+        """Look at the weights and labels of all rows, and at the classes of each fold.
 
         Raises
         ------
@@ -86,6 +86,30 @@ class HeldOut:
         facts = engine.map_reduce(weight_facts, *self._given, name="weights").peak
         self._weighted = bool(facts["weights"][0] > 0.0)
         check_rows(self._scorer, self._weighted, bool(facts["missing"][0] > 0.0))
+        lacking = np.argwhere((masses["mass"] <= 0.0) & (masses["rows"][:, None] > 0.0)) if "mass" in masses else ()
+        for number in dict.fromkeys(int(fold) for fold, _ in lacking):
+            self._check_classes(number, folds, masses["mass"])
+
+    def _check_classes(self, number: int, folds: Folds, mass: Array) -> None:
+        """Refuse a fold that lacks classes, where the scorer needs all of them."""
+        places = class_places(self._parts)
+        present = np.flatnonzero(mass[number] > 0.0)
+        if not needs_classes(self._scorer, self._template, self._parts, places[present].tolist()):
+            return
+        plan = self._parts.plan
+        assert plan.classes is not None and plan.class_counts is not None
+        label = plan.classes.tolist()[np.flatnonzero(mass[number] <= 0.0)[0]]
+        fewest = min(plan.class_counts)
+        hint = "give folds that spread each class"
+        if folds.given is None:
+            hint = f"use cv={fewest} or fewer, as the rarest class has {fewest} rows"
+        if fewest < 2:
+            hint = "leave out the classes of fewer than two rows"
+        raise DataError(
+            f"scoring={self._scorer.name!r} needs each class in each fold, and fold {number} of {folds.count} has no "
+            f"row of class {label!r}",
+            hint=f"{hint}, or another scoring=, such as 'loss' or 'neg_log_loss'",
+        )
 
     def __call__(self, engine: Engine, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> Array:
         """The score of each result on the held-out rows, float64 (T,).

@@ -220,7 +220,9 @@ class FoldFolder:
         self._plan = plan
         self._settings = settings
         self._fold_tol = fold_tol
-        self._folds = {"count": folds.count, "seed": folds.seed, "given": _digest(folds)}
+        # before, folds were drawn by what rows hold, and a folder of that time is of other folds
+        self._folds: dict[str, Any] = {"count": folds.count, "seed": folds.seed, "given": _digest(folds)}
+        self._folds |= {"drawn": "by place"} if folds.given is None else {}
         self._judged: dict[str, Any] = {} if scorer is None else {"scorer": scorer}
         self._judged |= {"gammas": list(gammas)} if gammas else {}
         self._blends = max(1, len(gammas))

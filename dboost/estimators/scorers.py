@@ -7,12 +7,13 @@ Does not cover: the held-out rows that it is asked about (``held_out``), or whic
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,23 @@ class Scorer:
             return False
         return any(one.name == "sample_weight" or one.kind is one.VAR_KEYWORD for one in taken)
 
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """The methods of an estimator of which a scorer of scikit-learn asks the first that there is."""
+        ways = getattr(self.call, "_response_method", "predict")
+        return (ways,) if isinstance(ways, str) else tuple(ways)
+
+    def told_classes(self, estimator: Any, y: Any) -> Callable[..., Any]:
+        """What is called: where it has a score for each class, told all of them, as rows may lack some."""
+        classes = getattr(estimator, "classes_", None)
+        if self.metric is None or classes is None or np.ndim(y) != 1 or "predict" in self.ways:
+            return self.call
+        told: Any = copy.copy(self.call)
+        if "labels" in inspect.signature(self.metric).parameters:
+            # those that whoever made the scorer named count before
+            told._kwargs = {"labels": classes} | told._kwargs
+        return cast(Callable[..., Any], told)
+
     def __call__(self, estimator: Any, X: Any, y: Any, weight: NDArray[np.float64] | None) -> float:
         """The score as a number.
 
@@ -70,7 +88,8 @@ class Scorer:
         TypeError
             When it is none.
         """
-        found = self.call(estimator, X, y) if weight is None else self.call(estimator, X, y, sample_weight=weight)
+        call = self.told_classes(estimator, y)
+        found = call(estimator, X, y) if weight is None else call(estimator, X, y, sample_weight=weight)
         value = np.asarray(found)
         if value.ndim or value.dtype.kind not in "fiub":
             raise TypeError(f"it gave {type(found).__name__} {found!r}, expected one number")
@@ -126,14 +145,12 @@ def check_scorer(scorer: Scorer, template: Any, parts: Prepared) -> None:
         # nobody knows what a function does with rows, which cannot be made up for it
         return
     loss = loss_name(parts.settings.loss)
-    ways = getattr(scorer.call, "_response_method", "predict")
-    ways = (ways,) if isinstance(ways, str) else tuple(ways)
-    if not any(hasattr(template, way) for way in ways):
+    if not any(hasattr(template, way) for way in scorer.ways):
         raise UsageError(
-            f"scoring={scorer.name!r} needs {' or '.join(ways)}, which models of loss {loss!r} do not have",
+            f"scoring={scorer.name!r} needs {' or '.join(scorer.ways)}, which models of loss {loss!r} do not have",
             hint="use a scorer of predictions, or scoring='loss'",
         )
-    if parts.plan.task == "multitask" and not {"predict", "decision_function"} & set(ways):
+    if parts.plan.task == "multitask" and not {"predict", "decision_function"} & set(scorer.ways):
         # scikit-learn would take the probabilities of tasks for those of classes, which sum to one
         raise UsageError(
             f"scoring={scorer.name!r} needs probabilities of classes, and those of loss {loss!r} are one of each task",
@@ -141,9 +158,7 @@ def check_scorer(scorer: Scorer, template: Any, parts: Prepared) -> None:
         )
     model, y, F = _made_up(template, parts)
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            scorer(clone(template)._adopt(model), Margins(F, model.n_features), y, None)
+        _tried(scorer, template, model, y, F)
     except Exception as fault:
         kinds = {"regression": "numbers", "multitask": f"{len(model.classes)} tasks"}
         kind = kinds.get(parts.plan.task, f"{len(model.classes)} classes")
@@ -151,6 +166,24 @@ def check_scorer(scorer: Scorer, template: Any, parts: Prepared) -> None:
             f"scoring={scorer.name!r} cannot judge a {type(template).__name__} of loss {loss!r} on {kind}: {fault}",
             hint="use another scorer, or sklearn.metrics.make_scorer with the arguments that it lacks",
         ) from fault
+
+
+def needs_classes(scorer: Scorer, template: Any, parts: Prepared, present: Sequence[int]) -> bool:
+    """Whether a scorer says nothing of rows of some of the classes, by number, as it needs the others too."""
+    if scorer.metric is None:
+        return False
+    model, y, F = _made_up(template, parts)
+    kept = np.isin(y, model.classes[list(present)])
+    try:
+        return not math.isfinite(_tried(scorer, template, model, y[kept], F[kept]))
+    except Exception:
+        return True
+
+
+def _tried(scorer: Scorer, template: Any, model: Model, y: NDArray[Any], F: NDArray[np.float64]) -> float:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return scorer(clone(template)._adopt(model), Margins(F, model.n_features), y, None)
 
 
 def check_rows(scorer: Scorer, weighted: bool, missing: bool) -> None:

@@ -1,7 +1,7 @@
 """The fold of each row from what scikit-learn splits by: a splitter, or a list of its splits.
 
-Covers: splits whose test sets hold every row once, and that train on all others. Does not cover: folds by a hash
-(``dboost.passes.folds``), or what is made of them (``cross_validated``).
+Covers: splits whose test sets hold every row once, and that train on all others. Does not cover: folds that are
+drawn (``dboost.passes.draws``), or what is made of them (``cross_validated``).
 """
 
 from __future__ import annotations

@@ -112,8 +112,8 @@ class StabilitySelection(ShownMixin, MaskedMixin, SelectorMixin, BaseEstimator):
 
     Notes
     -----
-    A half is drawn by a hash of what is in a row, as folds are. It depends neither on the order of the rows nor on
-    partitions or workers, equal rows stay together, and each class is split evenly; labels of tasks are not.
+    Halves are drawn as the folds of ``BoostedClassifierCV`` are, at random and each class split evenly; labels of tasks
+    are not. They depend on the order of the rows and `random_state`, and neither on partitions nor on workers.
 
     The first bound holds for features of noise if all of them are equally likely to be used, and less than the others
     (Meinshausen & Buehlmann 2010, theorem 1). Without this it still holds for the selected features that a half uses

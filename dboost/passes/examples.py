@@ -5,7 +5,6 @@ Does not cover: sums over examples (``passes``).
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -19,16 +18,7 @@ from dboost.losses import get_loss
 from dboost.losses.offset import codes_of
 from dboost.partition import Partition, Sums
 from dboost.passes import Point, arguments_at, columns_held
-
-
-def drawn(partition: Partition, share: float | NDArray[np.float64], seed: int) -> NDArray[np.int64]:
-    """The rows of a random sample, ascending; they depend on the seed and the partition alone, not on the engine.
-
-    `share` is that of all, or of the likes of each row (m,).
-    """
-    digest = hashlib.sha256(f"{seed}:{partition.key}".encode()).digest()
-    rng = np.random.Generator(np.random.Philox(int.from_bytes(digest[:8], "little")))
-    return np.flatnonzero(rng.random(partition.n_rows) < share)
+from dboost.passes.draws import sampled
 
 
 def _place_of(chosen: NDArray[np.int64], count: int) -> NDArray[np.int32]:
@@ -42,7 +32,7 @@ def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed:
     """A random sample of rows, cut to the columns held, with labels and weights."""
     pointer, slots, values = held.cut(partition, memo)
     if share < 1.0:
-        chosen = drawn(partition, share, seed)
+        chosen = sampled(partition, share, seed)
         pointer, slots, values = columns.take_rows(pointer, slots, values, chosen)
         part = (np.diff(pointer), slots, values, partition.y[chosen], partition.weight[chosen])
     else:
@@ -56,7 +46,7 @@ def sampled_partition(partition: Partition, memo: Any, share: NDArray[np.float64
     `share` (k,) is the share of each class, or (1,) that of all.
     """
     of_row = share[codes_of(partition.y)] if share.shape[0] > 1 else np.full(partition.n_rows, share[0])
-    chosen = drawn(partition, of_row, seed)
+    chosen = sampled(partition, of_row, seed)
     y, weight = partition.y[chosen], partition.weight[chosen] / of_row[chosen]
     if partition.by_row is not None:
         taken = columns.take_rows(*partition.by_row, chosen)
@@ -95,6 +85,6 @@ def held_columns(partition: Partition, memo: Any, held: Held, share: float = 1.0
     if share >= 1.0:
         # the columns of a block by column are taken as the rows of one by row
         return Sums(parts={"columns": [(*columns.take_rows(*mine), None, partition.y, partition.weight)]})
-    chosen = drawn(partition, share, seed)
+    chosen = sampled(partition, share, seed)
     taken = columns.take_examples(*mine, _place_of(chosen, partition.n_rows))
     return Sums(parts={"columns": [(*taken, None, partition.y[chosen], partition.weight[chosen])]})

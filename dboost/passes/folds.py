@@ -3,14 +3,12 @@
 Covers: ``Folds``, how a partition is seen without its held-out rows (``Left``), and the leaf that judges models on
 those. Does not cover: the fits (``dboost.boosting.cross_validation``).
 
-The fold of a row is a hash of its content: its stored features, its label and a seed. So it depends neither on
-partitions nor on engines nor on the order of the rows, and equal rows are in one fold: no copy of a held-out row is
-trained on.
+Folds are given row by row, or drawn by the places of the rows (``draws``). Two halves of the rows are two folds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,10 +17,10 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused
 from dboost.compiled.sparse import columns
-from dboost.compiled.vectors.row_hash import hash_rows
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point
+from dboost.passes.draws import Places, strata_of
 from dboost.passes.views import LaneMemo
 
 Ids = NDArray[np.int32]
@@ -37,37 +35,35 @@ class Folds:
     count : int
         Number of folds.
     seed : int
-        Enters the hash.
+        Of the draw.
     given : mapping of partition key to int32 array, optional
-        Folds 0..count-1 of the rows, in place of the hash.
+        Folds 0..count-1 of the rows, in place of a draw.
+    places : Places, optional
+        By which folds are drawn; whoever asks for them may leave that to the fits (``dboost.boosting.placing``).
+    draw : str
+        Tells these folds from others by the same seed.
     """
 
     count: int
     seed: int = 0
     given: Mapping[str, Ids] | None = None
+    places: Places | None = None
+    draw: str = "folds"
 
     def ids(self, partition: Partition, memo: Any) -> Ids:
         """Fold of each row of a partition, int32 (m,)."""
         if self.given is not None:
             return self.given[partition.key]
 
-        def build() -> Ids:
-            return (hashes_of(partition, self.seed) % np.uint64(self.count)).astype(np.int32)
-
-        return np.asarray(memo.get("folds", self.token, build))
+        places = self.places
+        assert places is not None, "folds that are not given are drawn by places"
+        dealt = memo.get("folds", self.token, lambda: places.dealt(partition, self.count, self.draw, self.seed))
+        return np.asarray(dealt)
 
     @property
     def token(self) -> Hashable:
         """What tells these folds from others of the same data."""
-        return self.count, self.seed
-
-
-def hashes_of(partition: Partition, seed: int) -> NDArray[np.uint64]:
-    """A hash of the content of each row and of the seed, uint64 (m,)."""
-    labels = np.ascontiguousarray(partition.y, dtype=np.float64).reshape(partition.n_rows, -1)
-    found = np.empty(partition.n_rows, np.uint64)
-    hash_rows(partition.indptr, partition.rows, partition.values, labels, seed, found)
-    return found
+        return self.count, self.seed, self.draw
 
 
 @dataclass(frozen=True)
@@ -142,10 +138,25 @@ def fold_masses(partition: Partition, memo: Any, folds: Folds, k: int) -> Sums:
         "weight": np.bincount(ids, partition.weight, minlength=folds.count),
     }
     if k:
-        codes = partition.y if partition.y.ndim == 1 else (partition.y[:, 0] > 0).astype(np.int64)
-        place = ids.astype(np.int64) * k + codes
+        place = ids.astype(np.int64) * k + strata_of(partition, k)
         add["mass"] = np.bincount(place, partition.weight, minlength=folds.count * k).reshape(folds.count, k)
     return Sums(add=add)
+
+
+def labels_of_tasks(partition: Partition, memo: Any, several: Sequence[Folds]) -> Sums:
+    """Weight of both labels of each task in each of several folds of the same number.
+
+    Returns
+    -------
+    Sums
+        "mass", shape (len(several), count, 2 times the number of tasks), the negative labels of all tasks before the
+        positive ones.
+    """
+    both = np.concatenate([partition.y == -1, partition.y == 1], axis=1) * partition.weight[:, None]
+    found = np.zeros((len(several), several[0].count, both.shape[1]))
+    for place, folds in enumerate(several):
+        np.add.at(found[place], folds.ids(partition, memo), both)
+    return Sums(add={"mass": found})
 
 
 def judge(partition: Partition, memo: Any, left: Left, points: tuple[Point, ...]) -> Sums:

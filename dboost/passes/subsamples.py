@@ -3,8 +3,8 @@
 Covers: ``Subsample``, how a partition is seen with these rows alone. Does not cover: the fits
 (``dboost.boosting.halving``).
 
-Whether a row is in is a hash of its content and a seed, as its fold is (``dboost.passes.folds``): it depends neither on
-partitions nor on engines nor on the order of the rows. The rows of a smaller share are among those of a larger one.
+The rows are drawn by their places (``draws``), the same share of each class. Those of a smaller share are among those
+of a larger one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.partition import Partition, Sums
-from dboost.passes.folds import hashes_of
-
-_BITS = 53
+from dboost.passes.draws import Places
 
 
 @dataclass(frozen=True)
@@ -30,11 +28,14 @@ class Subsample:
     share : float
         In (0, 1]; 1 is all rows.
     seed : int
-        Enters the hash. That of the folds of the same rows must be another, or folds would go by what is in.
+        Of the draw.
+    places : Places
+        Of all rows.
     """
 
     share: float
     seed: int
+    places: Places
 
     def seen(self, partition: Partition, memo: Any) -> Partition:
         """The partition with these rows alone, which are copied."""
@@ -42,9 +43,7 @@ class Subsample:
             return partition
 
         def build() -> Partition:
-            # the highest bits: folds go by the lowest
-            held = (hashes_of(partition, self.seed) >> np.uint64(64 - _BITS)) < np.uint64(self.share * 2.0**_BITS)
-            return rows_of(partition, held)
+            return rows_of(partition, self.places.share(partition, self.share, "share", self.seed))
 
         found: Partition = memo.get("subsample", (self.share, self.seed), build)
         return found

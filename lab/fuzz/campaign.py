@@ -1,4 +1,4 @@
-"""``python -m lab fuzz [--fits N] [--first SEED] [--only SEED]``: many cases, counted by how they ended.
+"""``python -m lab fuzz [--paths] [--fits N] [--first SEED] [--only SEED]``: many cases, counted by how they ended.
 
 The exit code is 1 where a certificate was false, or an error or a warning came that is not the library's own.
 """
@@ -12,9 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
+from lab.fuzz import judge, paths
 from lab.fuzz.cases import draw
 from lab.fuzz.judge import BAD, Outcome
-from lab.fuzz.workers import outcomes
+from lab.fuzz.workers import Run, outcomes
 
 _FITS = 2000
 _PROCESSES = 2
@@ -26,14 +27,15 @@ _SHOWN = 6
 def main(arguments: Sequence[str]) -> int:
     """Run the fuzz; returns the exit code."""
     given = _parser().parse_args(list(arguments))
+    run = paths.run if given.paths else judge.run
     if given.only is not None:
-        return _one(given.only, given.seconds)
+        return _one(given.only, given.seconds, run)
     seeds = range(given.first, given.first + given.fits)
     started = time.perf_counter()
     # each process fits on one thread: the other core has fits of its own
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     found: list[Outcome] = []
-    for outcome in outcomes(seeds, min(_PROCESSES, given.fits), given.seconds):
+    for outcome in outcomes(seeds, min(_PROCESSES, given.fits), given.seconds, run):
         found.append(outcome)
         if outcome.kind in BAD:
             print(f"{outcome.seed}: {outcome.kind}: {outcome.detail}", file=sys.stderr, flush=True)
@@ -43,11 +45,12 @@ def main(arguments: Sequence[str]) -> int:
     return int(any(outcome.kind in BAD for outcome in found))
 
 
-def _one(seed: int, seconds: float) -> int:
-    case = draw(seed)
-    print(f"case {seed}: X {case.X.shape} {case.X.dtype}; {', '.join(case.words) or 'ordinary'}")
-    print(f"{case.estimator}({', '.join(f'{name}={value!r}' for name, value in case.params.items())})")
-    (outcome,) = outcomes([seed], 1, seconds)
+def _one(seed: int, seconds: float, run: Run) -> int:
+    if run is judge.run:
+        case = draw(seed)
+        print(f"case {seed}: X {case.X.shape} {case.X.dtype}; {', '.join(case.words) or 'ordinary'}")
+        print(f"{case.estimator}({', '.join(f'{name}={value!r}' for name, value in case.params.items())})")
+    (outcome,) = outcomes([seed], 1, seconds, run)
     print(f"{outcome.kind}: {outcome.detail} ({outcome.seconds:.2f} s)\n{outcome.note}")
     return int(outcome.kind in BAD)
 
@@ -73,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m lab fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("--fits", type=int, default=_FITS, help=f"number of cases (default {_FITS})")
     parser.add_argument("--first", type=int, default=0, help="seed of the first case (default 0)")
+    parser.add_argument("--paths", action="store_true", help="paths and cross-validations of tables of any unit")
     parser.add_argument("--only", type=int, metavar="SEED", help="run one case and show what it is and says")
     parser.add_argument("--seconds", type=float, default=_SECONDS, help="limit of each fit (default %(default)g)")
     return parser

@@ -79,16 +79,16 @@ def judge(case: Case) -> Outcome:
         try:
             estimator.fit(case.X, case.y, sample_weight=case.weight)
         except DboostError as fault:
-            return outcome("refused", _class_of(str(fault)), str(fault))
+            return outcome("refused", class_of(str(fault)), str(fault))
         except Exception as fault:
-            if type(fault) is ValueError and "sklearn" in _last_file(fault):
-                return outcome("refused", "scikit-learn: " + _class_of(str(fault)), str(fault))
-            return outcome("foreign error", f"{type(fault).__name__}: {_class_of(str(fault))}", traceback.format_exc())
+            if type(fault) is ValueError and "sklearn" in last_file(fault):
+                return outcome("refused", "scikit-learn: " + class_of(str(fault)), str(fault))
+            return outcome("foreign error", f"{type(fault).__name__}: {class_of(str(fault))}", traceback.format_exc())
     foreign = [w for w in caught if not issubclass(w.category, DboostWarning)]
     if foreign:
         first = foreign[0]
         where = f"{first.filename.rsplit('/dboost/', 1)[-1]}:{first.lineno}"
-        return outcome("foreign warning", f"{first.category.__name__}: {_class_of(str(first.message))}", where)
+        return outcome("foreign warning", f"{first.category.__name__}: {class_of(str(first.message))}", where)
     # a model far from any optimum may have no objective in long double either
     with np.errstate(over="ignore", invalid="ignore"):
         return judged(case, estimator, [str(w.message) for w in caught], outcome)
@@ -147,12 +147,13 @@ def _tiny(problem: Objective) -> Any:
     return max(_RESOLUTION * _at_zero(problem), long(np.finfo(float).tiny)[()])
 
 
-def _last_file(fault: BaseException) -> str:
+def last_file(fault: BaseException) -> str:
+    """The file in which an error was raised."""
     trace = traceback.extract_tb(fault.__traceback__)
     return trace[-1].filename if trace else ""
 
 
-def _class_of(message: str) -> str:
+def class_of(message: str) -> str:
     """A message without the numbers and names of its case."""
     line = message.splitlines()[0] if message else ""
     plain = re.sub(r"[-+]?\d[\d.e+-]*|\binf\b|\bnan\b", "#", line)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from lab.fuzz.judge import Outcome, run
+
+Run = Callable[[int], Outcome]
 
 _CONTEXT = multiprocessing.get_context("spawn")
 # A process imports and loads compiled code before its first fit counts.
@@ -29,9 +31,9 @@ class _Worker:
     until: float = 0.0
 
     @classmethod
-    def started(cls) -> _Worker:
+    def started(cls, run: Run) -> _Worker:
         mine, its = _CONTEXT.Pipe()
-        process = _CONTEXT.Process(target=_serve, args=(its,), daemon=True)
+        process = _CONTEXT.Process(target=_serve, args=(its, run), daemon=True)
         process.start()
         its.close()
         return cls(process, mine)
@@ -42,10 +44,10 @@ class _Worker:
         self.pipe.close()
 
 
-def outcomes(seeds: Iterable[int], processes: int, seconds: float) -> Iterator[Outcome]:
+def outcomes(seeds: Iterable[int], processes: int, seconds: float, run: Run = run) -> Iterator[Outcome]:
     """The outcome of every case, as they come; one that takes longer than so many seconds is "out of time"."""
     left = iter(seeds)
-    workers = [_Worker.started() for _ in range(processes)]
+    workers = [_Worker.started(run) for _ in range(processes)]
     fresh = {id(worker) for worker in workers}
     try:
         busy = [worker for worker in workers if _given(worker, left, seconds + _STARTING)]
@@ -65,7 +67,7 @@ def outcomes(seeds: Iterable[int], processes: int, seconds: float) -> Iterator[O
                     worker.end()
                     workers.remove(worker)
                     busy.remove(worker)
-                    worker = _Worker.started()
+                    worker = _Worker.started(run)
                     workers.append(worker)
                     busy.append(worker)
                     fresh.add(id(worker))
@@ -96,7 +98,7 @@ def _received(worker: _Worker) -> Outcome | None:
     return found
 
 
-def _serve(pipe: Connection) -> None:
+def _serve(pipe: Connection, run: Run) -> None:
     """Run cases until there are none."""
     while True:
         try:

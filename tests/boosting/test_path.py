@@ -11,6 +11,7 @@ import pytest
 from dboost.boosting import fit as fits
 from dboost.boosting import path as paths
 from dboost.boosting.starts.along_path import predicted
+from dboost.boosting.starts.start import FromModel
 from dboost.engine.local import LocalEngine
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
@@ -42,6 +43,22 @@ def test_a_path_is_certified_and_cheaper_than_cold_fits(loss, penalty):
         best = plain.optimum(data, penalty, result.alpha * weight)
         assert result.lower_bound * weight <= best.value * (1 + 1e-12)
         assert result.objective * weight <= best.value * (1 + 1.1e-6)
+
+
+def test_the_rows_that_a_strength_begins_with_are_among_its_candidates():
+    """Also those that the line through two optima took to zero, and that the strong rule would leave out."""
+    fitting = plain.fitting(plain.make("log", seed=31), penalty="l1", tol=1e-6)
+    lam_max = fitting.alpha_max() * fitting.problem.statistics.weight
+    first = fitting.fit(0.3 * fitting.alpha_max())
+    gone = int(first.active[-1])
+    norms = first.state.norms.copy()
+    norms[gone] = 0.0
+    state = replace(first.state, norms=norms)
+    start = replace(first, active=first.active[:-1], W=first.W[:-1], state=state)
+    before = 0.3 * lam_max, norms
+    begun = FromModel(fitting.problem, start, 0.28 * lam_max, lam_max, before, fitting.accelerators()).begin()
+    assert begun.origin is not None and gone in begun.active and begun.candidates.shape[0] < fitting.problem.n
+    assert np.isin(begun.active, begun.candidates).all()
 
 
 BOUNDED = [loss for loss in LOSSES if np.isfinite(LOSSES[loss].kappa)]

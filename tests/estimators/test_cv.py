@@ -139,16 +139,19 @@ def test_threads_and_dask_give_the_same_bits(multiclass, client, hypotheses):
     assert bits(here) == bits(on_dask)
 
 
-def test_the_cut_and_the_order_of_the_rows_do_not_change_the_folds(multiclass):
+def test_the_cut_of_the_rows_and_what_they_hold_do_not_change_the_folds(multiclass):
     X, y = multiclass
     params = {"penalty": "l1/l2", "cv": 3, "alphas": ALPHAS, "tol": 1e-9, "fold_tol": 1e-9}
     whole = BoostedClassifierCV(**params).fit(X, y)
     lazy = BoostedClassifierCV(**params).fit(da.from_array(X, chunks=(41, 12)), da.from_array(y, chunks=41))
-    order = np.random.default_rng(4).permutation(len(y))
-    mixed = BoostedClassifierCV(**params).fit(X[order], y[order])
-    for other in (lazy, mixed):
+    # columns in another order, and a row of weight zero, which has no place
+    turned = BoostedClassifierCV(**params).fit(X[:, ::-1], y)
+    more = np.insert(np.ones(len(y)), 70, 0.0)
+    with_none = BoostedClassifierCV(**params).fit(np.insert(X, 70, 9.0, axis=0), np.insert(y, 70, y[3]), more)
+    for other in (lazy, turned, with_none):
         np.testing.assert_allclose(other.fold_weights_, whole.fold_weights_)
         np.testing.assert_allclose(other.fold_losses_, whole.fold_losses_, rtol=1e-6)
+    assert np.ptp(whole.fold_weights_) <= 1.0
     reseeded = BoostedClassifierCV(random_state=1, **params).fit(X, y)
     assert not np.allclose(reseeded.fold_losses_, whole.fold_losses_, rtol=1e-3)
 

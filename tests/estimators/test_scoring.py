@@ -53,6 +53,8 @@ CASES = {
     "log loss of classes": (BoostedClassifier, KIND, "neg_log_loss"),
     "ranking of classes": (BoostedClassifier, KIND, "roc_auc_ovr"),
     "f1": (BoostedClassifier, KIND, "f1_macro"),
+    "squares of classes": (BoostedClassifier, KIND, "neg_brier_score"),
+    "the two first classes": (BoostedClassifier, KIND, "top_k_accuracy"),
     "a function": (BoostedClassifier, KIND, by_hand),
     "ranking": (BoostedClassifier, TWO, "roc_auc"),
     "log loss": (BoostedClassifier, TWO, "neg_log_loss"),
@@ -177,6 +179,42 @@ def test_a_class_in_one_fold_only_is_never_predicted():
     assert np.all(by_classes.fold_scores_ == 4.0)
 
 
+def test_a_fold_that_lacks_a_class_is_scored_or_refused_with_a_remedy(client):
+    y = np.where(KIND == "emu", "dog", KIND)
+    y[::38] = "emu"
+    lazy = da.from_array(X, chunks=(60, 6)), da.from_array(y, chunks=60)
+    params = {"penalty": "l1", "alphas": [0.1], "tol": 1e-3}
+    # four rows in six folds: what sums over the rows are is known of all of them
+    for scoring in ("neg_log_loss", "neg_brier_score", "d2_log_loss_score", "top_k_accuracy"):
+        found = BoostedClassifierCV(cv=6, scoring=scoring, **params).fit(X, y)
+        assert np.all(np.isfinite(found.fold_scores_)) and found.fold_scores_.shape == (6, 1)
+    remedy = r"fold [0-5] of 6 has no row of class 'emu'; use cv=4 or fewer, as the rarest class has 4 rows, or another"
+    for where, given in ((None, (X, y)), (client, lazy)):
+        found = BoostedClassifierCV(cv=6, scoring="neg_log_loss", client=where, **params).fit(*given)
+        np.testing.assert_allclose(-found.fold_scores_, found.fold_losses_, rtol=1e-9)
+        with pytest.raises(DataError, match=remedy) as caught:
+            BoostedClassifierCV(cv=6, scoring="roc_auc_ovr", callbacks=[never], client=where, **params).fit(*given)
+        assert "\n" not in str(caught.value)
+        # and the remedy is one
+        BoostedClassifierCV(cv=4, scoring="roc_auc_ovr", client=where, **params).fit(*given)
+
+
+def test_a_class_of_one_row_and_folds_that_were_given_have_other_remedies():
+    y, folds = KIND.copy(), np.arange(150) % 3
+    y[7] = "owl"
+    with pytest.raises(DataError, match="leave out the classes of fewer than two rows"):
+        BoostedClassifierCV(cv=3, scoring="roc_auc_ovr").fit(X, y)
+    y[1] = "owl"
+    with pytest.raises(DataError, match="fold 0 of 3 has no row of class 'owl'; give folds that spread each class"):
+        BoostedClassifierCV(folds=folds, scoring="roc_auc_ovr").fit(X, y)
+
+
+def test_early_stopping_on_rows_that_lack_a_class():
+    stop = dboost.EarlyStopping(X[KIND != "emu"], KIND[KIND != "emu"], scoring="neg_log_loss", rounds=3)
+    BoostedClassifier(callbacks=[stop], alpha=0.01).fit(X, KIND)
+    assert np.isfinite(stop.best_score_) and stop.scores_
+
+
 def test_other_systems_and_offsets_are_scored():
     found = dboost.cross_validated(X, TWO, estimator=dboost.LeveragingClassifier(max_rounds=5), cv=3, scoring="roc_auc")
     assert found.fold_scores_.shape == (3, 1) and found.best_score_ > 0.8
@@ -246,5 +284,5 @@ def test_a_score_that_is_no_number_is_refused_with_its_fold_and_strength():
         BoostedClassifierCV(scoring=lambda e, rows, y: {"a": 1.0}, **params).fit(X, KIND)
     # all rows of one fold have one label, of which no ranking is known
     one = np.where(np.arange(150) % 3 == 2, 1, TWO)
-    with pytest.raises(DataError, match=r"'roc_auc' on fold 2 at alpha=0.05 (is nan|failed).*StratifiedKFold"):
+    with pytest.raises(DataError, match=r"'roc_auc' needs each class in each fold, .* 2 of 3 has no row of class 0"):
         BoostedClassifierCV(scoring="roc_auc", **params).fit(X, one)

@@ -144,7 +144,6 @@ def test_the_same_features_however_the_rows_are_kept(multiclass, tmp_path):
     others = [
         StabilitySelection(**FEW).fit(sparse.csr_array(X), y),
         StabilitySelection(**FEW).fit(pd.DataFrame(X, columns=NAMES), y),
-        StabilitySelection(**FEW).fit(X[::-1], y[::-1]),
         *(StabilitySelection(**FEW).fit(stored(tmp_path, X, y, size, f"g{size}")) for size in (150, 41)),
     ]
     for other in others:
@@ -344,5 +343,5 @@ def test_what_tells_nothing_is_refused_or_said():
         StabilitySelection(n_pairs=2, alphas=[0.2, 1e-4]).fit(X, y)
     with pytest.raises(DataError, match="no feature says anything of the labels"):
         StabilitySelection(dboost.BoostedRegressor(), n_pairs=2).fit(np.zeros((80, 3)), X[:, 0])
-    with pytest.raises(DataError, match="has no row of class True"):
+    with pytest.raises(DataError, match="halves of 1 of the rows of class True"):
         StabilitySelection(n_pairs=2).fit(X, np.arange(80) == 3)

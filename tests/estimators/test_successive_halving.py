@@ -133,11 +133,18 @@ def test_regression_tasks_and_errors():
     assert 0.0 < by_error.best_score_ < 0.5
 
 
-def test_a_rung_without_a_class_leaves_it_out():
+def test_every_rung_has_two_rows_of_each_class():
     y = Y.copy()
-    y[:6] = 7
+    y[:3] = 7
     model = halved(X, y, min_rows=100, factor=4.0)
     assert 7 in model.classes_.tolist() and model.best_params_["alpha"] in ALPHAS
+    first = rungs(2 * len(ALPHAS), 4.0, M, 100)[0]
+    assert first.share < 0.3 and model.halving_results_[0]["rows"] == np.sum(
+        np.where(np.bincount(y) == 3, 2, np.ceil(first.share * np.bincount(y)))
+    )
+    # the rarer of two classes has one row in thirty: no fold of a rung leaves the other alone
+    rare = (np.arange(M) % 30 == 0) & (np.arange(M) < 200)
+    assert halved(X, rare, grid={"alpha": [0.1, 0.03, 0.01]}, min_rows=40, factor=4.0).best_params_["alpha"] in ALPHAS
 
 
 @pytest.mark.parametrize(
@@ -166,4 +173,4 @@ def test_a_regression_has_no_error_and_few_rows_no_folds():
     with pytest.raises(UsageError, match="wrong labels"):
         halved(X, X[:, 0], dboost.BoostedRegressor(), {"alpha": [0.1]}, scoring="error")
     with pytest.raises(DataError, match="folds have rows"):
-        halved(np.ones((40, 2)), np.ones(40), dboost.BoostedRegressor(), {"alpha": [0.1]})
+        halved(np.ones((1, 2)), np.ones(1), dboost.BoostedRegressor(), {"alpha": [0.1]})

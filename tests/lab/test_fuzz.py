@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lab.fuzz import judge, objective, workers
+from lab.fuzz import judge, objective, paths, workers
 from lab.fuzz.campaign import main, table
 from lab.fuzz.cases import CERTIFIED, draw
 from lab.fuzz.descent import improved
@@ -145,3 +145,28 @@ def test_a_single_case_is_shown_with_its_parameters(capsys: pytest.CaptureFixtur
     assert main(["--only", "1"]) == 0
     shown = capsys.readouterr().out
     assert "case 1:" in shown and "BoostedRegressor(loss='squared'" in shown and "certified" in shown
+
+
+def test_paths_of_tables_of_any_unit_end_in_numbers_or_in_an_error_of_the_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(paths, "STRENGTHS", (1, 2))
+    monkeypatch.setattr(paths, "FOLDS", (2,))
+    found = [paths.run(seed) for seed in range(50)]
+    assert not [one for one in found if one.kind in BAD], table(found)
+    assert sum(one.kind.startswith("fitted") for one in found) >= 35
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+def test_five_hundred_paths_of_tables_of_any_unit_at_their_full_length() -> None:
+    """The campaign has 5,000: ``python -m lab fuzz --paths --fits 5000``."""
+    found = list(workers.outcomes(range(500), 2, 120.0, paths.run))
+    assert len(found) == 500 and not [one for one in found if one.kind in BAD], table(found)
+
+
+def test_no_number_in_what_was_fitted_is_seen() -> None:
+    X = np.ones((3, 1))
+    assert paths._no_numbers(SimpleNamespace(coef_=np.array([np.nan])), X) == "coef_"
+    assert paths._no_numbers(SimpleNamespace(coef_=X, predict=lambda rows: rows[:, 0] * np.inf), X) == "predict"
+    assert not paths._no_numbers(SimpleNamespace(coef_=X, predict=lambda rows: np.array(["a"])), X)

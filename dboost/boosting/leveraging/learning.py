@@ -16,7 +16,7 @@ from dboost.errors import UsageError
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point
-from dboost.passes.examples import drawn
+from dboost.passes.draws import sampled
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.problem import Problem
 from dboost.solvers.one_output.exact_line import margins
@@ -34,7 +34,7 @@ def residual_rows(partition: Partition, memo: Any, point: Point, share: float, s
     loss_of_rows.single_state(get_loss(point.loss).target(partition.y), f, partition.weight, d, h)
     shape = (partition.n_rows, partition.n_features)
     X = csc_array((partition.values, partition.rows, partition.indptr), shape=shape).tocsr()
-    chosen = drawn(partition, share, seed)
+    chosen = sampled(partition, share, seed)
     part = (X[chosen], d[chosen], partition.weight[chosen])
     return Sums(parts={"rows": [part]})
 

@@ -136,7 +136,6 @@ class FromModel:
             W = rightly_signed(W, problem.objective.signs[active])
             held = np.any(W != 0.0, axis=1)
             active, W = active[held], W[held]
-        candidates = self._strong(start)
         origin = self._origin(start)
         if origin is not None:
             # what the line took to zero is kept there: the way from the origin is measured by the sums of its rows
@@ -144,6 +143,7 @@ class FromModel:
             wide = np.zeros((rows.shape[0], problem.k))
             wide[np.searchsorted(rows, active)] = W
             active, W = rows, wide
+        candidates = self._strong(active)
         # along a path the curvature changes little from strength to strength
         anchor = start.state.memory.anchor if self.before is not None else None
         return FitState(
@@ -169,8 +169,8 @@ class FromModel:
         loss = last.objective - problem.objective.penalty_value(last.active, last.W, last.lam)
         return Iterate(last.active, last.W, last.intercept, loss, np.zeros_like(last.W), np.zeros(problem.k))
 
-    def _strong(self, start: FitResult) -> Rows | None:
-        """Columns that the sequential strong rule keeps: ||G_j(lam_old)||_* >= 2 lam - lam_old, and the support.
+    def _strong(self, active: Rows) -> Rows | None:
+        """Columns that the sequential strong rule keeps: ||G_j(lam_old)||_* >= 2 lam - lam_old, and the rows held.
 
         The rule may err; a fit scores every column again before it stops (docs/math.md 8 (ii)).
         """
@@ -178,7 +178,7 @@ class FromModel:
             return None
         previous, norms = self.before
         keep = norms >= (2.0 * self.lam - previous) * self.problem.lam_weight
-        keep[start.active] = True
+        keep[active] = True
         return np.flatnonzero(keep) if not keep.all() and self.accelerators.take("strong_rule") else None
 
 

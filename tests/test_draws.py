@@ -1,0 +1,113 @@
+"""What decides which rows are drawn: their place and class alone; random, even, and the same for every cut."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from sklearn.model_selection import StratifiedKFold
+
+from dboost.compiled.vectors.shuffled import shuffled_places
+from dboost.partition import Partition
+from dboost.passes.draws import sampled
+from dboost.passes.folds import Folds
+from tests.test_folding import memo, places_of
+
+
+def labelled(y, key="p"):
+    """Rows of which nothing but the labels is there: nothing else may be asked for."""
+    return Partition(None, None, None, y, np.ones(len(y)), key)
+
+
+def folds_of(y, count, seed=0, k=3, cuts=()):
+    edges = [0, *cuts, len(y)]
+    parts = [labelled(y[a:b], f"{a}") for a, b in itertools.pairwise(edges)]
+    folds = Folds(count, seed, places=places_of(parts, k))
+    return np.concatenate([folds.ids(part, memo(part.key)) for part in parts])
+
+
+def order(n, key):
+    out = np.empty(n, np.int64)
+    one = np.zeros(1, np.int64)
+    shuffled_places(np.zeros(n, np.int64), one, one + n, np.array([key], np.uint64), out)
+    return out
+
+
+def test_an_order_has_every_place_once_whatever_the_number_of_rows():
+    for n in (1, 2, 3, 15, 16, 17, 255, 256, 257, 1000, 65_537):
+        assert np.array_equal(np.sort(order(n, 7)), np.arange(n))
+    part = np.empty(10, np.int64)
+    shuffled_places(np.zeros(10, np.int64), np.array([500]), np.array([1000]), np.array([7], np.uint64), part)
+    assert part.tolist() == order(1000, 7)[500:510].tolist()
+
+
+def test_all_orders_of_a_few_rows_are_as_likely():
+    keys = np.random.default_rng(0).integers(0, 2**63, 6000)
+    for n in (2, 3, 4):
+        count = Counter(tuple(order(n, key)) for key in keys)
+        expected = len(keys) / math.factorial(n)
+        chi = sum((found - expected) ** 2 for found in count.values()) / expected
+        # the mean and five standard deviations of chi square
+        free = math.factorial(n) - 1
+        assert len(count) == free + 1 and chi < free + 5 * math.sqrt(2 * free)
+
+
+def test_folds_of_classes_are_as_even_as_those_of_scikit_learn():
+    rng = np.random.default_rng(1)
+    for m, count in ((400, 7), (11, 3), (5, 5), (100, 10)):
+        y = rng.choice(3, m, p=[0.7, 0.25, 0.05]).astype(np.int32)
+        mine = np.array([np.bincount(f, minlength=3) for f in _by_fold(folds_of(y, count), y, count)])
+        assert np.all(np.ptp(mine, axis=0) <= 1) and np.ptp(mine.sum(axis=1)) <= 1
+        if min(np.bincount(y)) >= count:
+            split = StratifiedKFold(count, shuffle=True, random_state=0).split(y, y)
+            theirs = np.array([np.bincount(y[test], minlength=3) for _, test in split])
+            assert np.array_equal(np.sort(mine, axis=0), np.sort(theirs, axis=0))
+    # two classes are signs, and numbers are one class
+    signs = np.where(y == 0, -1, 1).astype(np.int8)[:, None]
+    counted = [np.sum(f > 0) for f in _by_fold(folds_of(signs, 10, k=2), signs[:, 0], 10)]
+    assert np.ptp(counted) <= 1
+    assert np.ptp(np.bincount(folds_of(rng.normal(size=103), 10, k=1))) == 1
+
+
+def _by_fold(folds, y, count):
+    return [y[folds == number] for number in range(count)]
+
+
+def test_folds_depend_on_the_order_of_the_rows_and_the_seed_alone():
+    y = np.random.default_rng(2).integers(0, 3, 400).astype(np.int32)
+    whole = folds_of(y, 7, seed=3)
+    for cuts in ((1, 130), (399,), (0, 0, 57, 57), range(1, 400)):
+        assert folds_of(y, 7, seed=3, cuts=cuts).tolist() == whole.tolist()
+    # rows of other classes, wherever they come, change only which folds are dealt to first
+    mine = folds_of(y[y == 0], 7, seed=3)
+    assert mine.tolist() == whole[y == 0].tolist()
+    other = folds_of(y, 7, seed=4)
+    assert abs(np.mean(other == whole) - 1 / 7) < 0.1
+
+
+def test_two_rows_share_a_fold_as_often_as_chance_has_it():
+    """Neighbours, and rows a period apart: a draw by blocks or by remainders would never put them together."""
+    y = np.zeros(60, np.int32)
+    found = np.array([folds_of(y, 5, seed=seed) for seed in range(2000)])
+    for a, b in ((0, 1), (0, 5), (10, 26), (3, 59)):
+        # 11 of 59 others, give or take 0.0087: five standard deviations
+        assert abs(np.mean(found[:, a] == found[:, b]) - 11 / 59) < 0.044
+    assert np.all(np.abs(found.mean(axis=0) - 2) < 0.16)
+
+
+def test_a_sample_depends_on_the_seed_and_the_partition():
+    part = labelled(np.zeros(4000, np.int32))
+    rows = sampled(part, 0.3, 1)
+    assert abs(len(rows) - 1200) < 150 and np.array_equal(rows, sampled(part, 0.3, 1))
+    assert not np.array_equal(rows, sampled(part, 0.3, 2))
+    assert not np.array_equal(rows, sampled(labelled(part.y, "q"), 0.3, 1))
+    assert np.array_equal(sampled(part, np.where(np.arange(4000) < 10, 1.0, 0.0), 1), np.arange(10))
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_no_rows_and_classes_without_rows_have_places_too(k):
+    y = np.array([0, 0, 0], np.int32)
+    assert folds_of(y, 2, k=k, cuts=(0, 3)).shape == (3,)
