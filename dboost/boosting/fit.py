@@ -175,18 +175,14 @@ class Fitting:
         if offsets.any():
             engine = LabelCentredEngine(engine, LabelCentres(none, offsets, name))
             labels = label_sums(PassRunner(engine, name), loss, plan.n_outputs, True)
-        moved = ~np.isin(centres.columns, self.fixed)
-        taken = None
-        if moved.any():
-            centred = replace(centres, columns=centres.columns[moved], values=centres.values[moved])
-            engine = CentredEngine(engine, centred)
-            taken = engine.centres
+        # those of offsets, too: they have no row in W, and what sums of them are rounded by goes by their sizes
+        engine = CentredEngine(engine, centres)
         less = StoredProblem(
             engine,
             *arguments,
             name,
             *more,
-            centres=taken,
+            centres=engine.centres,
             on_driver=on_driver,
             keeps_null=keeps_null,
             passes_before=problem.passes,
@@ -235,6 +231,8 @@ class Fitting:
         if self._null is None:
             found = self.problem.score(self.problem.null(), None, 1.0, 0)
             self._null = replace(found, candidates=found.candidates[:0].copy())
+            if found.iterate.shift == 0.0:
+                self.problem.objective = replace(self.problem.objective, null_loss=found.iterate.loss)
         return self._null
 
     def alpha_max(self) -> float:

@@ -5,7 +5,10 @@ data as they were given, by as much as a large number is; and scores of those da
 sums of large numbers that nearly cancel. Objective and gap of the model as it is returned are looked at once more:
 
     P    the objective of the returned arrays, scores being what they are without rounding
-    gap  (P - D + |P' - P|) / P, P' being the objective at the scores that float64 makes of the arrays
+    gap  (P - D + e) / P, e being what P changes by at the scores that float64 makes of the arrays
+
+That is |P' - P| where P' is looked at, and at least what errors of random signs in all scores change it by: scores may be
+added up in another order than here.
 
 Covers: ``Returned``, and the intercept that is returned. Does not cover: the rounds (``totally_corrective``).
 """
@@ -26,8 +29,10 @@ from dboost.problem.state import FitState
 
 Array = NDArray[np.float64]
 
-# Margins are sums of a few terms for each row of W, and rounded as often.
+# Scores are sums of a few terms for each row of W, and rounded as often,
 _ROUNDINGS = 8.0
+# and errors of random signs add up to no more than so many deviations of their sum but for odds of one in a thousand.
+_DEVIATIONS = 3.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,8 @@ class Returned:
             common = float((problem.as_seen(done.active, done.W, intercept) - done.intercept)[0])
         if not math.isfinite(done.objective):
             return done, reason, intercept
-        moved = self._most(done, intercept)
+        rounding = self._rounding(done, intercept)
+        moved = self._change(done, _ROUNDINGS * rounding, problem.k * problem.statistics.weight)
         if done.gap + moved <= self.tol:
             # too little to tell, and it is paid for
             return replace(done, gap=done.gap + moved), reason, intercept
@@ -71,27 +77,38 @@ class Returned:
         predicted = self.loss_as_given(intercept) + value - at.loss
         problem.runner.count += 1
         least = max(abs(value), problem.objective.resolution)
-        off = abs(predicted - value)
+        off = abs(predicted - value) / least
+        if math.isfinite(problem.loss.kappa):
+            one = problem.statistics.weight / max(problem.n_rows, 1)
+            off = max(off, self._change(done, rounding, _DEVIATIONS**2 * one))
         gap = done.gap
         if problem.penalty.certified and math.isfinite(gap):
-            gap = relative_gap(problem, value, done.lower_bound) + off / least
+            gap = relative_gap(problem, value, done.lower_bound) + off
         done = replace(done, objective=value, gap=gap, passes=done.passes + problem.passes - before)
         if reason == "tol" and not gap <= self.tol:
             return done, "uncertified" if math.isnan(gap) else "precision", intercept
-        if reason == "gradient" and not off <= self.tol * least:
+        if reason == "gradient" and not off <= self.tol:
             return done, "precision", intercept
         return done, reason, intercept
 
-    def _most(self, done: FitState, intercept: Array) -> float:
-        """By what share of the objective rounding may move it at most; infinite where no bound is known."""
-        problem, stats = self.problem, self.problem.statistics
-        kappa = problem.loss.kappa
+    def _rounding(self, done: FitState, intercept: Array) -> float:
+        """What float64 rounds a score by, which is a sum of large numbers that nearly cancel."""
+        problem = self.problem
+        peak = problem.statistics.peak[done.active] + np.abs(problem.taken_off(done.active))
+        rows = float(np.sum(peak * np.abs(done.W).max(axis=1, initial=0.0)))
+        others = np.abs(intercept).max(initial=0.0) + np.abs(problem.lower_by).max(initial=0.0)
+        return summation.UNIT * (rows + float(others))
+
+    def _change(self, done: FitState, off: float, weight: float) -> float:
+        """By what share of the objective errors of the scores may change it; infinite where no bound is known.
+
+        sum_i s_i |u_i| off <= off sqrt(2 kappa L sum_i s_i) where all errors have the worst signs, and of random ones
+        one example has its place: the deviation of the sum is off sqrt(sum_i s_i^2 u_i^2). What the curvature adds is
+        0.5 kappa off^2 of every example.
+        """
+        problem, kappa = self.problem, self.problem.loss.kappa
         if not math.isfinite(kappa):
             return math.inf
-        peak = stats.peak[done.active] + np.abs(problem.taken_off(done.active))
-        size = float(peak @ np.abs(done.W).max(axis=1, initial=0.0)) + float(np.abs(intercept).max(initial=0.0))
-        off = _ROUNDINGS * summation.UNIT * (size + 2.0 * float(np.abs(problem.lower_by).max(initial=0.0)))
-        weight = problem.k * stats.weight
-        loss = max(done.objective, 0.0)
         least = max(abs(done.objective), problem.objective.resolution)
-        return (off * math.sqrt(2.0 * kappa * loss * weight) + 0.5 * kappa * off * off * weight) / least
+        bent = 0.5 * kappa * off * off * problem.k * problem.statistics.weight
+        return (off * math.sqrt(2.0 * kappa * max(done.objective, 0.0) * weight) + bent) / least
