@@ -31,8 +31,9 @@ Array = NDArray[np.float64]
 
 # Scores are sums of a few terms for each row of W, and rounded as often,
 _ROUNDINGS = 8.0
-# and errors of random signs add up to no more than so many deviations of their sum but for odds of one in a thousand.
-_DEVIATIONS = 3.0
+# and errors of random signs add up to no more than three deviations of their sum but for odds of one in a thousand. Each
+# has that of a number that may be anywhere between its ends, 1 / sqrt(3) of the larger.
+_DEVIATIONS = math.sqrt(3.0)
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Returned:
         problem = self.problem
         peak = problem.statistics.peak[done.active] + np.abs(problem.taken_off(done.active))
         rows = float(np.sum(peak * np.abs(done.W).max(axis=1, initial=0.0)))
-        others = np.abs(intercept).max(initial=0.0) + np.abs(problem.lower_by).max(initial=0.0)
+        others = max(np.abs(intercept).max(initial=0.0), np.abs(problem.lower_by).max(initial=0.0))
         return summation.UNIT * (rows + float(others))
 
     def _change(self, done: FitState, off: float, weight: float) -> float:

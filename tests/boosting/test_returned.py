@@ -122,3 +122,17 @@ def test_an_unpenalised_fit_does_not_depend_on_the_units_of_a_column():
         assert m.stop_reason_ == "gradient"
         assert m.objective_ == pytest.approx(wanted.objective_, rel=1e-5)
         assert m.coef_[0, 0] * deviation == pytest.approx(wanted.coef_[0, 0], rel=1e-2)
+
+
+def test_groups_of_many_classes_have_the_same_bits_on_any_number_of_threads_of_a_blas():
+    from threadpoolctl import threadpool_limits
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4))
+    y = (X @ rng.normal(size=(4, 70)) + rng.gumbel(size=(600, 70))).argmax(axis=1)
+    bits = set()
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            m = dboost.BoostedClassifier(penalty="l1/l2", alpha=1e-3, tol=0.5, max_rounds=3, column_groups=[0, 0, 1, 1])
+            bits.add(fitted(m, X, y)[0].coef_.tobytes())
+    assert len(bits) == 1

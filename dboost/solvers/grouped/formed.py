@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.solves.group_descent import group_descent
+from dboost.compiled.solves.positive import inverse_positive
 from dboost.passes import projected
 from dboost.penalties.grouped import Grouped
 from dboost.problem.iterate import Iterate
@@ -33,7 +34,7 @@ _LEAST_SWEEPS = 50
 _MOST_SWEEPS = 1000
 # What the last sweep moves, as a share of the first, in squares.
 _SETTLED = 1e-16
-# Directions in which the intercept is not curved, such as a common shift of all classes, as a share of the largest.
+# Curvature that is left of an output of the intercept beside the others, such as a common shift of all classes has none.
 _FLAT = 1e-12
 
 
@@ -101,7 +102,7 @@ def _without_intercept(
     k, size = problem.k, pull.size
     if not problem.fit_intercept:
         return H, pull, lambda D: np.zeros(k)
-    across, inverse = H[:size, size:], np.linalg.pinv(H[size:, size:], rcond=_FLAT, hermitian=True)
+    across, inverse = H[:size, size:], inverse_positive(H[size:, size:], _FLAT)
     # not by BLAS, whose threads might change the bits
     gone = np.einsum("ir,rs->is", across, inverse)
     left = H[:size, :size] - np.einsum("ir,jr->ij", gone, across)
