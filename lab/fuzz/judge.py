@@ -95,7 +95,7 @@ def judge(case: Case) -> Outcome:
 
 
 def _judged(case: Case, fitted: Any, said: list[str], outcome: Callable[..., Outcome]) -> Outcome:
-    W, b = fitted.coef_.T, fitted.intercept_
+    W, b = fitted.coef_.T[: case.n_weights], fitted.intercept_
     gap, reason, value = float(fitted.duality_gap_), str(fitted.stop_reason_), float(fitted.objective_)
     kind = "certified" if reason == "tol" else "no certificate exists" if reason == "gradient" else "honest end"
     note = f"gap {gap:.3g}, objective {value:.6g}, {np.count_nonzero(W)} weights, {fitted.n_iter_} rounds; {said}"
@@ -138,7 +138,7 @@ def _fault(
 
 
 def _at_zero(problem: Objective) -> Any:
-    return problem.loss_at(np.zeros_like(problem.y))[0]
+    return problem.loss_at(np.zeros_like(problem.y) + problem.offset)[0]
 
 
 def _tiny(problem: Objective) -> Any:
