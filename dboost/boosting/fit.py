@@ -144,7 +144,7 @@ class Fitting:
                 on_driver=on_driver,
                 labels=labels,
             )
-            induced.lower_by = lower_by
+            induced.lower_by = np.stack([lower_by, none])
             return induced
         keeps_null = "null_sums" in allowed(settings)
         # sums of squares may overflow here: the columns they belong to are refused by name next
@@ -159,7 +159,7 @@ class Fitting:
                 labels=labels,
                 **one_for_each,
             )
-        problem.lower_by = lower_by
+        problem.lower_by = np.stack([lower_by, none])
         refuse_extreme_columns(problem.statistics.peak, plan.feature_names)
         if settings.standardize:
             self.left_out = np.setdiff1d(constants(problem.statistics), self.fixed)
@@ -190,7 +190,7 @@ class Fitting:
             **one_for_each,
         )
         # labels less a number ask for lower scores, and offsets less a number for higher ones
-        less.lower_by = lower_by - offsets
+        less.lower_by = np.stack([lower_by, -offsets])
         return less
 
     def _centres_data(self) -> bool:

@@ -7,8 +7,8 @@ sums of large numbers that nearly cancel. Objective and gap of the model as it i
     P    the objective of the returned arrays, scores being what they are without rounding
     gap  (P - D + e) / P, e being what P changes by at the scores that float64 makes of the arrays
 
-That is |P' - P| where P' is looked at, and at least what errors of random signs in all scores change it by: scores may be
-added up in another order than here.
+That is |P' - P| where P' is looked at, and at least what errors of random signs in all scores change it by: scores may
+be added up in another order than here.
 
 Covers: ``Returned``, and the intercept that is returned. Does not cover: the rounds (``totally_corrective``).
 """
@@ -29,10 +29,12 @@ from dboost.problem.state import FitState
 
 Array = NDArray[np.float64]
 
+# The share of `tol` that is no reason for a pass.
+_NOTHING = 1e-6
 # Scores are sums of a few terms for each row of W, and rounded as often,
 _ROUNDINGS = 8.0
-# and errors of random signs add up to no more than three deviations of their sum but for odds of one in a thousand. Each
-# has that of a number that may be anywhere between its ends, 1 / sqrt(3) of the larger.
+# and errors of random signs add up to no more than three deviations of their sum but for odds of one in a thousand.
+# Each has that of a number that may be anywhere between its ends, 1 / sqrt(3) of the larger.
 _DEVIATIONS = math.sqrt(3.0)
 
 
@@ -68,7 +70,7 @@ class Returned:
             return done, reason, intercept
         rounding = self._rounding(done, intercept)
         moved = self._change(done, _ROUNDINGS * rounding, problem.k * problem.statistics.weight)
-        if done.gap + moved <= self.tol:
+        if moved <= _NOTHING * self.tol and done.gap + moved <= self.tol:
             # too little to tell, and it is paid for
             return replace(done, gap=done.gap + moved), reason, intercept
         seen = problem.as_seen(done.active, done.W, intercept, common)

@@ -70,8 +70,9 @@ class Problem(ABC):
         Whether what may enter is more than a scoring pass looks at.
     far : float
         A column with a mean of so many deviations is far from zero.
-    lower_by : float64 array, shape (k,)
-        What scores are lower by here than on the data as they were given: labels, or offsets, are less a number.
+    lower_by : float64 array, shape (2, k)
+        What scores are lower by here than on the data as they were given: what labels are less, and minus what offsets
+        are less. Apart, as their sum would be rounded.
     """
 
     n: int
@@ -99,7 +100,7 @@ class Problem(ABC):
         self._on_driver = on_driver
         self._null = null
         self._held: Held | None = None
-        self.lower_by = np.zeros(objective.k)
+        self.lower_by = np.zeros((2, objective.k))
 
     # ---- parts of the objective that everybody asks for ------------------------------------------------------------
 
@@ -193,13 +194,14 @@ class Problem(ABC):
     def as_given(self, active: Rows, W: Array, intercept: Array) -> Array:
         """The intercept of a model of this problem on the data as they were given, rounded once."""
         centres = self.taken_off(active)
-        return np.array([exact_dot(-centres, w, b, c) for w, b, c in zip(W.T, intercept, self.lower_by, strict=True)])
+        given = zip(W.T, intercept, self.lower_by.T, strict=True)
+        return np.array([exact_dot(-centres, w, b, *less) for w, b, less in given])
 
     def as_seen(self, active: Rows, W: Array, intercept: Array, common: float = 0.0) -> Array:
         """The intercept here of a model on the data as they were given, less a number, rounded once."""
         centres = self.taken_off(active)
-        given = zip(W.T, intercept, self.lower_by, strict=True)
-        return np.array([exact_dot(centres, w, b, -c, -common) for w, b, c in given])
+        given = zip(W.T, intercept, -self.lower_by.T, strict=True)
+        return np.array([exact_dot(centres, w, b, *less, -common) for w, b, less in given])
 
     def held(self, active: Rows) -> Held:
         """The columns of some rows of W; the same object while the rows stay the same."""

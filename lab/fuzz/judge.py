@@ -126,13 +126,15 @@ def _fault(
     case: Case, reason: str, gap: float, value: float, said: list[str], true: Any, rounding: Any, problem: Objective
 ) -> str:
     """What is wrong with the words of a fit, whatever the optimum is; empty where nothing is."""
+    # a change of the objective by a millionth of what was asked for is not looked at
+    room = 1e-12 + 1e-6 * case.params["tol"]
     if gap < 0.0 or (reason == "tol" and not gap <= case.params["tol"]):
         return "its own gap does not bear it out"
     if reason not in _DONE and not said:
         return "no warning"
     if math.isfinite(gap) and not math.isfinite(value):
         return "a gap of an objective that is no number"
-    if math.isfinite(value) and not abs(long(value)[()] - true) <= rounding + 1e-12 * true + _tiny(problem):
+    if math.isfinite(value) and not abs(long(value)[()] - true) <= rounding + room * true + _tiny(problem):
         return "another objective than that of its model"
     return ""
 

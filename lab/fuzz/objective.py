@@ -302,9 +302,9 @@ class Objective:
         offset: Any = None,
     ) -> Objective:
         """From what a fit is given; `weight` and `offset` may be None."""
-        X, taken = _near(X)
-        y, off_labels = _near(y) if loss in BY_DIFFERENCE else (long(y), np.zeros(np.shape(y)[1]))
-        begun, off_offsets = (long(0), np.zeros(y.shape[1])) if offset is None else _near(offset)
+        X, taken = _near(X, free)
+        y, off_labels = _near(y, free and loss in BY_DIFFERENCE)
+        begun, off_offsets = (long(0), np.zeros(y.shape[1])) if offset is None else _near(offset, free)
         lower = tuple(Fraction(o) - Fraction(c) for o, c in zip(off_offsets, off_labels, strict=True))
         s = np.ones(len(X), np.longdouble) if weight is None else long(weight)
         share = s / s.sum()
@@ -368,9 +368,11 @@ class Objective:
         return moved + 8 * np.sqrt(long(terms))[()] * _FLOAT64 * (value + omega(self.penalty, W, self.strength))
 
 
-def _near(values: Any) -> tuple[Long, NDArray[np.float64]]:
-    """Columns less what makes those far from zero near, which is exact, and what that is."""
+def _near(values: Any, free: bool) -> tuple[Long, NDArray[np.float64]]:
+    """Columns less what makes those far from zero near, which is exact, and what that is; `free`: whether it may be."""
     given = np.asarray(values, dtype=np.float64)
+    if not free:
+        return long(values), np.zeros(given.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.nanmean(given, axis=0)
         far = np.abs(mean) > _FAR * np.nanstd(given, axis=0)

@@ -235,7 +235,8 @@ def _by_newton(problem: Problem, at: Iterate, shortlist: list[Group], lam: float
             # it was solved for before the group enters: it has curvature, and no gradient
             G = np.vstack([G, np.zeros(problem.k)])
         H = regularised(gram, bend)
-        found.append(0.5 * sum(float(np.sum(G[:, r] * solve_positive(H[r], G[:, r], _RIDGE))) for r in range(problem.k)))
+        gained = (np.sum(G[:, r] * solve_positive(H[r], G[:, r], _RIDGE)) for r in range(problem.k))
+        found.append(0.5 * float(sum(gained)))
     return found
 
 

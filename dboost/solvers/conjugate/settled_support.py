@@ -36,8 +36,8 @@ _CENTRED = 0.01
 _PULLED = 0.02
 _MOVED = 1e-9
 _ROUNDING = 1e-15
-# An entry is as curved as this share of the most curved one, both beside the squares of their columns, and as this share
-# of the largest gradient, at least. Steps are then numbers of float32, in which products are formed; those of the
+# An entry is as curved as this share of the most curved one, both beside the squares of their columns, and as this
+# share of the largest gradient, at least. Steps are then numbers of float32, in which products are formed; those of the
 # smallest columns that are taken are 1e30.
 _LEAST_CURVED = 1e-10
 _FLAT = 1e-36
