@@ -74,7 +74,7 @@ class NullModel:
             return start
         growing = np.array([link.exponential for link in loss.links(objective.k)])
         if objective.fixed.size and growing.any():
-            start = _of_means(slope, np.where(growing, start - stats.peak[objective.fixed], start), stats.mass, growing)
+            start = _of_means(sums, np.where(growing, start - stats.peak[objective.fixed], start), stats.mass, growing)
         return best_intercept(slope, start) if objective.loss.separable else best_joint_intercept(sums, start)
 
     # ---- sums of a scoring pass ------------------------------------------------------------------------------------
@@ -100,14 +100,14 @@ class NullModel:
 
 
 def _of_means(
-    slope: Callable[[Array], tuple[Array, Array]], start: Array, mass: Array, growing: NDArray[np.bool_]
+    sums: Callable[[Array], tuple[float, Array, Array]], start: Array, mass: Array, growing: NDArray[np.bool_]
 ) -> Array:
     """The best intercept of outputs that predict means e^(b + o) from offsets o, one pass: the means sum to the labels.
 
     Parameters
     ----------
-    slope : as for ``NullModel.iterate``
-        Minus the slope is the sum of the means.
+    sums : as for ``NullModel.iterate``
+        The Hessian has the sums of the means on its diagonal, in float64.
     start : float64 array, shape (k,)
         So low that no mean overflows: Newton's steps from above take one off the intercept each, whatever is due.
     mass : float64 array, shape (k,)
@@ -116,7 +116,7 @@ def _of_means(
         Which outputs are such; the others stay where they are.
     """
     for _ in range(_MAX_RAISED):
-        means = slope(start)[1]
+        means = np.diag(sums(start)[2])
         lost = growing & ~(means > 0.0)
         if not lost.any():
             break

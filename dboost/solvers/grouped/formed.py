@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.solves.group_descent import group_descent
 from dboost.compiled.solves.positive import inverse_positive
+from dboost.compiled.solves.row_prox import BOUND
 from dboost.passes import projected
 from dboost.penalties.grouped import Grouped
 from dboost.problem.iterate import Iterate
@@ -88,9 +89,11 @@ def _direction(problem: Problem, at: Iterate, lam: float) -> tuple[Array, Array]
     norm = penalty.norm.compiled
     done, first = group_descent(*model, *norm, min(sweeps, _LEAST_SWEEPS), _SETTLED, 0.0)
     creeps, left = done == min(sweeps, _LEAST_SWEEPS), sweeps - done
-    if creeps and V.size <= _MOST_SOLVED:
+    # a bound ties and frees entries from one step to the next, so that its face says little of where the minimum is
+    solved = V.size <= _MOST_SOLVED and norm[0] != BOUND
+    if creeps and solved:
         for _ in range(_MOST_FACES):
-            if not face_step(*model, *norm):
+            if not face_step(*model, *norm[1:]):
                 break
             done, _ = group_descent(*model, *norm, _SWEEPS_AFTER, 0.0, _SETTLED * first)
             if done < _SWEEPS_AFTER:
@@ -98,7 +101,7 @@ def _direction(problem: Problem, at: Iterate, lam: float) -> tuple[Array, Array]
                 break
     if creeps and left > 0:
         # what is left is for the next step, on sums that are not rounded as often
-        left = left if V.size > _MOST_SOLVED else min(left, _LEAST_SWEEPS)
+        left = min(left, _LEAST_SWEEPS) if solved else left
         group_descent(*model, *norm, left, 0.0, _SETTLED * first)
     new = np.empty_like(at.W)
     new[order] = (V / weights).reshape(rows, k)
