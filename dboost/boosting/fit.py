@@ -10,14 +10,17 @@ import math
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost import passes
 from dboost.boosting.checks import check_settings
 from dboost.boosting.grouping import penalty_of_columns
 from dboost.boosting.planned import Planned
+from dboost.boosting.returned import Returned
 from dboost.boosting.starts.start import FromModel, FromSample, Zero, begun
 from dboost.boosting.updates import system_of
 from dboost.engine.base import Engine
@@ -27,17 +30,19 @@ from dboost.losses import Loss, get_loss, refuse_other_targets
 from dboost.losses.offset import Offset
 from dboost.notices import warn_user
 from dboost.passes import Point
-from dboost.passes.centring import Centres
+from dboost.passes.centring import Centres, LabelCentres
 from dboost.passes.offsets import Offsets
 from dboost.penalties import Penalty
 from dboost.problem import summation
 from dboost.problem.accelerators import Accelerators, allowed, one_output
-from dboost.problem.centred import CentredEngine
+from dboost.problem.centred import CentredEngine, LabelCentredEngine
 from dboost.problem.extreme_columns import refuse_extreme_columns
+from dboost.problem.first_passes import far_labels, label_sums
 from dboost.problem.induced import InducedProblem
 from dboost.problem.iterate import Score
 from dboost.problem.offset_columns import offset_columns
 from dboost.problem.offset_engine import OffsetEngine
+from dboost.problem.pass_runner import PassRunner
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitResult, FitSettings, FitState
 from dboost.problem.statistics import constants, listed
@@ -102,6 +107,14 @@ class Fitting:
         refuse_other_targets(loss, plan.n_outputs)
         if self.fixed.size:
             loss = Offset(loss)
+        runner = PassRunner(engine, run_id)
+        labels = label_sums(runner, loss, plan.n_outputs, settings.fit_intercept)
+        lower_by = far_labels(loss, labels, plan.n_outputs) if self._centres_data() else np.zeros(plan.n_outputs)
+        none = np.zeros(plan.n_outputs)
+        if lower_by.any():
+            run_id = f"{run_id}-labels"
+            engine = LabelCentredEngine(engine, LabelCentres(lower_by, none, run_id))
+            labels = label_sums(PassRunner(engine, run_id), loss, plan.n_outputs, True)
         arguments = (
             loss,
             penalty,
@@ -119,7 +132,7 @@ class Fitting:
         one_for_each: dict[str, Any] = {"factors": factors, "fixed": self.fixed if self.fixed.size else None}
         one_for_each["signs"] = signs
         if settings.hypotheses is not None:
-            return InducedProblem(
+            induced = InducedProblem(
                 engine,
                 *arguments,
                 run_id,
@@ -127,42 +140,61 @@ class Fitting:
                 family=settings.hypotheses,
                 seed=settings.random_state,
                 certifies=self.system.optimises,
-                centres=self._centres_columns(),
+                centres=self._centres_data(),
                 on_driver=on_driver,
+                labels=labels,
             )
+            induced.lower_by = np.stack([lower_by, none])
+            return induced
         keeps_null = "null_sums" in allowed(settings)
         # sums of squares may overflow here: the columns they belong to are refused by name next
         with np.errstate(over="ignore", invalid="ignore"):
             problem = StoredProblem(
-                engine, *arguments, run_id, *more, on_driver=on_driver, keeps_null=keeps_null, **one_for_each
+                engine,
+                *arguments,
+                run_id,
+                *more,
+                on_driver=on_driver,
+                keeps_null=keeps_null,
+                labels=labels,
+                **one_for_each,
             )
+        problem.lower_by = np.stack([lower_by, none])
         refuse_extreme_columns(problem.statistics.peak, plan.feature_names)
         if settings.standardize:
             self.left_out = np.setdiff1d(constants(problem.statistics), self.fixed)
         far = problem.statistics.far
-        if far is None or not self._centres_columns():
+        if far is None or not self._centres_data():
             return problem
-        columns, values = far.centres(plan.n_rows, problem.far)
-        moved = ~np.isin(columns, self.fixed)
-        columns, values = columns[moved], values[moved]
-        if not columns.size:
+        centres = Centres(*far.centres(plan.n_rows, problem.far), run_id)
+        if not centres.columns.size:
             return problem
-        less = CentredEngine(engine, Centres(columns, values, run_id))
-        # points of the columns as given and of these are other points
-        return StoredProblem(
-            less,
+        # points of the data as given and of these are other points
+        name = f"{run_id}-centred"
+        offsets = centres.of(self.fixed) if self.fixed.size else none
+        if offsets.any():
+            engine = LabelCentredEngine(engine, LabelCentres(none, offsets, name))
+            labels = label_sums(PassRunner(engine, name), loss, plan.n_outputs, True)
+        # those of offsets, too: they have no row in W, and what sums of them are rounded by goes by their sizes
+        engine = CentredEngine(engine, centres)
+        less = StoredProblem(
+            engine,
             *arguments,
-            f"{run_id}-centred",
+            name,
             *more,
-            centres=less.centres,
+            centres=engine.centres,
             on_driver=on_driver,
             keeps_null=keeps_null,
             passes_before=problem.passes,
+            labels=labels,
             **one_for_each,
         )
+        # labels less a number ask for lower scores, and offsets less a number for higher ones
+        less.lower_by = np.stack([lower_by, -offsets])
+        return less
 
-    def _centres_columns(self) -> bool:
-        """Whether a column may be solved less a number: the optimum that a fit ends at must be the same model.
+    def _centres_data(self) -> bool:
+        """Whether data may be solved less a number: the optimum that a fit ends at must be the same model.
 
         So it is where the intercept is free, and the fit is its optimum (``System.optimises``).
         """
@@ -199,6 +231,8 @@ class Fitting:
         if self._null is None:
             found = self.problem.score(self.problem.null(), None, 1.0, 0)
             self._null = replace(found, candidates=found.candidates[:0].copy())
+            if found.iterate.shift == 0.0:
+                self.problem.objective = replace(self.problem.objective, null_loss=found.iterate.loss)
         return self._null
 
     def alpha_max(self) -> float:
@@ -276,17 +310,20 @@ class Fitting:
         weight = problem.statistics.weight
         if not loop.certified:
             done = replace(done, gap=math.nan)
+        said = Returned(problem, settings.tol, partial(self._loss_as_given, done))
+        at_end, reason, intercept = said(done, reason, lam)
+        self._charged = problem.passes
         held = problem.objective.shown(done.active, done.W)
         return FitResult(
             active=done.active[held],
             W=done.W[held],
-            intercept=done.intercept - problem.offset(done.active, done.W),
-            objective=done.objective / weight,
-            lower_bound=done.lower_bound / weight if loop.certified else math.nan,
-            gap=done.gap,
+            intercept=intercept,
+            objective=at_end.objective / weight,
+            lower_bound=at_end.lower_bound / weight if loop.certified else math.nan,
+            gap=at_end.gap,
             stop_reason=reason,
-            n_iter=done.round,
-            passes=done.passes,
+            n_iter=at_end.round,
+            passes=at_end.passes,
             alpha=strength,
             alpha_max=largest,
             history=[dict(r) for r in done.history],
@@ -311,16 +348,25 @@ class Fitting:
 
     def point_of(self, result: FitResult) -> Point:
         """The model of a result, for passes over the partitions as the plan has them."""
+        return self._point(result.active, result.W, result.intercept)
+
+    def _point(self, active: Rows, W: Array, intercept: Array) -> Point:
         if self.fixed.size:
-            active, W = with_fixed(result.active, result.W, self.fixed)
+            active, W = with_fixed(active, W, self.fixed)
             held = self.problem.columns_of(active)
-            return Point(get_loss(self.settings.loss), held, W, result.intercept, held.token)
-        held = self.problem.columns_of(result.active)
-        return Point(self.problem.loss, replace(held, centres=()), result.W, result.intercept, held.token)
+            return Point(get_loss(self.settings.loss), held, W, intercept, held.token)
+        held = self.problem.columns_of(active)
+        return Point(self.problem.loss, replace(held, centres=()), W, intercept, held.token)
+
+    def _loss_as_given(self, state: FitState, intercept: Array) -> float:
+        """The loss of the rows of a state and an intercept, by one pass over the partitions as the plan has them."""
+        point = self._point(state.active, state.W, intercept)
+        sums = self._engine.map_reduce(passes.active_gradient, point, name="gradient").plain()
+        return float(sums.add["loss"]) if sums.shift == 0.0 else math.inf
 
     def as_given(self, state: FitState) -> FitState:
         """A state of this fit with the intercept of the columns as they were given, which are those of a model."""
-        return replace(state, intercept=state.intercept - self.problem.offset(state.active, state.W))
+        return replace(state, intercept=self.problem.as_given(state.active, state.W, state.intercept))
 
     def _begun(
         self, start: FitResult | None, lam: float, lam_max: float, passes: int, accelerators: Accelerators

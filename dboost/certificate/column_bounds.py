@@ -49,7 +49,7 @@ def moved(problem: Problem, before: Iterate, after: Iterate, rounding: float = 0
     step, shift = before.W - after.W, before.intercept - after.intercept
     ahead = float(np.sum(after.G * step)) + float(after.bias @ shift)
     # what the two losses and the sums are rounded by, the latter times the margins that the step moves
-    length = problem.statistics.absolute[after.active] @ np.abs(step).sum(axis=1)
+    length = np.sum(problem.statistics.absolute[after.active] * np.abs(step).sum(axis=1))
     size = abs(before.loss) + abs(after.loss) + float(length) + problem.statistics.weight * float(np.abs(shift).sum())
     apart = before.loss - after.loss + ahead + max(_ROUNDING, rounding) * size
     return math.sqrt(2.0 * problem.loss.kappa * max(apart, 0.0))

@@ -127,8 +127,9 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     duality_gap_, objective_, alpha_, alpha_max_ : float
     stop_reason_ : str
         "tol" or "gradient" (done), "max_rounds", "max_passes", "max_seconds", "max_active_rows", "max_opened" (the
-        search of hypotheses had to end), "callback", "precision" (numbers are not exact enough to go on), or "stalled"
-        (at the pace of its last rounds the fit would not reach `tol` in a million more).
+        search of hypotheses had to end), "callback", "precision" (numbers are not exact enough to go on, or scores of
+        data far from zero to show `tol`), or "stalled" (at the pace of its last rounds the fit would not reach `tol` in
+        a million more).
     n_iter_ : int
         Rounds.
     induction_stop_ : int or None

@@ -52,6 +52,8 @@ PROCESS = ("client", "callbacks", "checkpoint")
 UNSAVED = (*PROCESS, "folds")
 # Score of a declared class without examples below the lowest intercept: its probability vanishes, its log is finite.
 _ABSENT = -700.0
+# Numbers that were less their mean have one of this share of the largest again at most.
+_ROUNDED = 2.0**-50
 
 
 @dataclass(frozen=True)
@@ -285,7 +287,7 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
     if plan.task == "multiclass":
         if not get_loss(settings.loss).separable:
             # Only differences between classes enter the softmax: without this their common part would be rounding noise
-            intercept = intercept - intercept.mean()
+            intercept = centred_intercept(intercept)
         W, intercept = _with_absent(parts, W, intercept)
         if stages is not None:
             centred = stages.intercepts - stages.intercepts.mean(axis=1, keepdims=True)
@@ -346,6 +348,12 @@ def _without_common_part(
         return W
     unpenalised = factors.of_columns(plan.n_features, plan.feature_names)[active] == 0.0
     return np.where(unpenalised[:, None], W - W.mean(axis=1, keepdims=True), W)
+
+
+def centred_intercept(intercept: Float) -> Float:
+    """The intercept of a softmax less its mean; one that has none but for rounding as it is, which its gap is of."""
+    mean = intercept.mean()
+    return intercept if abs(mean) <= _ROUNDED * np.abs(intercept).max() else intercept - mean
 
 
 def model_so_far(estimator: Any, parts: Prepared, state: FitState, pool: Any, reason: str = "running") -> Model:

@@ -163,6 +163,10 @@ class Loss(Protocol):
         """Whether the curvature of an example is `kappa` everywhere, so that one Newton step along a line is exact."""
         ...
 
+    def by_difference(self, k: int) -> NDArray[np.bool_]:
+        """Which of k outputs depend on y - f alone, so that labels and scores may both be less a number."""
+        ...
+
     @property
     def exponential(self) -> bool:
         """Whether it is e^(-y f) in every output: residuals are then AdaBoost's weights and sum to the loss in size."""
@@ -329,6 +333,7 @@ class Common:
 
     link: ClassVar[Link] = Link()
 
+    difference: ClassVar[bool] = False
     counted: ClassVar[bool] = False
     parabolic: ClassVar[bool] = False
     kinked: ClassVar[bool] = False
@@ -344,6 +349,10 @@ class Common:
     def of_output(self, r: int) -> Any:
         """This one."""
         return self
+
+    def by_difference(self, k: int) -> NDArray[np.bool_]:
+        """As `difference` says, for each of them."""
+        return np.full(k, self.difference)
 
     def links(self, k: int) -> tuple[Link, ...]:
         """`link`, for each of them."""

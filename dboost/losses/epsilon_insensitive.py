@@ -203,6 +203,7 @@ class EpsilonInsensitive(RealLoss):
     epsilon: float = 0.1
     largest: ClassVar[float] = 1.0
     growing: ClassVar[bool] = False
+    difference: ClassVar[bool] = True
     probabilities: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

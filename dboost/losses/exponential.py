@@ -163,7 +163,8 @@ class Exponential(Common):
         """Half of log(p / (1 - p)) of the weighted share p of +1 labels."""
         with np.errstate(divide="ignore", invalid="ignore"):
             logit = 0.5 * (np.log(mass) - np.log(total - mass))
-        return np.clip(np.where(total > 0.0, logit, 0.0), -_SATURATED, _SATURATED)
+        logit = np.where(total > 0.0, logit, 0.0)
+        return np.where(np.isfinite(logit), logit, np.copysign(_SATURATED, logit))
 
     def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
         """Infinite: no bound is known."""

@@ -98,6 +98,7 @@ class Huber(RealLoss):
 
     epsilon: float = 1.35
     kinked: ClassVar[bool] = True
+    difference: ClassVar[bool] = True
     growing: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

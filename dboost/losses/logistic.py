@@ -243,7 +243,8 @@ class Logistic(Common):
         """log(p / (1 - p)) of the weighted share p of +1 labels."""
         with np.errstate(divide="ignore", invalid="ignore"):
             logit = np.log(mass) - np.log(total - mass)
-        return np.clip(np.where(total > 0.0, logit, 0.0), -_SATURATED, _SATURATED)
+        logit = np.where(total > 0.0, logit, 0.0)
+        return np.where(np.isfinite(logit), logit, np.copysign(_SATURATED, logit))
 
     def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
         """Sum of s q / (1 - q), 1 - q being the probability of each label (``base.odds_sum``)."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.compiled.solves.positive import solve_positive
 from dboost.losses.base import Alike, Array, Repair
 from dboost.losses.link import MOST
 from dboost.losses.multinomial import Multinomial, MultinomialTarget
@@ -71,8 +72,9 @@ class MarginSoftmax(Multinomial):
             # in units of the roots of the class shares, of which one may be 1e-24 of another; a shift of all scores has
             # no curvature, and is given one
             root = np.sqrt(n)
-            H = (np.diag(n @ q) - (q * n[:, None]).T @ q) / np.outer(root, root) + np.outer(root, root)
-            step = np.linalg.solve(H, -gradient / root) / root
+            # not by BLAS and LAPACK, whose threads may change the bits
+            H = (np.diag(n @ q) - np.einsum("ir,is->rs", q * n[:, None], q)) / np.outer(root, root)
+            step = solve_positive(H + np.outer(root, root), -gradient / root, 0.0) / root
             t = 1.0
             moved, probabilities = at(b + step)
             while moved > value + _ROUNDING * abs(value) and t > _ROUNDING:

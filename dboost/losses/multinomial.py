@@ -251,7 +251,8 @@ class Multinomial(Common):
         """Centred logarithms of the class frequencies."""
         with np.errstate(divide="ignore"):
             logs = np.log(mass) - np.log(total)
-        logs = np.maximum(logs, -_SATURATED)
+        # a class without examples is below all others, and one with few may be however low
+        logs = np.where(mass > 0.0, logs, min(-_SATURATED, float(np.min(logs, initial=0.0, where=mass > 0.0))))
         return np.asarray(logs - logs.mean())
 
     def without_features(self, intercept: Array, mass: Array) -> Alike | None:
@@ -263,9 +264,12 @@ class Multinomial(Common):
         # 1 - p_c as the sum of the other probabilities, not by subtraction, where a class has nearly all
         rest = np.maximum(whole - e, 0.0)
         rest[e > 0.5 * whole] = e[e <= 0.5 * whole].sum()
-        loss = float(np.sum(mass[held] * (np.log(whole) + top - intercept[held])))
         with np.errstate(divide="ignore"):
-            ray = float(np.sum(mass[held] * rest[held] / e[held]))
+            odds = rest[held] / e[held]
+            # log1p keeps the loss of a class that has nearly all, which a difference of logarithms does not
+            losses = np.where(e[held] > 0.5 * whole, np.log1p(odds), np.log(whole) + top - intercept[held])
+            ray = float(np.sum(mass[held] * odds))
+        loss = float(np.sum(mass[held] * losses))
         return Alike(e / whole, loss, ray)
 
     def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:

@@ -182,6 +182,10 @@ class Offset:
         """As the loss says."""
         return self.inner.invalid(codes_of(y))
 
+    def by_difference(self, k: int) -> NDArray[np.bool_]:
+        """As the loss says."""
+        return self.inner.by_difference(k)
+
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """As the loss says."""
         return self.inner.label_mass(codes_of(y), weight, k)

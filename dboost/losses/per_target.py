@@ -119,6 +119,10 @@ class PerTarget(Common):
         found: Loss = self.losses[r]
         return found
 
+    def by_difference(self, k: int) -> NDArray[np.bool_]:
+        """As each of them says."""
+        return np.concatenate([one.by_difference(1) for one in self.losses])
+
     @property
     def targets(self) -> int:
         """How many there are."""

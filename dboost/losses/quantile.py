@@ -113,6 +113,7 @@ class Quantile(RealLoss):
     quantile: float = 0.5
     width: float = 0.1
     kinked: ClassVar[bool] = True
+    difference: ClassVar[bool] = True
     growing: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -97,6 +97,7 @@ class Squared(RealLoss):
     growing: bool = False
     closed_null: bool = True
     parabolic: ClassVar[bool] = True
+    difference: ClassVar[bool] = True
 
     def target(self, y: NDArray[Any]) -> SquaredTarget:
         """Wrap float64 labels of shape (m,)."""

@@ -123,6 +123,7 @@ class SquaredTargets(RealLoss):
 
     name: str = "multitarget"
     task: ClassVar[str] = "multitarget"
+    difference: ClassVar[bool] = True
     kappa: float = 1.0
     growing: bool = False
     closed_null: bool = True

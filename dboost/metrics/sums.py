@@ -76,8 +76,8 @@ def partial(F: ArrayLike, y: NDArray[Any], weight: ArrayLike | None = None) -> S
     add = {
         "weight": float(s.sum()),
         "errors": float(s[guess != true].sum()),
-        "log_loss": float(s @ log_loss(scores, y).reshape(len(scores))),
-        "margin": float(s @ margin),
+        "log_loss": float(np.sum(s * log_loss(scores, y).reshape(len(scores)))),
+        "margin": float(np.sum(s * margin)),
         "confusion": np.bincount(true * k + guess, weights=s, minlength=k * k).reshape(k, k),
         "coverage": coverage_counts(scores, y, s),
     }

@@ -4,14 +4,17 @@ A column of times (1.7e9 and some) is the constant 1.7e9 and a little that diffe
 the little is lost in the rounding of sums, and steps see one column, almost that of the intercept, in place of two.
 With a free intercept x_j and x_j - c_j are the same model: W stays, and b is less by sum_j c_j W_j.
 
-Covers: ``Centres``, and a partition less its centres. Does not cover: which columns are far and what their centres
-are (``dboost.problem.statistics``).
+Labels far from zero are the same to a loss that depends on y - f alone, and offsets of scores to any: ``LabelCentres``
+takes a number off them that the intercept gets back.
+
+Covers: ``Centres``, ``LabelCentres``, and a partition less its centres. Does not cover: which columns are far and what
+their centres are (``dboost.problem.statistics``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -19,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.sparse.centring import less_centres
+from dboost.losses.offset import OFFSET, codes_of, labelled
 from dboost.partition import Partition
 
 Array = NDArray[np.float64]
@@ -62,14 +66,49 @@ class Centres:
         """A partition less its centres."""
         return Partition(*self.features(partition), partition.y, partition.weight, partition.key)
 
-    def offset(self, active: NDArray[np.int64], W: Array) -> Array:
-        """sum_j c_j W_j over the rows `active` of W (a, k): what the intercept is less by on the columns as given."""
-        found = np.zeros(W.shape[1])
-        place = np.searchsorted(self.columns, active)
-        for row, at in enumerate(place.tolist()):
-            if at < self.columns.shape[0] and self.columns[at] == active[row]:
-                found += self.values[at] * W[row]
-        return found
+    def of(self, active: NDArray[np.int64]) -> Array:
+        """c_j of some columns, 0 of those that nothing is taken off, shape (a,)."""
+        place = np.minimum(np.searchsorted(self.columns, active), self.columns.shape[0] - 1)
+        return np.where(self.columns[place] == active, self.values[place], 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCentres:
+    """What is taken off real labels, and off the offsets of scores.
+
+    Parameters
+    ----------
+    labels, offsets : float64 arrays, shape (k,)
+        What is taken off those of each output; 0 for nothing.
+    token : str
+        Names them, for the memo.
+    made : mapping of partition key to labels
+        Those less their centres already, in the process that has the partitions.
+    """
+
+    labels: Array
+    offsets: Array
+    token: str
+    made: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    lane: ClassVar[None] = None
+
+    def of(self, partition: Any) -> NDArray[Any]:
+        """The labels of a partition less their centres, and their offsets less theirs."""
+        y = partition.y
+        if y.dtype.names is None:
+            return np.asarray(y - (self.labels if y.ndim > 1 else self.labels[0]))
+        real = codes_of(y)
+        if self.labels.any():
+            real = real - (self.labels if real.ndim > 1 else self.labels[0])
+        return labelled(real, y[OFFSET] - self.offsets)
+
+    def seen(self, partition: Any, memo: Any) -> Any:
+        """A partition with such labels; its features are shared, not copied."""
+        y = self.made.get(partition.key)
+        if y is None:
+            y = memo.get("label-centres", self.token, lambda: self.of(partition))
+        return replace(partition, y=y)
 
 
 @dataclass(frozen=True)

@@ -93,4 +93,4 @@ def mistakes(partition: Partition, memo: Any, point: Point) -> Sums:
     """Weight of the examples that the margins of a model classify wrongly."""
     pointer, slots, values = point.held.cut(partition, memo)
     F = fused.margins(pointer, slots, values, point.W, point.intercept)
-    return Sums(add={"wrong": float(partition.weight @ wrong_share(partition.y, F))})
+    return Sums(add={"wrong": float(np.sum(partition.weight * wrong_share(partition.y, F)))})

@@ -172,7 +172,7 @@ def judge(partition: Partition, memo: Any, left: Left, points: tuple[Point, ...]
     target = get_loss(points[0].loss).target(y)
     loss, wrong = np.zeros(len(points)), np.zeros(len(points))
     for p, F in enumerate(margins_of_rows(partition, memo, left, points, rows)):
-        wrong[p] = weight @ wrong_share(y, F)
+        wrong[p] = np.sum(weight * wrong_share(y, F))
         loss[p] = fused.loss_of_margins(F, target, weight)
     return Sums(add={"loss": loss, "wrong": wrong, "absent": absent})
 

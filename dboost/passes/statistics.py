@@ -10,19 +10,28 @@ from dboost.compiled.examples import fused, loss_of_rows
 from dboost.compiled.sparse import centring, columns
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import Loss, get_loss, refuse_invalid
+from dboost.losses.offset import codes_of
 from dboost.partition import Partition, Sums
 from dboost.passes.point import Array, Point
 from dboost.passes.residuals import no_columns, one_of_each_class, residuals
 
 
 def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> Sums:
-    """STAT pass, labels: mass and observed mass per output, sum of the weights, number of rows, L at zero margins."""
+    """STAT pass, labels: mass and observed mass per output, sum of the weights, number of rows, L at zero margins.
+
+    Of real labels that may be less a number (``Loss.by_difference``) also the sum s y**2 per output.
+    """
     given = get_loss(loss)
     refuse_invalid(given, partition.y, f" of partition {partition.key}")
     mass, total = given.label_mass(partition.y, partition.weight, k)
     weight = float(partition.weight.sum())
     add = {"mass": mass, "total": total, "weight": weight, "rows": partition.n_rows}
     y, s = partition.y, partition.weight
+    if given.by_difference(k).any():
+        real = codes_of(y).reshape(y.shape[0], k)
+        with np.errstate(over="ignore"):
+            # a label that is missing is no number
+            add["square"] = np.nansum(s[:, None] * (real * real), axis=0)
     if y.dtype == np.int8:
         # labels of two kinds: an example of each, with the weight of all of them in all outputs
         y, s = np.array([[1], [-1]], np.int8), np.array([mass.sum(), (total - mass).sum()])

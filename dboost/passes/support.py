@@ -70,11 +70,11 @@ def beside(partition: Partition, memo: Any, before: Point, after: Point) -> Sums
         own = G[np.arange(len(y)), y]
         others = G.copy()
         others[np.arange(len(y)), y] = -np.inf
-        wrong = np.array([partition.weight @ (own <= others.max(axis=1, initial=-np.inf))])
+        wrong = np.array([np.sum(partition.weight * (own <= others.max(axis=1, initial=-np.inf)))])
         if k > 1:
             # what all classes have in common is no part of the model
             F, G = F - F.mean(axis=1, keepdims=True), G - G.mean(axis=1, keepdims=True)
     else:
-        wrong = partition.weight @ ((y != 0) & (y * G <= 0.0))
+        wrong = np.sum(partition.weight[:, None] * ((y != 0) & (y * G <= 0.0)), axis=0)
     moved = np.abs(G - F)[counted].max(initial=0.0)
     return Sums(add={"wrong": wrong}, peak={"moved": np.array([moved])})

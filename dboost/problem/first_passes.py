@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dboost import passes
 from dboost.errors import DataError
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import Loss
 from dboost.partition import Sums
 from dboost.problem.pass_runner import PassRunner
-from dboost.problem.statistics import Far, suspects
+from dboost.problem.statistics import FAR_LABELS, Far, suspects
+
+Array = NDArray[np.float64]
 
 
 def label_sums(runner: PassRunner, loss: Loss, k: int, fit_intercept: bool) -> Sums:
@@ -47,3 +52,14 @@ def far_columns(runner: PassRunner, held: Held | None, sums: Sums, weight: float
     some = Held(chosen, runner.token()) if held is None else held.some(chosen, runner.token())
     about = total[chosen] / weight
     return Far.of(chosen, about, runner.run(passes.moments_about, some, about, name="moments"), weight)
+
+
+def far_labels(loss: Loss, labels: Sums, k: int) -> Array:
+    """What is to be taken off the labels of each output, whose mean is far from zero beside their deviation; (k,)."""
+    found = np.zeros(k)
+    if "square" not in labels.add:
+        return found
+    mass, total = labels.add["mass"], np.maximum(labels.add["total"], np.finfo(float).tiny)
+    far = suspects(mass, labels.add["square"], total, FAR_LABELS)
+    found[far] = (mass / total)[far]
+    return np.where(loss.by_difference(k) & np.isfinite(found), found, 0.0)

@@ -55,7 +55,7 @@ class InducedProblem(Problem):
 
     Parameters
     ----------
-    engine, loss, penalty, n_outputs, fit_intercept, run_id, exponential, standardize, on_driver
+    engine, loss, penalty, n_outputs, fit_intercept, run_id, exponential, standardize, on_driver, labels
         As for ``StoredProblem``.
     n_features : int
         Stored columns, of which the hypotheses are made.
@@ -89,9 +89,10 @@ class InducedProblem(Problem):
         certifies: bool = True,
         centres: bool = False,
         on_driver: bool = False,
+        labels: Sums | None = None,
     ) -> None:
         runner = PassRunner(engine, run_id)
-        labels = label_sums(runner, loss, n_outputs, fit_intercept)
+        labels = label_sums(runner, loss, n_outputs, fit_intercept) if labels is None else labels
         n_rows = int(labels.add["rows"])
         features = runner.run(passes.feature_statistics, None, None, name="statistics")
         # no hypothesis is known yet
@@ -172,9 +173,9 @@ class InducedProblem(Problem):
         keys = tuple(self.keys[i] for i in rows.tolist())
         return Held(rows, self.runner.token(), self.pool, keys, centres if any(centres) else ())
 
-    def offset(self, active: Rows, W: Array) -> Array:
+    def taken_off(self, active: Rows) -> Array:
         """As in ``Problem``."""
-        return np.asarray(sum((self._taken[i] * w for i, w in zip(active.tolist(), W, strict=True)), np.zeros(self.k)))
+        return np.array([self._taken[i] for i in active.tolist()])
 
     def _places(self, at: Iterate, rows: Rows) -> Rows:
         return np.searchsorted(at.active, rows)

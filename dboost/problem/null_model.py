@@ -17,6 +17,10 @@ from dboost.problem.objective import Objective
 
 Array = NDArray[np.float64]
 
+# e^700 is next to the largest number there is.
+_RAISED = 700.0
+_MAX_RAISED = 8
+
 
 class NullModel:
     """What is known of the model without features.
@@ -64,9 +68,13 @@ class NullModel:
     ) -> Array:
         if not objective.fit_intercept:
             return np.zeros(objective.k)
-        start = objective.loss.null_intercept(objective.statistics.mass, objective.statistics.total)
-        if objective.loss.closed_null:
+        loss, stats = objective.loss, objective.statistics
+        start = loss.null_intercept(stats.mass, stats.total)
+        if loss.closed_null:
             return start
+        growing = np.array([link.exponential for link in loss.links(objective.k)])
+        if objective.fixed.size and growing.any():
+            start = _of_means(sums, np.where(growing, start - stats.peak[objective.fixed], start), stats.mass, growing)
         return best_intercept(slope, start) if objective.loss.separable else best_joint_intercept(sums, start)
 
     # ---- sums of a scoring pass ------------------------------------------------------------------------------------
@@ -89,3 +97,31 @@ class NullModel:
     def forget(self) -> None:
         """Keep no sums any longer."""
         self._of, self._sums, self._left = None, None, 0
+
+
+def _of_means(
+    sums: Callable[[Array], tuple[float, Array, Array]], start: Array, mass: Array, growing: NDArray[np.bool_]
+) -> Array:
+    """The best intercept of outputs that predict means e^(b + o) from offsets o, one pass: the means sum to the labels.
+
+    Parameters
+    ----------
+    sums : as for ``NullModel.iterate``
+        The Hessian has the sums of the means on its diagonal, in float64.
+    start : float64 array, shape (k,)
+        So low that no mean overflows: Newton's steps from above take one off the intercept each, whatever is due.
+    mass : float64 array, shape (k,)
+        Sums of the labels.
+    growing : bool array, shape (k,)
+        Which outputs are such; the others stay where they are.
+    """
+    for _ in range(_MAX_RAISED):
+        means = np.diag(sums(start)[2])
+        lost = growing & ~(means > 0.0)
+        if not lost.any():
+            break
+        # offsets far below the largest in size: all means are zero in float64, and rise together
+        start = np.where(lost, start + _RAISED, start)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = start + np.log(mass) - np.log(means)
+    return np.where(growing & np.isfinite(found), found, start)

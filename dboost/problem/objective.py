@@ -25,8 +25,11 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Int8 = NDArray[np.int8]
 
-# Residuals of 1e-12 of the labels are rounding. This is the square of it, as the loss of W = 0 is their square or more.
+# Residuals of 1e-12 of the labels are rounding. This is the square of it, as the loss of no features is their square or
+# more.
 _RESOLUTION = 1e-24
+# The square of four units of float64, of labels that are far from zero beside what they differ by.
+_OF_LABELS = 2.0**-102
 # The exponential of a larger number is beyond float64.
 _LARGEST_SHIFT = 700.0
 
@@ -57,6 +60,8 @@ class Objective:
         Which sign the weights of each row may have (``penalties.signed``); None: any. The intercept may have any.
     free : int64 array
         Rows without penalty, ascending: their strength is 0 at every strength, and they are always held.
+    null_loss : float
+        L at the model without features; infinite where it is not known.
     """
 
     loss: Loss
@@ -70,6 +75,7 @@ class Objective:
     fixed: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
     free: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
     signs: Int8 | None = None
+    null_loss: float = math.inf
 
     @classmethod
     def of(
@@ -159,8 +165,15 @@ class Objective:
 
     @property
     def resolution(self) -> float:
-        """The objective below which everything is rounding: relative gaps are taken to at least this."""
-        return max(_RESOLUTION * self.statistics.at_zero, float(np.finfo(float).tiny))
+        """The objective below which everything is rounding: relative gaps are taken to at least this.
+
+        Scores of zero may be far worse than the model without features, where they begin at offsets.
+        """
+        at_zero = self.statistics.at_zero
+        least = _RESOLUTION * min(at_zero, self.null_loss)
+        if self.loss.by_difference(self.k).any():
+            least = max(least, _OF_LABELS * at_zero)
+        return max(least, float(np.finfo(float).tiny))
 
     @property
     def curvature_constant(self) -> float:

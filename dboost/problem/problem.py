@@ -24,6 +24,7 @@ from dboost.partition import Sums
 from dboost.passes import Point
 from dboost.penalties import Penalty
 from dboost.problem.driver_columns import DriverColumns
+from dboost.problem.exact_sums import exact_dot
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.null_model import NullModel
 from dboost.problem.objective import Objective
@@ -69,6 +70,9 @@ class Problem(ABC):
         Whether what may enter is more than a scoring pass looks at.
     far : float
         A column with a mean of so many deviations is far from zero.
+    lower_by : float64 array, shape (2, k)
+        What scores are lower by here than on the data as they were given: what labels are less, and minus what offsets
+        are less. Apart, as their sum would be rounded.
     """
 
     n: int
@@ -96,6 +100,7 @@ class Problem(ABC):
         self._on_driver = on_driver
         self._null = null
         self._held: Held | None = None
+        self.lower_by = np.zeros((2, objective.k))
 
     # ---- parts of the objective that everybody asks for ------------------------------------------------------------
 
@@ -179,8 +184,24 @@ class Problem(ABC):
         """Rows of W here for the rows `active` of another fit, whose hypotheses were `keys`."""
 
     @abstractmethod
-    def offset(self, active: Rows, W: Array) -> Array:
-        """What the intercept of a model is larger by here than on the columns as they were given, shape (k,)."""
+    def taken_off(self, active: Rows) -> Array:
+        """What is taken off the columns of some rows of W here, shape (a,); 0 for nothing."""
+
+    def moved(self, active: Rows) -> bool:
+        """Whether the intercept of a model with these rows is another one here than on the data as they were given."""
+        return bool(self.lower_by.any() or self.taken_off(active).any())
+
+    def as_given(self, active: Rows, W: Array, intercept: Array) -> Array:
+        """The intercept of a model of this problem on the data as they were given, rounded once."""
+        centres = self.taken_off(active)
+        given = zip(W.T, intercept, self.lower_by.T, strict=True)
+        return np.array([exact_dot(-centres, w, b, *less) for w, b, less in given])
+
+    def as_seen(self, active: Rows, W: Array, intercept: Array, common: float = 0.0) -> Array:
+        """The intercept here of a model on the data as they were given, less a number, rounded once."""
+        centres = self.taken_off(active)
+        given = zip(W.T, intercept, -self.lower_by.T, strict=True)
+        return np.array([exact_dot(centres, w, b, *less, -common) for w, b, less in given])
 
     def held(self, active: Rows) -> Held:
         """The columns of some rows of W; the same object while the rows stay the same."""

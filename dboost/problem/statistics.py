@@ -18,6 +18,9 @@ _CONSTANT = 1e-12
 # centred column; at 30 the steps of several outputs take twice as many products, at 1e5 no fit ends (2026-11). At least
 # 1 - 1 / (1 + 10**2) of the weight of such a column is where it is not zero.
 FAR = 10.0
+# The same for labels, beside which steps see the intercept alone: all that is lost is what sums are rounded by, so many
+# times the usual.
+FAR_LABELS = 1e4
 # The same for hypotheses. Many are zero and one, and one almost always; these are as easy to solve for as others, and
 # two more passes are needed to register one that is far. A product that is far is so by much more.
 FAR_HYPOTHESIS = 100.0
@@ -147,7 +150,7 @@ def deviation(total: Array, square: Array, weight: float) -> Array:
     return np.sqrt(np.where(variance > _CONSTANT * square, variance, 0.0))
 
 
-def suspects(total: Array, square: Array, weight: float, far: float) -> NDArray[np.int64]:
+def suspects(total: Array, square: Array, weight: float | Array, far: float) -> NDArray[np.int64]:
     """Columns with a mean of more than `far` deviations, by sum s x and sum s x**2; it is about total / weight.
 
     Rounding moves a variance by much less than the share 1 / (1 + far**2) of the mean square that is asked for here.

@@ -65,6 +65,8 @@ class StoredProblem(Problem):
         Whether sums of the null model are kept until they are asked for again.
     passes_before : int
         Passes that were done for the fit already.
+    labels : Sums or None
+        What ``label_sums`` says of the engine's labels, where that is known.
     factors : float64 array, shape (n,), or None
         What the strength of each row is multiplied by (``penalty_factors``).
     signs : int8 array, shape (n,), or None
@@ -92,6 +94,7 @@ class StoredProblem(Problem):
         on_driver: bool = False,
         keeps_null: bool = True,
         passes_before: int = 0,
+        labels: Sums | None = None,
         factors: NDArray[np.float64] | None = None,
         fixed: Rows | None = None,
         signs: NDArray[np.int8] | None = None,
@@ -105,7 +108,7 @@ class StoredProblem(Problem):
         keeps_null = keeps_null and (factors is None or bool(np.all(factors)))
         self._free_null: Iterate | None = None
         loss, runner, null = get_loss(loss), PassRunner(engine, run_id, passes_before), NullModel(keeps_null)
-        labels = label_sums(runner, loss, n_outputs, fit_intercept)
+        labels = label_sums(runner, loss, n_outputs, fit_intercept) if labels is None else labels
         together = keeps_null and n_outputs == 1 and not (exponential or loss.shifted)
         statistics = _first_sums(runner, loss, labels, fit_intercept, null if together else None)
         parts = (loss, penalty, n_outputs, fit_intercept, standardize, statistics, factors, fixed, signs)
@@ -139,9 +142,9 @@ class StoredProblem(Problem):
         self.register(keys)
         return active
 
-    def offset(self, active: Rows, W: Array) -> Array:
+    def taken_off(self, active: Rows) -> Array:
         """As in ``Problem``."""
-        return np.zeros(self.k) if self._centres is None else self._centres.offset(active, W)
+        return np.zeros(active.shape[0]) if self._centres is None else self._centres.of(active)
 
     def _places(self, at: Iterate, rows: Rows) -> Rows:
         return rows

@@ -198,6 +198,11 @@ def diagonal_promise(problem: Problem, at: Iterate, lam: float) -> float:
 
     Zero only where the gradient is zero.
     """
+    return float(np.sum(one_row_promises(problem, at, lam)))
+
+
+def one_row_promises(problem: Problem, at: Iterate, lam: float) -> Array:
+    """What a step of each row alone would gain at least, on the loss and a smooth penalty; the intercept last."""
     stats, kappa = problem.statistics, problem.loss.kappa
     if math.isfinite(kappa):
         D, bias = kappa * stats.square[at.active], kappa * stats.weight
@@ -207,7 +212,7 @@ def diagonal_promise(problem: Problem, at: Iterate, lam: float) -> float:
     strength = lam * problem.lam_weight[at.active]
     face = faced(problem.penalty).face(at.W, strength)
     G = at.G - face.expand(face.gradient(strength))
-    gain = float(np.sum(np.sum(G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])))
+    gains = np.sum(G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])
     if problem.fit_intercept and bias > 0.0:
-        gain += float(at.bias @ at.bias) / (2.0 * bias)
-    return gain
+        gains = np.append(gains, np.sum(at.bias**2) / (2.0 * bias))
+    return np.asarray(gains)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lab.fuzz import judge, paths
-from lab.fuzz.cases import draw
+from lab.fuzz.cases import FAR, draw
 from lab.fuzz.judge import BAD, Outcome
 from lab.fuzz.workers import Run, outcomes
 
@@ -30,7 +30,8 @@ def main(arguments: Sequence[str]) -> int:
     run = paths.run if given.paths else judge.run
     if given.only is not None:
         return _one(given.only, given.seconds, run)
-    seeds = range(given.first, given.first + given.fits)
+    first = given.first + FAR * given.far
+    seeds = range(first, first + given.fits)
     started = time.perf_counter()
     # each process fits on one thread: the other core has fits of its own
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
@@ -77,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--fits", type=int, default=_FITS, help=f"number of cases (default {_FITS})")
     parser.add_argument("--first", type=int, default=0, help="seed of the first case (default 0)")
     parser.add_argument("--paths", action="store_true", help="paths and cross-validations of tables of any unit")
+    parser.add_argument("--far", action="store_true", help="data far from zero and from each other, judged exactly")
     parser.add_argument("--only", type=int, metavar="SEED", help="run one case and show what it is and says")
     parser.add_argument("--seconds", type=float, default=_SECONDS, help="limit of each fit (default %(default)g)")
     return parser

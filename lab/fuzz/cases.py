@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from lab.fuzz.objective import EPSILON, L1_RATIO, LOSSES, SHARPNESS, Objective, long
+from lab.fuzz.objective import BY_DIFFERENCE, EPSILON, L1_RATIO, LOSSES, SHARPNESS, Objective, long
 
 Random = np.random.Generator
 
@@ -31,6 +31,8 @@ _ESTIMATORS = {
     "squared": "BoostedRegressor",
     "multitarget": "MultiTaskBoostedRegressor",
     "epsilon_insensitive": "BoostedRegressor",
+    "huber": "BoostedRegressor",
+    "quantile": "BoostedRegressor",
     "poisson": "BoostedRegressor",
 }
 # Decades of float64 and float32 that data are drawn from: the last ones before the next number is infinite or zero.
@@ -38,6 +40,10 @@ _DECADES = {"float64": 300.0, "float32": 36.0}
 _MAX_ROUNDS = 60
 # Losses that came later, by the remainder of the seeds that draw them.
 _LATER = {"poisson": 3, "multitarget": 0}
+# Those that are drawn far from zero only.
+_FAR_ONLY = ("huber", "quantile")
+FAR = 10_000_000
+"""The first seed of cases whose columns, targets, offsets and weights are far from zero and from each other."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +83,17 @@ class Case:
         found: NDArray[Any] = self.X.toarray() if sparse.issparse(self.X) else self.X
         return found
 
+    @property
+    def n_weights(self) -> int:
+        """Columns of X that have weights: all but those of offsets, which are the last."""
+        return int(self.X.shape[1]) - len(self.params.get("offset") or ())
+
     def objective(self, alpha: float) -> Objective:
         """What the fit minimises at a strength, in long double."""
-        given = self.params
+        given, n = self.params, self.n_weights
         return Objective.of(
-            given["loss"], given["penalty"], self.dense, self.encoded, self.weight, alpha, given["fit_intercept"],
-            given["standardize"],
+            given["loss"], given["penalty"], self.dense[:, :n], self.encoded, self.weight, alpha,
+            given["fit_intercept"], given["standardize"], self.dense[:, n:] if given.get("offset") else None,
         )  # fmt: skip
 
     def settings(self) -> dict[str, Any]:
@@ -101,13 +112,15 @@ class Case:
 
 
 def draw(seed: int) -> Case:
-    """The case of a seed."""
+    """The case of a seed; from `FAR` on one of data far from zero and from each other."""
+    if seed >= FAR:
+        return _far(seed)
     rng = np.random.Generator(np.random.Philox(key=[seed, 20]))
     words: list[str] = []
     m, n = _shape(rng, words)
     dtype = "float32" if rng.random() < 0.25 else "float64"
     X = _features(rng, m, n, dtype, words)
-    loss = _one(rng, [name for name in LOSSES if name not in _LATER])
+    loss = _one(rng, [name for name in LOSSES if name not in (*_LATER, *_FAR_ONLY)])
     # No seed that had found a defect before was of these kinds: those draw what they drew.
     loss = {at: name for name, at in _LATER.items()}.get(seed % 11, loss)
     y, encoded = _labels(rng, loss, X, words)
@@ -120,6 +133,46 @@ def draw(seed: int) -> Case:
     case = Case(seed, (), given, y, encoded, weight, _ESTIMATORS[loss])
     params = _settings(rng, loss, words)
     case = Case(seed, tuple(words), given, y, encoded, weight, _ESTIMATORS[loss], params)
+    params["alpha"] = _alpha(rng, case)
+    return case
+
+
+def _far(seed: int) -> Case:
+    """A small problem in other units and places: what it is worth is known by what is left of it."""
+    rng = np.random.Generator(np.random.Philox(key=[seed, 55]))
+    words: list[str] = []
+    m, n = int(rng.integers(6, 40)), int(rng.integers(1, 6))
+    loss = _one(rng, [name for name in LOSSES if name not in ("exp", "margin_softmax")])
+    Z = np.round(8.0 * rng.standard_normal((m, n))) / 8.0
+    y, encoded = _labels(rng, loss if loss not in _FAR_ONLY else "squared", Z, words)
+    if loss in BY_DIFFERENCE and rng.random() < 0.5:
+        mean, unit = 10.0 ** rng.uniform(0, 15.5), 10.0 ** rng.uniform(-4, 4)
+        words.append(f"targets of {unit:.0e} from {mean:.0e} of them")
+        encoded = unit * (encoded / max(float(np.nanmax(np.abs(encoded))), 1e-300) + mean)
+        y = encoded if loss == "multitarget" else encoded[:, 0]
+    X, far = Z.copy(), rng.random(n) < 0.6
+    means = np.where(far, np.sign(rng.standard_normal(n)) * 10.0 ** rng.uniform(0, 15.5, n), 0.0)
+    X = 10.0 ** rng.uniform(-6, 6, n) * (X + means)
+    words.append(f"columns from {np.abs(means).max():.0e} deviations")
+    params: dict[str, Any] = {
+        "loss": loss,
+        "penalty": _one(rng, CERTIFIED),
+        "tol": _one(rng, (1e-4, 1e-4, 1e-6, 1e-9)),
+        "max_rounds": _MAX_ROUNDS,
+        "fit_intercept": bool(rng.random() < 0.9),
+        "standardize": bool(rng.random() < 0.5),
+    }
+    k = encoded.shape[1]
+    if rng.random() < 0.3:
+        mean, width = 10.0 ** rng.uniform(0, 12), 10.0 ** rng.uniform(-1, 2.3)
+        words.append(f"offsets of {width:.0e} from {mean:.0e}")
+        # a link that grows without end has no loss at scores that large, unless an intercept takes them back
+        mean = 0.0 if not params["fit_intercept"] else mean
+        width = min(width, 5.0) if not params["fit_intercept"] else width
+        X = np.hstack([X, mean + width * rng.standard_normal((m, k))])
+        params["offset"] = list(range(n, n + k))
+    weight = _weights(rng, encoded, words) if rng.random() < 0.5 else None
+    case = Case(seed, tuple(words), X, y, encoded, weight, _ESTIMATORS[loss], params)
     params["alpha"] = _alpha(rng, case)
     return case
 
@@ -340,7 +393,11 @@ def _alpha(rng: Random, case: Case) -> float | str:
     if case.params["fit_intercept"]:
         b = np.asarray((share @ problem.y) / share.sum(), dtype=float)
         b = np.log(b) if case.params["loss"] == "poisson" else b
-    U = problem.loss_at(np.zeros_like(problem.y) + long(b))[1]
+        if "offset" in case.params:
+            top = np.max(problem.offset, axis=0)
+            grown = top + np.log((share[:, None] * np.exp(problem.offset - top)).sum(axis=0) / share.sum())
+            b = b - np.asarray(grown if case.params["loss"] == "poisson" else share @ problem.offset, dtype=float)
+    U = problem.loss_at(np.zeros_like(problem.y) + long(b) + problem.offset)[1]
     on = np.isfinite(problem.scale)
     pull = np.abs(problem.X.T @ U)[on] / problem.scale[on, None]
     largest = pull.max(initial=0)

@@ -44,7 +44,7 @@ class _Scaled:
 
     def forth(self, W: Long, b: Long) -> Long:
         V = self.unit[:, None] * W[self.used]
-        return np.concatenate([V, (b + self.mean @ W)[None]]) if self.objective.free else V
+        return np.concatenate([V, (self.objective.seen(W, b) + self.mean @ W)[None]]) if self.objective.free else V
 
     def back(self, V: Long) -> tuple[Long, Long]:
         W = np.zeros((len(self.used), V.shape[1]), np.longdouble)
@@ -60,7 +60,7 @@ class _Scaled:
         return found
 
     def smooth(self, V: Long) -> tuple[Number, Long]:
-        value, U = self.objective.loss_at(self.Z @ V)
+        value, U = self.objective.loss_at(self.Z @ V + self.objective.offset)
         return value, self.Z.T @ U
 
     def moved(self, V: Long, gradient: Long, L: Number) -> Long:
@@ -78,14 +78,14 @@ def improved(objective: Objective, W: Long, b: Long, steps: int = _STEPS) -> tup
     """The lowest objective found from a model, and from the model without features; its weights and intercept."""
     problem = _Scaled.of(objective)
     W, b = long(W), long(b)
-    best, found = objective.value(W, b), (W, b)
+    best, found = objective.value(W, b), (W, objective.seen(W, b))
     zero = np.zeros_like(problem.forth(W, b))
     for start in (problem.forth(W, b), zero):
         if not np.all(np.isfinite(start)):
             continue
         V = _descended(problem, start, steps)
         here = problem.back(V)
-        value = objective.value(*here)
+        value = objective.value_seen(*here)
         if value < best:
             best, found = value, here
     return best, *found

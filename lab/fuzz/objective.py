@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,12 @@ Number = Any
 
 EPSILON = 0.1
 """Half the width of the tube of the eps-insensitive loss."""
+BEND = 1.35
+"""The error up to which Huber's loss is half its square."""
+TAU, WIDTH = 0.5, 0.1
+"""The quantile, and the width over which its kink is rounded off."""
+BY_DIFFERENCE = ("squared", "multitarget", "epsilon_insensitive", "huber", "quantile")
+"""Losses of labels that may be less a number, which scores then are less, too."""
 L1_RATIO = 0.5
 """Share of the l1 part in the penalty ``l1/l2+l1``."""
 SHARPNESS = 1.0
@@ -31,6 +38,8 @@ SHARPNESS = 1.0
 _FLOAT64 = np.longdouble(2.0) ** -52
 # A column whose deviation is below this share of its mean has none that float64 values can tell.
 _CONSTANT = np.longdouble(2.0) ** -50
+# Numbers are far from zero with a mean of so many deviations: long double has 64 bits, and 1e15 deviations take 50.
+_FAR = 1e3
 
 
 def long(values: Any) -> Long:
@@ -112,6 +121,20 @@ def _counts(y: Long, F: Long) -> tuple[Long, Long]:
     return np.where(y > 0, y * (np.expm1(d) - d), e)[:, 0], e - y
 
 
+def _huber(y: Long, F: Long) -> tuple[Long, Long]:
+    z, bend = F - y, long(BEND)
+    near = np.clip(z, -bend, bend)
+    return (near * z - near * near / 2)[:, 0], near
+
+
+def _quantile(y: Long, F: Long) -> tuple[Long, Long]:
+    z, tau, h = y - F, long(TAU), long(WIDTH)
+    near = np.clip(z / h, -0.5, 0.5)
+    # |z| / 2 beyond h / 2, and the parabola that touches it there within
+    half = np.where(np.abs(z) < h / 2, z * z / (2 * h) + h / 8, np.abs(z) / 2)
+    return ((tau - long(0.5)) * z + half)[:, 0], -(tau - long(0.5) + near)
+
+
 LOSSES: dict[str, LossAndSlope] = {
     "log": _signs,
     "multitask": _signs,
@@ -121,6 +144,8 @@ LOSSES: dict[str, LossAndSlope] = {
     "squared": _squared,
     "multitarget": _targets,
     "epsilon_insensitive": _tube,
+    "huber": _huber,
+    "quantile": _quantile,
     "poisson": _counts,
 }
 
@@ -243,6 +268,12 @@ class Objective:
         Factor of alpha for each column: 1, or a power of its deviation; infinite for a constant one.
     free : bool
         Whether there is an intercept.
+    offset : array, shape (m, k)
+        What scores begin at.
+    taken : float64 array, shape (n,)
+        What was taken off the columns, exactly: `X` holds the rest. 0 for those that are not far from zero.
+    lower : tuple of Fraction, shape (k,)
+        What was taken off the offsets less what was taken off the labels: scores are lower by it.
     """
 
     loss: str
@@ -253,13 +284,28 @@ class Objective:
     alpha: Number
     scale: Long
     free: bool
+    offset: Any = 0
+    taken: Any = None
+    lower: tuple[Fraction, ...] = ()
 
     @classmethod
     def of(
-        cls, loss: str, penalty: str, X: Any, y: Any, weight: Any, alpha: float, free: bool, standardize: bool
+        cls,
+        loss: str,
+        penalty: str,
+        X: Any,
+        y: Any,
+        weight: Any,
+        alpha: float,
+        free: bool,
+        standardize: bool,
+        offset: Any = None,
     ) -> Objective:
-        """From what a fit is given; `weight` may be None."""
-        X, y = long(X), long(y)
+        """From what a fit is given; `weight` and `offset` may be None."""
+        X, taken = _near(X, free)
+        y, off_labels = _near(y, free and loss in BY_DIFFERENCE)
+        begun, off_offsets = (long(0), np.zeros(y.shape[1])) if offset is None else _near(offset, free)
+        lower = tuple(Fraction(o) - Fraction(c) for o, c in zip(off_offsets, off_labels, strict=True))
         s = np.ones(len(X), np.longdouble) if weight is None else long(weight)
         share = s / s.sum()
         scale = np.ones(X.shape[1], np.longdouble)
@@ -267,7 +313,20 @@ class Objective:
             deviation = deviations(X, share)
             degree = DEGREE.get(penalty, 1)
             scale = np.where(deviation > 0, np.where(deviation > 0, deviation, 1) ** degree, np.inf)
-        return cls(loss, penalty, X, y, share, long(alpha)[()], scale, free)
+        return cls(loss, penalty, X, y, share, long(alpha)[()], scale, free, begun, taken, lower)
+
+    def seen(self, W: Long, b: Long) -> Long:
+        """The intercept of a model for what is left of the data, exact but for the last rounding."""
+        if not self.taken.any() and not any(self.lower):
+            return b
+        far = np.flatnonzero(self.taken)
+        found = []
+        for r, lower in enumerate(self.lower):
+            terms = (Fraction(float(self.taken[j])) * _fraction(W[j, r]) for j in far)
+            whole = _fraction(b[r]) + lower + sum(terms, Fraction(0))
+            high = float(whole)
+            found.append(long(high) + long(float(whole - Fraction(high))))
+        return long(found)
 
     @property
     def strength(self) -> Long:
@@ -284,8 +343,12 @@ class Objective:
 
     def value(self, W: Any, b: Any) -> Number:
         """P(W, b)."""
-        W, b = long(W), long(b)
-        return self.loss_at(self.X @ W + b)[0] + omega(self.penalty, W, self.strength)
+        W = long(W)
+        return self.value_seen(W, self.seen(W, long(b)))
+
+    def value_seen(self, W: Long, b: Long) -> Number:
+        """P of weights and an intercept of what is left of the data."""
+        return self.loss_at(self.X @ W + b + self.offset)[0] + omega(self.penalty, W, self.strength)
 
     def rounding(self, W: Any, b: Any) -> Number:
         """What P may change by where scores, terms and sums are rounded to float64, with some room.
@@ -293,15 +356,34 @@ class Objective:
         Scores of m examples are off by some units in the last place of the sum of |x_ij W_jr|, which the slope of the
         loss carries over; the sum of all terms is off by as many as there are merges of sums.
         """
-        W, b = long(W), long(b)
-        F = self.X @ W + b
+        W = long(W)
+        b = self.seen(W, long(b))
+        F = self.X @ W + b + self.offset
         value, U = self.loss_at(F)
-        reach = np.abs(self.X) @ np.abs(W) + np.abs(b)
+        reach = np.abs(self.X) @ np.abs(W) + np.abs(b) + np.abs(self.offset)
         # an error of the scores may move the slope, too: of the squared loss by as much as itself
         off = 4 * _FLOAT64 * reach
         moved = (np.abs(U) * off).sum() + (self.share[:, None] * off * off).sum()
         terms = len(self.X) + self.X.shape[1]
         return moved + 8 * np.sqrt(long(terms))[()] * _FLOAT64 * (value + omega(self.penalty, W, self.strength))
+
+
+def _near(values: Any, free: bool) -> tuple[Long, NDArray[np.float64]]:
+    """Columns less what makes those far from zero near, which is exact, and what that is; `free`: whether it may be."""
+    given = np.asarray(values, dtype=np.float64)
+    if not free:
+        return long(values), np.zeros(given.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.nanmean(given, axis=0)
+        far = np.abs(mean) > _FAR * np.nanstd(given, axis=0)
+        # differences of numbers within a factor of two of one another are exact
+        far &= np.nanmin(np.abs(given), axis=0) > np.abs(mean) / 2
+        taken = np.where(far & np.isfinite(mean), mean, 0.0)
+    return long(values) - long(taken), taken
+
+
+def _fraction(value: Number) -> Fraction:
+    return Fraction(*value.as_integer_ratio())
 
 
 def deviations(X: Long, share: Long) -> Long:

@@ -12,7 +12,7 @@ import pytest
 
 from lab.fuzz import judge, objective, paths, workers
 from lab.fuzz.campaign import main, table
-from lab.fuzz.cases import CERTIFIED, draw
+from lab.fuzz.cases import CERTIFIED, FAR, draw
 from lab.fuzz.descent import improved
 from lab.fuzz.judge import BAD, Outcome
 
@@ -23,12 +23,15 @@ FOUND = (
     4722,
 )  # fmt: skip
 OTHERS = tuple(range(600, 640))
+# Data far from zero: those that ended in a false certificate, another objective or no number, and some.
+FAR_FOUND = tuple(FAR + seed for seed in (5, 8, 68, 73, 79, 85, 124, 145, 163))
+FAR_OTHERS = tuple(range(FAR + 400, FAR + 490))
 SECONDS = 5.0
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[int, Outcome]:
-    return {o.seed: o for o in workers.outcomes((*FOUND, *OTHERS), 2, SECONDS)}
+    return {o.seed: o for o in workers.outcomes((*FOUND, *OTHERS, *FAR_FOUND, *FAR_OTHERS), 2, SECONDS)}
 
 
 @pytest.mark.full
@@ -42,7 +45,14 @@ def test_what_the_fuzz_once_found_is_no_defect_any_more(outcomes: dict[int, Outc
 @pytest.mark.full
 def test_no_certificate_is_false_and_no_error_or_warning_foreign(outcomes: dict[int, Outcome]) -> None:
     bad = [outcome for outcome in outcomes.values() if outcome.kind in BAD]
-    assert len(outcomes) == len(FOUND) + len(OTHERS) and not bad, table(bad)
+    assert len(outcomes) == len({*FOUND, *OTHERS, *FAR_FOUND, *FAR_OTHERS}) and not bad, table(bad)
+    assert sum(outcomes[seed].kind == "certified" for seed in FAR_OTHERS) > len(FAR_OTHERS) // 3
+
+
+@pytest.mark.full
+@pytest.mark.timeout(7200)
+def test_ten_thousand_fits_far_from_zero_are_what_they_say() -> None:
+    assert main(["--far", "--fits", "10000"]) == 0
 
 
 def test_a_fit_that_does_not_end_is_ended_and_the_next_is_run() -> None:
@@ -70,6 +80,8 @@ LABELS = {
     "multitarget": np.where(RNG.random((9, 3)) < 0.2, np.nan, RNG.standard_normal((9, 3))),
     "epsilon_insensitive": RNG.standard_normal((9, 1)),
     "poisson": np.arange(9.0)[:, None] % 4,
+    "huber": 3.0 * RNG.standard_normal((9, 1)),
+    "quantile": RNG.standard_normal((9, 1)),
 }
 
 

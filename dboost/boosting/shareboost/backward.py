@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dboost.boosting.shareboost.choice import row_lengths
 from dboost.boosting.shareboost.stages_so_far import StagesSoFar
 from dboost.boosting.shareboost.trials import Solver
+from dboost.compiled.solves.positive import inverse_positive, solve_positive
 from dboost.penalties.capabilities import faced
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
@@ -126,11 +127,12 @@ def removal_costs(problem: Problem, at: Iterate, lam: float, groups: list[Rows],
     (found,) = grams(problem, at, [np.arange(size)], problem.fit_intercept, every)
     strength = lam * problem.lam_weight[at.active]
     face = faced(problem.penalty).face(at.W, strength)
-    inverse = np.linalg.inv(regularised(found, np.asarray(face.expand(face.diagonal(strength)))))
+    bent = regularised(found, np.asarray(face.expand(face.diagonal(strength))))
+    inverse = np.stack([inverse_positive(H, 0.0) for H in bent])
     costs = []
     for places in groups:
-        own, w = inverse[:, places[:, None], places], at.W[places].T
-        costs.append(0.5 * float(np.sum(w * np.linalg.solve(own, w[..., None])[..., 0])))
+        own, w = np.ascontiguousarray(inverse[:, places[:, None], places]), np.ascontiguousarray(at.W[places].T)
+        costs.append(0.5 * float(sum(np.sum(v * solve_positive(H, v, 0.0)) for H, v in zip(own, w, strict=True))))
     return np.array(costs)
 
 

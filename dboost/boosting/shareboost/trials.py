@@ -219,7 +219,7 @@ def _newton(H: Array, R: Array, bend: Array, shifts: bool) -> Array:
     # curvature along the shift, where the loss has none, and the sums have rounding only
     along = largest / k if shifts else 0.0
     ridge = _RIDGE * largest + np.finfo(float).tiny
-    return np.asarray(np.linalg.solve(H + bend + along + ridge * np.eye(k), R), dtype=np.float64)
+    return np.asarray(solve_positive(H + bend + along + ridge * np.eye(k), R, 0.0))
 
 
 def _by_newton(problem: Problem, at: Iterate, shortlist: list[Group], lam: float, n_rows: int) -> list[float]:
@@ -235,7 +235,8 @@ def _by_newton(problem: Problem, at: Iterate, shortlist: list[Group], lam: float
             # it was solved for before the group enters: it has curvature, and no gradient
             G = np.vstack([G, np.zeros(problem.k)])
         H = regularised(gram, bend)
-        found.append(0.5 * sum(float(G[:, r] @ solve_positive(H[r], G[:, r], _RIDGE)) for r in range(problem.k)))
+        gained = (np.sum(G[:, r] * solve_positive(H[r], G[:, r], _RIDGE)) for r in range(problem.k))
+        found.append(0.5 * float(sum(gained)))
     return found
 
 

@@ -149,7 +149,7 @@ class FromModel:
         return FitState(
             active,
             W,
-            start.intercept + problem.offset(active, W),
+            problem.as_seen(active, W, start.intercept),
             self.lam,
             candidates=candidates,
             provisional=candidates is not None or problem.searched,

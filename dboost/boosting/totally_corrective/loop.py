@@ -42,6 +42,7 @@ from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
 from dboost.solvers.from_overflow import brought_back, lost, on_the_way
 from dboost.solvers.inner import PROMISED, Context, Goal, Solved, Trace
+from dboost.solvers.row_updates import one_row_promises
 from dboost.solvers.step import Step, pruned
 
 Array = NDArray[np.float64]
@@ -270,7 +271,7 @@ class Loop:
         if state.lam > self.lam:
             return ""
         value = max(self.problem.objective(after, self.lam), self.problem.objective.resolution)
-        if not self.certified and step.promised <= PROMISED * self.settings.tol * value:
+        if not self.certified and self._promised(step, after) <= PROMISED * self.settings.tol * value:
             # the promise speaks for the rows held: it counts once no other row was left to add
             fresh = widened.active.shape[0] - before.active.shape[0]
             if fresh < self.entering.most(before.active.shape[0]) or widened.active.shape[0] == self.problem.n:
@@ -284,6 +285,16 @@ class Loop:
         if stuck and np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept):
             return "precision"
         return stalled(state.history, self.lam / self.weight, self.problem.objective.resolution / self.weight)
+
+    def _promised(self, step: Step, at: Iterate) -> float:
+        """What the next step promises; without any penalty at least what one row by itself is sure to gain.
+
+        A step that conjugate gradients left unfinished may promise little far from the optimum.
+        """
+        problem = self.problem
+        if not problem.penalty.weightless or not math.isfinite(problem.loss.kappa):
+            return step.promised
+        return max(step.promised, float(np.max(one_row_promises(problem, at, self.lam), initial=0.0)))
 
     def _final(self, state: FitState) -> FitState:
         """Certificate of the last model over all columns, when the rounds ran out."""

@@ -61,11 +61,12 @@ def group_descent(
     b: float,
     max_sweeps: int,
     tolerance: float,
-) -> int:
+    least: float,
+) -> tuple[int, float]:
     """Minimise -<R, d> + d'H d / 2 + sum_g lam_g omega(V_g + d_g) over d, and add d to V.
 
-    Stops when a sweep moves less than `tolerance` times the first, in the metric of the blocks. Returns the number of
-    sweeps.
+    Stops when a sweep moves less than `tolerance` times the first, or than `least`, in the metric of the blocks.
+    Returns the number of sweeps and what the first moved.
 
     Parameters
     ----------
@@ -109,9 +110,9 @@ def group_descent(
                         R[j] -= H[i, j] * d
         if sweep == 0:
             first = moved
-        if moved <= tolerance * first:
-            return sweep + 1
-    return max_sweeps
+        if moved <= max(tolerance * first, least):
+            return sweep + 1, first
+    return max_sweeps, first
 
 
 @njit(nogil=True, cache=True)

@@ -101,6 +101,26 @@ def solve_positive(H: Float64, g: Float64, ridge: float) -> Float64:
 
 
 @njit(nogil=True, cache=True)
+def inverse_positive(H: Float64, ridge: float) -> Float64:
+    """H^-1 for a symmetric, positive semidefinite H, which is left as it is.
+
+    Where columns hold one another (`ridge`, see `factor`) those of the later one are 0: what H makes of any v is then
+    what it makes of what the inverse makes of that.
+    """
+    n = H.shape[0]
+    held, found = H.copy(), np.zeros((n, n))
+    factor(held, ridge)
+    for j in range(n):
+        if held[j, j] != 0.0:
+            found[j, j] = 1.0
+            solve(held, found[j])
+    for i in range(n):
+        for j in range(i):
+            found[i, j] = found[j, i] = 0.5 * (found[i, j] + found[j, i])
+    return found
+
+
+@njit(nogil=True, cache=True)
 def factor_blocks(H: Float64, ridge: float) -> None:
     """`factor` each of the blocks H (blocks, n, n)."""
     for b in range(H.shape[0]):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.compiled.solves.positive import inverse_positive
 from dboost.passes import class_blocks
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
@@ -71,8 +72,8 @@ class ClassBlocks:
         every = sampled(problem.k, most, max(count, most), n_rows, _WORK)
         self._blocks = []
         for places, gram in zip(pieces, grams(problem, at, pieces, intercept, every), strict=True):
-            inverse = np.linalg.inv(regularised(gram, bend[places]))
-            self._blocks.append(_Block(places, np.asarray(inverse, dtype=np.float64)))
+            inverse = np.stack([inverse_positive(H, 0.0) for H in regularised(gram, bend[places])])
+            self._blocks.append(_Block(places, inverse))
 
     def __call__(self, rows: Array, bias: Array) -> tuple[Array, Array]:
         """P^-1 of a residual: rows (a, k), intercept (k,).

@@ -36,8 +36,9 @@ _CENTRED = 0.01
 _PULLED = 0.02
 _MOVED = 1e-9
 _ROUNDING = 1e-15
-# An entry is as curved as this share of the most curved one, and as this share of the largest gradient, at least. Steps
-# are then numbers of float32, in which products are formed; those of the smallest columns that are taken are 1e30.
+# An entry is as curved as this share of the most curved one, both beside the squares of their columns, and as this
+# share of the largest gradient, at least. Steps are then numbers of float32, in which products are formed; those of the
+# smallest columns that are taken are 1e30.
 _LEAST_CURVED = 1e-10
 _FLAT = 1e-36
 # No weight moves further in a step: its square is still a number.
@@ -111,7 +112,11 @@ def conjugate_step(
     scale[:size] += face.diagonal(strength)
     # where no example is curved a step would not be finite; its first product then ends the solve
     flat = _FLAT * max(float(np.abs(gradient).max(initial=0.0)), np.finfo(float).tiny / _FLAT)
-    scale = np.maximum(scale, max(_LEAST_CURVED * float(scale.max(initial=0.0)), flat))
+    # each in the units of its own column, of which one may be 1e24 times another
+    squares = np.broadcast_to(problem.statistics.square[at.active, None], (a, k))
+    unit = np.abs(join(squares * sign, np.full(k, problem.statistics.weight)))
+    curved = scale / np.where(unit > 0.0, unit, np.inf)
+    scale = np.maximum(scale, np.maximum(_LEAST_CURVED * float(curved.max(initial=0.0)) * unit, flat))
 
     mean = np.zeros(0)
     if value is not None and problem.fit_intercept:
