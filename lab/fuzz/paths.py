@@ -41,7 +41,7 @@ def run(seed: int) -> Outcome:
         warnings.simplefilter("always")
         try:
             found = call(dboost)
-            wrong = _no_numbers(found, X)
+            wrong = no_numbers(found, X)
         except DboostError as fault:
             return outcome("refused", class_of(str(fault)), str(fault))
         except Exception as fault:
@@ -141,7 +141,7 @@ def _call(rng: Random, X: NDArray[np.float64], words: list[str]) -> tuple[str, C
     return f"{name}, {way}", call
 
 
-def _no_numbers(found: Any, X: NDArray[np.float64]) -> str:
+def no_numbers(found: Any, X: NDArray[np.float64]) -> str:
     """The name of what of a fitted object holds a number that is none; empty where nothing does."""
     named = {
         name: getattr(found, name, None)

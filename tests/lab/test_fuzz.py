@@ -179,6 +179,6 @@ def test_five_hundred_paths_of_tables_of_any_unit_at_their_full_length() -> None
 
 def test_no_number_in_what_was_fitted_is_seen() -> None:
     X = np.ones((3, 1))
-    assert paths._no_numbers(SimpleNamespace(coef_=np.array([np.nan])), X) == "coef_"
-    assert paths._no_numbers(SimpleNamespace(coef_=X, predict=lambda rows: rows[:, 0] * np.inf), X) == "predict"
-    assert not paths._no_numbers(SimpleNamespace(coef_=X, predict=lambda rows: np.array(["a"])), X)
+    assert paths.no_numbers(SimpleNamespace(coef_=np.array([np.nan])), X) == "coef_"
+    assert paths.no_numbers(SimpleNamespace(coef_=X, predict=lambda rows: rows[:, 0] * np.inf), X) == "predict"
+    assert not paths.no_numbers(SimpleNamespace(coef_=X, predict=lambda rows: np.array(["a"])), X)
