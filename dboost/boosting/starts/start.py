@@ -177,7 +177,9 @@ class FromModel:
         if self.before is None or not self.lam < self.before[0] or not self.accelerators.on("strong_rule"):
             return None
         previous, norms = self.before
-        keep = norms >= (2.0 * self.lam - previous) * self.problem.lam_weight
+        with np.errstate(invalid="ignore"):
+            # a column that is left out has no finite strength, and stays out where the rule asks for none
+            keep = norms >= (2.0 * self.lam - previous) * self.problem.lam_weight
         keep[active] = True
         return np.flatnonzero(keep) if not keep.all() and self.accelerators.take("strong_rule") else None
 
