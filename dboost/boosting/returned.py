@@ -66,7 +66,8 @@ class Returned:
             # only differences between outputs enter the loss: what they have in common is no reason to round
             intercept = problem.as_given(done.active, done.W, done.intercept - intercept.mean())
             common = float((problem.as_seen(done.active, done.W, intercept) - done.intercept)[0])
-        if not math.isfinite(done.objective):
+        if not math.isfinite(done.objective) or done.objective <= problem.objective.resolution:
+            # no number, or nothing, as of targets that are all equal: there is no share of it
             return done, reason, intercept
         rounding = self._rounding(done, intercept)
         moved = self._change(done, _ROUNDINGS * rounding, problem.k * problem.statistics.weight)

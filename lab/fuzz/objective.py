@@ -302,6 +302,7 @@ class Objective:
         offset: Any = None,
     ) -> Objective:
         """From what a fit is given; `weight` and `offset` may be None."""
+        near, _ = _near(X, True)
         X, taken = _near(X, free)
         y, off_labels = _near(y, free and loss in BY_DIFFERENCE)
         begun, off_offsets = (long(0), np.zeros(y.shape[1])) if offset is None else _near(offset, free)
@@ -310,7 +311,8 @@ class Objective:
         share = s / s.sum()
         scale = np.ones(X.shape[1], np.longdouble)
         if standardize:
-            deviation = deviations(X, share)
+            # of what is left of them: quotients of columns far from zero have lost it
+            deviation = deviations(near, share)
             degree = DEGREE.get(penalty, 1)
             scale = np.where(deviation > 0, np.where(deviation > 0, deviation, 1) ** degree, np.inf)
         return cls(loss, penalty, X, y, share, long(alpha)[()], scale, free, begun, taken, lower)
