@@ -14,8 +14,8 @@ import logging
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ _PATIENCE = 30.0
 
 
 # Seconds of compiling of which nothing is said: few notice so short a wait.
-_SILENT = 2.0
+SILENT = 2.0
 
 
 class Announcer(event.Listener):
@@ -49,8 +49,8 @@ class Announcer(event.Listener):
         ours = event.data["dispatcher"].py_func.__module__.startswith("dboost.")
         if self.said or not (self._begun or ours):
             return
-        self._begun.append(time.monotonic())
-        if self._spent + time.monotonic() - self._begun[0] >= _SILENT:
+        self._begun.append(monotonic())
+        if self._spent + monotonic() - self._begun[0] >= SILENT:
             self._say()
 
     def on_end(self, event: Any) -> None:
@@ -59,7 +59,7 @@ class Announcer(event.Listener):
             return
         begun = self._begun.pop()
         if not self._begun:
-            self._spent += time.monotonic() - begun
+            self._spent += monotonic() - begun
 
     def _say(self) -> None:
         self.said = True
@@ -114,9 +114,9 @@ class Beside:
         """Return when the process has compiled a function, or has ended; at once where there is none."""
         if self._process is None:
             return
-        until = time.monotonic() + _PATIENCE
-        while self._process.poll() is None and not kept(dispatcher) and time.monotonic() < until:
-            time.sleep(0.02)
+        until = monotonic() + _PATIENCE
+        while self._process.poll() is None and not kept(dispatcher) and monotonic() < until:
+            sleep(0.02)
         if self._process.poll() is not None:
             self._process = None
 

@@ -193,11 +193,11 @@ def _done(parts: list[Part], processes: int) -> Iterator[Part]:
     """The parts, each when it is compiled."""
     if processes < 2:
         for part in parts:
-            _warm(part)
+            warm_part(part)
             yield part
         return
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        under_way = {pool.submit(_warm, part): part for part in parts}
+        under_way = {pool.submit(warm_part, part): part for part in parts}
         for one in as_completed(under_way):
             one.result()
             yield under_way[one]
@@ -213,7 +213,8 @@ def _parts(fits: str) -> list[Part]:
     return [*each, Part("", "text", np.float64)]
 
 
-def _warm(part: Part) -> None:
+def warm_part(part: Part) -> None:
+    """Compile and keep what one kind of fit runs."""
     silence()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

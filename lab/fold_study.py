@@ -159,7 +159,7 @@ def biased(row: dict[str, Any]) -> bool:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the study; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="lab fold-study", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m lab fold-study", description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=_DRAWS, help=f"data sets of each kind (default {_DRAWS})")
     rows = study(parser.parse_args(list(arguments)).draws)
     print(tables.markdown(rows, COLUMNS))

@@ -431,7 +431,7 @@ def tell(paths: Sequence[Path]) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Record, try, or tell."""
-    parser = argparse.ArgumentParser(prog="lab mutation", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m lab mutation", description=__doc__.split("\n")[0])
     parser.add_argument("step", choices=("record", "forks", "apart", "tell"))
     parser.add_argument("--folder", type=Path, required=True, help="where the record and the results lie")
     parser.add_argument("--count", type=int, default=300, help="mutants in all (300)")

@@ -60,7 +60,7 @@ def test_where_nothing_is_compiled_nothing_is_said(first):
 
 def test_a_process_that_compiles_says_so_once_and_where(tmp_path):
     line = (
-        "from dboost import first_compile; first_compile.announce(); first_compile._SILENT = 0.0\n"
+        "from dboost import first_compile; first_compile.announce(); first_compile.SILENT = 0.0\n"
         "from dboost.compiled.vectors.shuffled import *\nimport dboost.compiled.vectors.norms as norms, numpy as np\n"
         "norms.sums_of_entries(np.ones((2, 2))); norms.largest_entries(np.ones((2, 2)))"
     )
@@ -83,7 +83,7 @@ def test_two_seconds_of_compiling_are_silent(monkeypatch, caplog):
     from dboost import first_compile
 
     now = 0.0
-    monkeypatch.setattr(first_compile.time, "monotonic", lambda: now)
+    monkeypatch.setattr(first_compile, "monotonic", lambda: now)
     announcer, ours, others = first_compile.Announcer(), Compiling("dboost.losses"), Compiling("elsewhere")
 
     def compiled(what, seconds, inner=None):

@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "penalties": {"errors", "bounds", "compiled"},
     # What an engine is, without those there are: all that mathematics may know of where it runs.
     "engine.seconds": set(),
-    "engine.machine": set(),
+    "engine.machine": {"errors"},
     "engine.base": {"errors", "partition", "engine.seconds"},
     "engine": {"errors", "notices", "partition", "interruption", "progress", "engine.base", "engine.seconds",
                "engine.machine"},

@@ -129,7 +129,7 @@ def test_the_wheel_holds_every_module(wheel: zipfile.ZipFile) -> None:
 
 # What a user installs, by top folder: at most so many files, and so many bytes before they are packed. The room above
 # what is there today (421 files of 2.6 MB, 88 of 0.5 MB) is for what is to come; a benchmark or a data set is more.
-LIMITS = {"dboost": (460, 2_900_000), "dboost_pipelines": (110, 800_000)}
+LIMITS = {"dboost": (470, 3_000_000), "dboost_pipelines": (110, 800_000)}
 PACKED = 1_300_000
 """Bytes of the whole wheel; 1,202,000 today, nearly all of it sentences and code of modules that users import."""
 
@@ -222,7 +222,8 @@ def test_kernels_are_compiled_again_when_a_file_changes_that_they_call(tmp_path:
     assert "compiled\n" not in make((source, installed, ready))
     assert kept.exists()
     assert "compiled\n" in make((installed, ready, source))
-    assert not kept.exists()
+    # what is kept is named by its content, and stays
+    assert kept.exists()
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ COMMANDS: tuple[tuple[str, int, str], ...] = (
     ("train {missing} --label y --out {out}", DATA, "missing"),
     ("train {documents} --label label --out {out}", DATA, "text"),
     ("inspect {model} --top 0", USAGE, "top"),
-    ("train {numbers} --label y --out {out} --scheduler tcp://u:p@h:1 --workers 2", USAGE, "names a user"),
+    ("train {numbers} --label y --out {out} --scheduler tcp://u:p@h:1", USAGE, "names a user"),
     ("train {prepared} --split valid --out {out}", USAGE, "valid"),
     ("prepare {documents} --label label", USAGE, "out is missing"),
     ("prepare {documents} --label kind --out {out}", DATA, "'kind'"),

@@ -52,7 +52,7 @@ def test_what_cannot_be_made_is_one_line(monkeypatch, tmp_path):
 
 def test_progress_is_said_part_by_part(monkeypatch):
     done, said = [], []
-    monkeypatch.setattr(warm, "_warm", done.append)
+    monkeypatch.setattr(warm, "warm_part", done.append)
     warm.warm("default", say=said.append)
     assert [part.task for part in done] == ["multiclass", "binary", "regression", "text"]
     assert [line.partition(" after ")[0] for line in said] == [f"{n} of 4 kinds of fits" for n in (1, 2, 3, 4)]
@@ -66,7 +66,7 @@ def test_a_folder_beside_the_package_is_found_without_a_variable(tmp_path: Path)
     call = (
         "import numpy as np\nfrom pathlib import Path\nfrom dboost.compiled import kept\n"
         "kept.CARRIED = Path({folder!r})\nfrom dboost.compiled.vectors import norms\n"
-        "print(norms.sums_of_entries(np.full((2, 3), -1.5)), sum(norms._sizes.stats.cache_hits.values()))"
+        "print(norms.sums_of_entries(np.full((2, 3), -1.5)), sum(norms.absolute_entries.stats.cache_hits.values()))"
     )
     name, features = kept.portable() or pytest.skip("this processor has less than those that code is carried to")
     here = {**os.environ, "NUMBA_CACHE_DIR": str(made)}

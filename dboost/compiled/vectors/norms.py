@@ -19,7 +19,7 @@ def _longest(Z: Float64, out: Float64) -> None:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _sizes(Z: Float64, out: Float64) -> None:
+def absolute_entries(Z: Float64, out: Float64) -> None:
     for j in range(Z.shape[0]):
         out[j] = sizes_of(Z[j])
 
@@ -34,5 +34,5 @@ def largest_entries(Z: Array) -> Array:
 def sums_of_entries(Z: Array) -> Array:
     """sum_r |z_r| of each row of Z (rows, k)."""
     out = np.empty(Z.shape[0])
-    _sizes(np.ascontiguousarray(Z, np.float64), out)
+    absolute_entries(np.ascontiguousarray(Z, np.float64), out)
     return out
