@@ -49,6 +49,7 @@ def first(tmp_path_factory):
     return kept, run(), run()
 
 
+@pytest.mark.full
 def test_the_other_process_compiles_what_this_one_will_run(first):
     _, done, again = first
     assert done.stdout.strip() == "[]" and again.stdout.strip() == "[]"

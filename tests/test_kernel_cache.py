@@ -64,6 +64,7 @@ def test_without_a_home_folder_loops_are_kept_for_the_process_and_it_is_said(tmp
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.full
 def test_a_tilde_in_the_variables_of_the_cache_is_the_home_folder(tmp_path):
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()

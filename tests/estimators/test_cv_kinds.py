@@ -62,6 +62,7 @@ def test_it_chooses_what_the_function_chooses(kind, numbers, tasks, tmp_path):
     assert last.alpha_ == found.alphas_[4]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["regressor", "tasks"])
 def test_two_processes_give_the_bits_of_one(kind, numbers, tasks, two_processes):
     X, y = numbers if kind == "regressor" else tasks

@@ -31,6 +31,7 @@ def test_the_largest_tail_is_that_of_a_search(steps, r, mean, place):
     assert largest_tail(mean, place / steps, steps, r) == pytest.approx(searched(mean, place, steps, r), rel=1e-4)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("r", [-0.5, -0.25])
 def test_no_r_concave_variable_reaches_further(r):
     rng = np.random.default_rng(0)

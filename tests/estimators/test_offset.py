@@ -84,6 +84,7 @@ def test_tasks_have_a_column_each(classes):
     np.testing.assert_array_equal(found.coef_[:, 4:], np.eye(2))
 
 
+@pytest.mark.full
 def test_two_processes_give_the_bits_of_one(classes, two_processes):
     wide, labels = classes
     codes = np.unique(labels, return_inverse=True)[1]

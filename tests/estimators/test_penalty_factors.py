@@ -49,6 +49,7 @@ def test_other_estimators_have_them(kind, loss):
     assert found.objective_ == pytest.approx(scaled.objective_, rel=2e-8)
 
 
+@pytest.mark.full
 def test_two_processes_give_the_bits_of_one(data, two_processes):
     lazy = da.from_array(data.X, chunks=(45, -1)), da.from_array(data.y, chunks=45)
     here = BoostedClassifier(alpha=0.01, penalty_factors=FREED).fit(*lazy)

@@ -66,6 +66,7 @@ CASES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", CASES)
 def test_frequencies_are_those_of_a_plain_loop(name, request):
     estimator, kind = CASES[name]
@@ -109,6 +110,7 @@ def test_planted_features_are_found_and_noise_is_not():
     assert found.expected_false_bounds_["r_concave"] < found.expected_false_bound_
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("signal", [0.0, 1.0])
 def test_false_features_are_within_the_bound_in_the_mean(signal):
     false, bounds = [], []

@@ -352,6 +352,7 @@ def test_real_abstracts_list_four_large_archives() -> None:
     assert arxiv.abstracts(n_archives=1)[2].tolist() == ["math"]
 
 
+@pytest.mark.full
 @real
 def test_real_newswire_has_the_split_of_modapte() -> None:
     found = reuters.documents()

@@ -94,6 +94,7 @@ def test_the_certificate_is_one_of_the_whole_fit(ours: tuple[PeerProcess, Case])
     assert case.certified[-1]["seconds"] > 0.0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["liblinear", "saga"])
 def test_a_peer_climbs_its_ladder_to_the_optimum(binary: Stored, ours: tuple[PeerProcess, Case], name: str) -> None:
     case = ours[1]

@@ -159,6 +159,7 @@ def test_hessian_path_and_data_path_agree(monkeypatch: pytest.MonkeyPatch) -> No
     assert newton.iterations < fista.iterations
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("peer", "name"), [("liblinear", "imdb"), ("liblinear", "bibtex"), ("saga", "arxiv")])
 def test_reference_agrees_with_other_programs(peer: str, name: str) -> None:
     data = encode(SYNTHETIC[name](0))

@@ -39,6 +39,7 @@ def twins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boston, "table", houses)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("twins")
 @pytest.mark.parametrize("name", ["adaboost-l1", "adaboost-l1-margin", "leveraging", "coordinate-descent"])
 def test_a_small_run_leaves_a_page_whose_verdicts_follow_from_its_numbers(

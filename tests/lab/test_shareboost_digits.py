@@ -79,6 +79,7 @@ def test_digits(tmp_path: Path, twin: None) -> None:
     assert {1e-5, 1e-4, 1e-3} == set(tried.column("ridge"))
 
 
+@pytest.mark.full
 def test_the_same_command_goes_on_from_its_checkpoints(
     tmp_path: Path, twin: None, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,6 +110,7 @@ def test_penalty_factors_name_columns(given: str, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "m" / "run.json").read_text())["settings"]["penalty_factors"]["price"] == "inf"
 
 
+@pytest.mark.full
 def test_an_offset_is_a_column_that_predictions_need(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pq.write_table(houses(), tmp_path / "t.parquet")
     arguments = ["train", str(tmp_path / "t.parquet"), "--label", "label", "--out", str(tmp_path / "m"), *LOCAL]

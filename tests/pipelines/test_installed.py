@@ -67,6 +67,7 @@ def test_no_text_is_there_twice(documents: list[Document]) -> None:
     assert max(Counter(document.text for document in documents).values()) == 1
 
 
+@pytest.mark.full
 def test_no_identifier_names_a_package(documents: list[Document], chosen: list[Package]) -> None:
     labels = {document.label for document in documents}
     assert labels == {package.name for package in chosen}

@@ -81,6 +81,7 @@ def test_in_python_the_model_reads_documents(made) -> None:
     assert chances.tolist() == expected["probabilities"].to_pylist()
 
 
+@pytest.mark.full
 def test_two_workers_write_the_same_files(made, tmp_path) -> None:
     model, raw, _ = made
     data = write(raw, tmp_path / "new.parquet")

@@ -189,16 +189,15 @@ def drawn(rng: np.random.Generator, weights: dict[str, int]) -> str:
     return str(rng.choice(list(weights), p=share / share.sum()))
 
 
-def test_ten_nights_left_alone(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_five_nights_left_alone(tmp_path: Path, monkeypatch, capsys) -> None:
     year = Year(tmp_path, 0, monkeypatch)
     plan = (
         ("grows", ""), ("changes", "killed"), ("is wrong", "clock"), ("stands still", "rolled back"),
-        ("returns", "damaged"), ("grows", "killed twice"), ("drifts", ""), ("shrinks", "clock"),
-        ("grows", "killed outright"), ("stands still", "damaged"),
+        ("grows", "damaged"),
     )  # fmt: skip
     for number, (data, event) in enumerate(plan):
         year.night(number, data, event, capsys)
-    assert year.seen["killed"] >= 2 and year.seen["promoted"] >= 3 and year.seen["declined"] >= 2
+    assert year.seen["killed"] >= 1 and year.seen["promoted"] >= 2 and year.seen["declined"] >= 1
 
 
 @pytest.mark.full
