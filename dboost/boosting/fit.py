@@ -248,6 +248,18 @@ class Fitting:
             size = self.problem.penalty.dual_size(null.norms, self.problem.lam_weight)
         return size / self.problem.statistics.weight
 
+    def drawn(self) -> bool:
+        """Whether a feature would enter if its weights could have any sign; one pass."""
+        problem = self.problem
+        signed, at = problem.objective, self.null().iterate
+        problem.objective = replace(signed, signs=None)
+        try:
+            norms = problem.score(at, None, 1.0, 0).norms
+        finally:
+            problem.objective = signed
+        # of a target that does not vary sums may be what they are rounded by
+        return bool(np.any(norms > summation.of_norms(problem, at, np.arange(norms.shape[0]))))
+
     def _auto(self, largest: float) -> float:
         """The strength "auto": a share of the largest, or more where that is but the rounding of sums.
 
