@@ -92,7 +92,9 @@ class Fitting:
         if settings.offset is not None:
             self.fixed = offset_columns(settings.offset, plan.n_features, plan.feature_names, plan.n_outputs)
             engine = OffsetEngine(engine, Offsets(self.fixed, run_id))
-        self.problem = self._problem(engine, run_id)
+        self.problem = problem = self._problem(engine, run_id)
+        taken_off = 0.5 * problem.statistics.weight * float(np.sum(problem.lower_by[0] ** 2))
+        problem.objective = replace(problem.objective, taken_off=taken_off)
         self._null: Score | None = None
         self._last: Remembered | None = None
         self._charged = 0
