@@ -92,7 +92,9 @@ class Fitting:
         if settings.offset is not None:
             self.fixed = offset_columns(settings.offset, plan.n_features, plan.feature_names, plan.n_outputs)
             engine = OffsetEngine(engine, Offsets(self.fixed, run_id))
-        self.problem = self._problem(engine, run_id)
+        self.problem = problem = self._problem(engine, run_id)
+        taken_off = 0.5 * problem.statistics.weight * float(np.sum(problem.lower_by[0] ** 2))
+        problem.objective = replace(problem.objective, taken_off=taken_off)
         self._null: Score | None = None
         self._last: Remembered | None = None
         self._charged = 0
@@ -247,6 +249,18 @@ class Fitting:
         if size is None:
             size = self.problem.penalty.dual_size(null.norms, self.problem.lam_weight)
         return size / self.problem.statistics.weight
+
+    def drawn(self) -> bool:
+        """Whether a feature would enter if its weights could have any sign; one pass."""
+        problem = self.problem
+        signed, at = problem.objective, self.null().iterate
+        problem.objective = replace(signed, signs=None)
+        try:
+            norms = problem.score(at, None, 1.0, 0).norms
+        finally:
+            problem.objective = signed
+        # of a target that does not vary sums may be what they are rounded by
+        return bool(np.any(norms > summation.of_norms(problem, at, np.arange(norms.shape[0]))))
 
     def _auto(self, largest: float) -> float:
         """The strength "auto": a share of the largest, or more where that is but the rounding of sums.

@@ -30,7 +30,7 @@ def strengths(
     eps : float
     empty : bool, default False
         Where no feature says anything of the labels, as of a target that does not vary, the one strength 0, whose model
-        is the best constant, instead of an error.
+        is the best constant, instead of an error. Where signs alone keep features out, it is an error all the same.
 
     Raises
     ------
@@ -49,9 +49,9 @@ def strengths(
             hint="give alphas= for the strengths",
         )
     if not largest > 0.0:
-        if empty:
+        signs = fitting.settings.signs is not None and fitting.drawn()
+        if empty and not signs:
             return np.zeros(1)
-        signs = fitting.settings.signs is not None
         raise DataError(
             "no feature says anything of the labels: alpha_max, the least strength that uses none, is 0",
             hint="check positive=, lower= and upper=: no feature may have the sign that it is drawn to"

@@ -290,7 +290,7 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
             intercept = centred_intercept(intercept)
         W, intercept = _with_absent(parts, W, intercept)
         if stages is not None:
-            centred = stages.intercepts - stages.intercepts.mean(axis=1, keepdims=True)
+            centred = np.array([centred_intercept(row) for row in stages.intercepts])
             stages = replace(stages, intercepts=centred)
             weights = np.zeros((len(stages.weights), len(classes)))
             weights[:, class_places(parts)] = stages.weights

@@ -62,6 +62,9 @@ class Objective:
         Rows without penalty, ascending: their strength is 0 at every strength, and they are always held.
     null_loss : float
         L at the model without features; infinite where it is not known.
+    taken_off : float
+        sum_i s_i ||c||**2 / 2 of what was taken off the labels of each output: that much of their squares is not in
+        ``statistics.at_zero``.
     """
 
     loss: Loss
@@ -76,6 +79,7 @@ class Objective:
     free: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
     signs: Int8 | None = None
     null_loss: float = math.inf
+    taken_off: float = 0.0
 
     @classmethod
     def of(
@@ -172,7 +176,8 @@ class Objective:
         at_zero = self.statistics.at_zero
         least = _RESOLUTION * min(at_zero, self.null_loss)
         if self.loss.by_difference(self.k).any():
-            least = max(least, _OF_LABELS * at_zero)
+            # labels less a number are still rounded as they were given
+            least = max(least, _OF_LABELS * (at_zero + self.taken_off))
         return max(least, float(np.finfo(float).tiny))
 
     @property

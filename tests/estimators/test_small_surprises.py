@@ -42,6 +42,18 @@ def test_a_target_that_does_not_vary_is_predicted():
     np.testing.assert_allclose(several.predict(X[:1]), [[5.0, 10.0]], rtol=1e-12)
     path = dboost.regularization_path(X, FLAT, estimator=dboost.BoostedRegressor())
     assert path.alphas.tolist() == [0.0]
+    signed = dboost.regularization_path(X, FLAT, estimator=dboost.BoostedRegressor(positive=True))
+    assert signed.alphas.tolist() == [0.0]
+
+
+def test_means_that_are_rounded_leave_a_target_that_does_not_vary_nothing_to_explain():
+    rng = np.random.default_rng(0)
+    features, weights = rng.normal(size=(60, 4)), rng.uniform(0.5, 2.0, 60)
+    for value in (0.1, -1e6):
+        y = np.full((60, 1), value) * [1.0, 2.0]
+        several = dboost.MultiTaskBoostedRegressorCV(cv=3).fit(features, y, sample_weight=weights)
+        np.testing.assert_allclose(several.predict(features[:1]), y[:1], rtol=1e-12)
+        assert not several.coef_.any() and several.duality_gap_ <= 1e-4
 
 
 def test_weights_that_nothing_ties_sum_to_zero_over_the_classes():
