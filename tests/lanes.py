@@ -5,8 +5,8 @@ Covers: the choice among the items of one test function. Does not cover: items t
 A grid of every loss with every penalty on every engine asks the same question several hundred times. A fault is nearly
 always one of a single member (this loss, that engine), or of a pair that other functions meet as well, so the short
 lane takes the fewest items in which each word of their names occurs, six of a crossed grid at most. Ties are decided by
-a hash, so that each function takes other pairs. A list of cases that are not crossed, such as texts that are refused, has
-words of its own in each name and is taken whole.
+a hash, so that each function takes other pairs. A list of cases that are not crossed, such as texts that are refused,
+has words of its own in each name and is taken whole.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 MOST = 6
 """Members of a crossed grid that are taken at most; other functions over the same grid take others."""
 
-_NUMBERED = re.compile(r"[a-z_]+\d+")
+_NUMBERED = re.compile(r"[a-z_]{2,}\d+")
 _BETWEEN = re.compile(r"[-\s]+")
 
 
