@@ -102,9 +102,7 @@ def prepared(
     with as_raised(), open_engine(estimator.client, distributed_input=kind in ("parquet", "frame", "array")) as engine:
 
         def planned(task: str, classes: Any, class_weight: Any) -> Plan:
-            plan = build_plan(
-                X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine
-            )
+            plan = build_plan(X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine)
             return with_feature_names(plan, X, feature_names)
 
         plan = planned(task, estimator.classes, estimator.class_weight)

@@ -122,8 +122,13 @@ def conjugate_step(
     if value is not None and problem.fit_intercept:
         # a step of a row moves all margins by its mean times the step: with the intercept taking that up, rows of
         # columns far from zero no longer pull on one another (the solve of centred columns, on those as they are)
-        mean = problem.statistics.sum[at.active] / problem.statistics.weight
-        centred = diagonal[:a] - (mean**2)[:, None] * diagonal[a]
+        plain = np.broadcast_to((problem.statistics.sum[at.active] / problem.statistics.weight)[:, None], (a, k))
+        # The mean that counts is that of the curved examples, whose square is no more than the curvature of the row
+        # beside that of the intercept. Where labels are separated the plain one is far beyond, and the solve would end
+        # at a residual that only looks small.
+        most = np.sqrt(diagonal[:a] / np.maximum(diagonal[a], np.finfo(float).tiny))
+        mean = np.clip(plain, -most, most)
+        centred = diagonal[:a] - mean**2 * diagonal[a]
         scale[:size] += face.restrict(np.maximum(centred, _CENTRED * diagonal[:a]) - diagonal[:a])
 
     def solver_of(formed: Preconditioner) -> Callable[[Array], Array]:
@@ -134,8 +139,8 @@ def conjugate_step(
         if not mean.size:
             return r / scale
         bias = r[size:] / scale[size:]
-        rows = (r[:size] - face.restrict(mean[:, None] * r[size:])) / scale[:size]
-        bias = bias - np.sum(mean[:, None] * rows_of(rows), axis=0)
+        rows = (r[:size] - face.restrict(mean * r[size:])) / scale[:size]
+        bias = bias - np.sum(mean * rows_of(rows), axis=0)
         return np.concatenate([rows, bias])
 
     def times(x: Array) -> Array:
