@@ -95,9 +95,9 @@ lint: $(TESTED)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Compiling, linting and installing what tests need keep one core busy each, and run side by side. Then there are two
-# processes of tests; a file of them stays in one process, with what its tests share.
-TEST = $(BIN)/python -m pytest -n 2 --dist loadfile
+# Compiling, linting and installing what tests need keep one core busy each, and run side by side. Then there are three
+# processes of tests, as some wait; a file of them stays in one process, with what its tests share.
+TEST = $(BIN)/python -m pytest -n 3 --dist loadfile
 test: $(INSTALLED)
 	@$(MAKE) --no-print-directory -j 2 lint $(READY)
 	$(TEST) -m "not full"
