@@ -27,7 +27,7 @@ KERNELS := $(shell grep -rlE "numba|njit" --include=*.py dboost)
 
 help:
 	@echo "make demo          from the source code that this machine has to a certified model, its page and new labels"
-	@echo "make test          installs what it needs, then ruff, mypy and one test of each kind (within 10 minutes)"
+	@echo "make test          installs what it needs, then ruff, mypy and one test of each kind (aimed at 10 minutes)"
 	@echo "make test-all      the same with every test there is"
 	@echo "make lint          ruff and mypy only"
 	@echo "make test-lowest   tests of data, models and fits under the lowest versions that pyproject.toml allows"
@@ -95,9 +95,9 @@ lint: $(TESTED)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Compiling, linting and installing what tests need keep one core busy each, and run side by side. Then there are three
-# processes of tests, as some wait; a file of them stays in one process, with what its tests share.
-TEST = $(BIN)/python -m pytest -n 3 --dist loadfile
+# Compiling, linting and installing what tests need keep one core busy each, and run side by side. Then there are two
+# processes of tests; a file of them stays in one process, with what its tests share.
+TEST = $(BIN)/python -m pytest -n 2 --dist loadfile
 test: $(INSTALLED)
 	@$(MAKE) --no-print-directory -j 2 lint $(READY)
 	$(TEST) -m "not full"

@@ -58,7 +58,12 @@ def test_every_estimator_is_interrupted_here():
     assert kinds == set(FITS)
 
 
-@pytest.mark.parametrize("name", FITS)
+# Each takes a second or two, and all of them end in one way of saying so: one fit and one cross-validation are enough.
+SHORT = ("BoostedClassifier", "BoostedClassifierCV")
+NAMES = [pytest.param(name, marks=[] if name in SHORT else pytest.mark.full) for name in FITS]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_an_interrupted_cell_keeps_the_model_of_the_last_round(cells, name):
     params, data = FITS[name].split(".fit(")
     assert cells.run(f"model = dboost.{params}\ndata = ({data}") == ""
