@@ -2,7 +2,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Python compiles what is imported; compiling all that is installed takes as long as installing it.
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALLED := $(VENV)/.installed
 TESTED := $(VENV)/.tested
@@ -74,12 +73,12 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo "$(PYTHON) cannot create environments: install its venv package \
 	(on Debian and Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(PIP) install --no-compile -c constraints.txt -e .
+	$(PIP) install -c constraints.txt -e .
 	@touch $(INSTALLED)
 
 # What the tests need beyond what a run does.
 $(TESTED): $(INSTALLED)
-	$(PIP) install --no-compile -c constraints.txt -e ".[test,plots]"
+	$(PIP) install -c constraints.txt -e ".[test,plots]"
 	@touch $(TESTED)
 
 # Kernels are compiled once, so that no run waits for them; of those that are kept, only what a change reaches is compiled
