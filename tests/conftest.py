@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.costs import Costs
 from tests.lanes import for_all_only
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 DATA_VARIABLE = "DBOOST_DATA_HOME"
 
@@ -65,17 +70,23 @@ def two_processes(processes):
     wait_until(lambda: scheduler_keys(processes) == [])
 
 
-@pytest.fixture(scope="session")
-def one_worker():
-    """One worker with two threads, inside this process."""
+@contextlib.contextmanager
+def workers_here(n_workers: int, threads: int = 1) -> Iterator[Client]:
+    """A client of workers inside this process; ``client.cluster`` is theirs."""
     from distributed import Client, LocalCluster
 
+    options = {"processes": False, "dashboard_address": "127.0.0.1:0", "memory_limit": 0}
     with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
-        ) as cluster,
+        LocalCluster(n_workers=n_workers, threads_per_worker=threads, **options) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
+        yield client
+
+
+@pytest.fixture(scope="session")
+def one_worker() -> Iterator[Client]:
+    """One worker with two threads, inside this process."""
+    with workers_here(1, threads=2) as client:
         yield client
 
 

@@ -66,7 +66,6 @@ def run(seed: int) -> Outcome:
 def judge(case: Case) -> Outcome:
     """Fit a case and judge what the fit says."""
     import dboost
-    from dboost.errors import DboostError, DboostWarning
 
     estimator = getattr(dboost, case.estimator)(**case.settings())
     started = time.perf_counter()
@@ -74,24 +73,40 @@ def judge(case: Case) -> Outcome:
     def outcome(kind: str, detail: str, note: str = "", gap: float = math.nan, true: float = math.nan) -> Outcome:
         return Outcome(case.seed, kind, detail, note, time.perf_counter() - started, gap, true)
 
+    ended, said = tried(lambda: estimator.fit(case.X, case.y, sample_weight=case.weight), outcome)
+    if ended is not None:
+        return ended
+    # a model far from any optimum may have no objective in long double either
+    with np.errstate(over="ignore", invalid="ignore"):
+        return judged(case, estimator, said, outcome)
+
+
+def tried(
+    call: Callable[[], Any], outcome: Callable[..., Outcome], *, not_of: str | None = None
+) -> tuple[Outcome | None, list[str]]:
+    """How a call ended that gave nothing, or a warning that is not the library's; and what the library warned of.
+
+    Warnings of files whose path holds `not_of` are those of somebody who was asked to judge, and are left to them.
+    """
+    from dboost.errors import DboostError, DboostWarning
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            estimator.fit(case.X, case.y, sample_weight=case.weight)
+            call()
         except DboostError as fault:
-            return outcome("refused", class_of(str(fault)), str(fault))
+            return outcome("refused", class_of(str(fault)), str(fault)), []
         except Exception as fault:
             if type(fault) is ValueError and "sklearn" in last_file(fault):
-                return outcome("refused", "scikit-learn: " + class_of(str(fault)), str(fault))
-            return outcome("foreign error", f"{type(fault).__name__}: {class_of(str(fault))}", traceback.format_exc())
-    foreign = [w for w in caught if not issubclass(w.category, DboostWarning)]
-    if foreign:
-        first = foreign[0]
-        where = f"{first.filename.rsplit('/dboost/', 1)[-1]}:{first.lineno}"
-        return outcome("foreign warning", f"{first.category.__name__}: {class_of(str(first.message))}", where)
-    # a model far from any optimum may have no objective in long double either
-    with np.errstate(over="ignore", invalid="ignore"):
-        return judged(case, estimator, [str(w.message) for w in caught], outcome)
+                return outcome("refused", "scikit-learn: " + class_of(str(fault)), str(fault)), []
+            kind = f"{type(fault).__name__}: {class_of(str(fault))}"
+            return outcome("foreign error", kind, traceback.format_exc()), []
+    mine = [one for one in caught if issubclass(one.category, DboostWarning)]
+    for one in caught:
+        if one not in mine and (not_of is None or not_of not in one.filename):
+            where = f"{one.filename.rsplit('/dboost/', 1)[-1]}:{one.lineno}"
+            return outcome("foreign warning", f"{one.category.__name__}: {class_of(str(one.message))}", where), []
+    return None, [str(one.message) for one in mine]
 
 
 def judged(case: Case, fitted: Any, said: list[str], outcome: Callable[..., Outcome]) -> Outcome:

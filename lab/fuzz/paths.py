@@ -7,15 +7,13 @@ NumPy's, and numbers that are none: whether certificates are true is asked of si
 from __future__ import annotations
 
 import time
-import traceback
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.fuzz.judge import Outcome, class_of, last_file
+from lab.fuzz.judge import Outcome, tried
 
 Random = np.random.Generator
 STRENGTHS, FOLDS = (1, 3, 10, 50), (2, 3, 5, 10)
@@ -26,7 +24,6 @@ _PENALTIES = ("l1", "l1/l2", "l1/linf", "l1/l2+l1")
 def run(seed: int) -> Outcome:
     """Draw a table and a call, and say how the call ended."""
     import dboost
-    from dboost.errors import DboostError, DboostWarning
 
     rng = np.random.Generator(np.random.Philox(key=[seed, 55]))
     words: list[str] = []
@@ -37,25 +34,15 @@ def run(seed: int) -> Outcome:
     def outcome(kind: str, detail: str, note: str = "") -> Outcome:
         return Outcome(seed, kind, f"{name}: {detail}", f"{', '.join(words)}; {note}", time.perf_counter() - started)
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            found = call(dboost)
-            wrong = no_numbers(found, X)
-        except DboostError as fault:
-            return outcome("refused", class_of(str(fault)), str(fault))
-        except Exception as fault:
-            if type(fault) is ValueError and "sklearn" in last_file(fault):
-                return outcome("refused", "scikit-learn: " + class_of(str(fault)), str(fault))
-            return outcome("foreign error", f"{type(fault).__name__}: {class_of(str(fault))}", traceback.format_exc())
-    for one in caught:
-        # what a metric of scikit-learn says of the rows that it is asked about is its own
-        if not issubclass(one.category, DboostWarning) and "sklearn" not in one.filename:
-            where = f"{one.filename.rsplit('/dboost/', 1)[-1]}:{one.lineno}"
-            return outcome("foreign warning", f"{one.category.__name__}: {class_of(str(one.message))}", where)
+    found: list[Any] = []
+    # what a metric of scikit-learn says of the rows that it is asked about is its own
+    ended, said = tried(lambda: found.append(call(dboost)), outcome, not_of="sklearn")
+    if ended is not None:
+        return ended
+    wrong = no_numbers(found[0], X)
     if wrong:
         return outcome("foreign error", f"{wrong}: no number", str(wrong))
-    return outcome("fitted, with a warning" if caught else "fitted", "")
+    return outcome("fitted, with a warning" if said else "fitted", "")
 
 
 def table(rng: Random, words: list[str]) -> NDArray[np.float64]:

@@ -8,7 +8,6 @@ import threading
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 
 from dboost.engine.base import Engine
 from dboost.engine.bundle import combine_sums
@@ -18,6 +17,7 @@ from dboost.engine.machine import available_cores
 from dboost.engine.memo import Memo, MemoStore
 from dboost.engine.tree import cumulate, split
 from dboost.errors import DataError, UsageError
+from tests.conftest import workers_here
 from tests.engine import leaves
 from tests.engine.conftest import same_bits, wait_until
 
@@ -88,14 +88,9 @@ def test_any_number_of_workers_gives_the_same_bits():
         with LocalEngine(threads) as engine:
             engine.set_plan(specs, rows, "run")
             assert same_bits(engine.map_reduce(leaves.plain, 0.1, name="plain"), expected)
-    with (
-        LocalCluster(
-            n_workers=0, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+    with workers_here(0, threads=2) as client:
         for workers in (1, 2, 3, 4):
-            cluster.scale(workers)
+            client.cluster.scale(workers)
             wait_until(lambda workers=workers: len(client.nthreads()) == workers)
             with DaskEngine(client) as engine:
                 assert engine.n_workers == workers

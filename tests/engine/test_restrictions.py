@@ -6,11 +6,12 @@ import time
 
 import dask
 import pytest
-from distributed import Client, LocalCluster, Worker
+from distributed import Worker
 
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.dask.restrictions import Restrictions, restrictions_here
 from dboost.errors import ClusterError
+from tests.conftest import workers_here
 from tests.engine import leaves
 from tests.engine.conftest import ROWS, same_bits, undisturbed, wait_until
 
@@ -49,15 +50,10 @@ def test_workers_that_meet_an_annotation(annotations, allowed):
 @pytest.fixture(scope="module")
 def with_one_gpu():
     """Two workers, of which the second one offers a resource; yields the client and its address."""
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+    with workers_here(1) as client:
 
         async def start():
-            return await Worker(cluster.scheduler_address, nthreads=1, resources={"GPU": 1}, memory_limit=0)
+            return await Worker(client.cluster.scheduler_address, nthreads=1, resources={"GPU": 1}, memory_limit=0)
 
         worker = client.sync(start)
         try:

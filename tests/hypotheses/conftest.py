@@ -7,12 +7,12 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from distributed import Client, LocalCluster
 
 from dboost.engine.local import LocalEngine
 from dboost.hypotheses.base import Block, Context
 from dboost.hypotheses.capabilities import completed, narrowed
 from dboost.partition import Partition
+from tests.conftest import workers_here
 
 
 class Raw:
@@ -102,12 +102,7 @@ def check_sums(raw, pool, active=()):
 @pytest.fixture(scope="session")
 def client():
     """Two workers inside this process."""
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
-        ) as cluster,
-        Client(cluster, set_as_default=False) as opened,
-    ):
+    with workers_here(2) as opened:
         yield opened
 
 
