@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Python keeps the bytecode of what it imports, whatever is set: a process of the tests reads a thousand files otherwise. pip
+# makes none beforehand, which takes as long as installing.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALLED := $(VENV)/.installed
 TESTED := $(VENV)/.tested
@@ -73,12 +76,12 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo "$(PYTHON) cannot create environments: install its venv package \
 	(on Debian and Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(PIP) install -c constraints.txt -e .
+	$(PIP) install --no-compile -c constraints.txt -e .
 	@touch $(INSTALLED)
 
 # What the tests need beyond what a run does.
 $(TESTED): $(INSTALLED)
-	$(PIP) install -c constraints.txt -e ".[test,plots]"
+	$(PIP) install --no-compile -c constraints.txt -e ".[test,plots]"
 	@touch $(TESTED)
 
 # Kernels are compiled once, so that no run waits for them; of those that are kept, only what a change reaches is compiled
