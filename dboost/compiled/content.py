@@ -83,6 +83,19 @@ def _name(function: Any) -> str:
     return f"{function.__module__}.{function.__qualname__}{made_with}"
 
 
+def _owners(function: Any) -> set[str]:
+    """Roots of the modules that a function belongs to: its own, and of what it was made with, however far."""
+    owners, left = set(), [function]
+    while left:
+        one = left.pop()
+        one = getattr(one, "py_func", one)
+        if root_of(one.__module__) not in _BY_NAME:
+            owners.add(root_of(one.__module__))
+            made_with = (cell.cell_contents for cell in getattr(one, "__closure__", None) or ())
+            left += [inner for inner in made_with if isinstance(inner, Dispatcher | python.FunctionType | type)]
+    return owners
+
+
 class _Walk:
     """What can be reached from a loop, each part once, in the order in which it is met.
 
@@ -155,7 +168,7 @@ class _Walk:
         found = []
         for template in _templates().get(id(stub), ()):
             body = template._overload_func
-            if root_of(body.__module__) in self._roots:
+            if _owners(body) <= self._roots:
                 options = self.value((template._jit_options, template._inline.value))
                 found.append((_name(body), options, body))
         # modules are imported in any order
