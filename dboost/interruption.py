@@ -84,5 +84,6 @@ def as_raised() -> Iterator[None]:
         while isinstance(cause, SystemError):
             cause = cause.__cause__
         if isinstance(cause, KeyboardInterrupt):
-            raise KeyboardInterrupt from error
+            # of the kind that it was raised as: the command line tells its signals from other interrupts by it
+            raise type(cause)(*cause.args) from error
         raise

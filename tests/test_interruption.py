@@ -181,3 +181,11 @@ def test_the_library_installs_no_handler_and_an_interrupt_is_python_s() -> None:
     with pytest.raises(KeyboardInterrupt):
         dboost.BoostedClassifier(callbacks=[ctrl_c]).fit(X, y)
     assert dboost.BoostedClassifier().fit(X, y).stop_reason_ == "tol"
+
+
+def test_an_interrupt_that_hit_compiled_code_is_raised_as_what_it_was() -> None:
+    with pytest.raises(Enough, match="by hand"), interruption.as_raised():
+        try:
+            raise Enough("by hand")
+        except Enough as inner:
+            raise SystemError("a compiled loop returned a result with an exception set") from inner
