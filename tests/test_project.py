@@ -60,7 +60,7 @@ def test_the_version_is_written_once_and_cited_as_it_is() -> None:
     named = re.findall(r"^## \[(\d[^\]]*)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.M)
     assert named[0] == dboost.__version__, "the newest version of the changelog is another one"
     for path in [*(ROOT / "cluster").rglob("*"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]:
-        if path.is_file():
+        if path.is_file() and path.parent.name != "__pycache__":
             for found in re.findall(r"dboost[:=]=?(\d+\.\d+[\w.]*)", path.read_text(encoding="utf-8")):
                 assert found == dboost.__version__, f"{path.relative_to(ROOT)} names version {found}"
 
