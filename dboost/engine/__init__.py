@@ -8,6 +8,7 @@
 ``bundle``    the work of one process in one pass
 ``local``     ``LocalEngine``: threads
 ``dask``      ``DaskEngine``: one plain, retryable task per worker and pass
+``direct``    short passes as calls to the workers, past the scheduler's queues
 ``assignment``, ``submission``  which worker gets which part of the tree; how tasks are handed over
 ``tasks``     the functions that run on Dask workers
 ``watchdog``  waiting for tasks without ever waiting for ever

@@ -9,6 +9,9 @@ merges first. With shards the bundles' sums stay where they are, and one task pe
 the small value; where there are several shards, small tasks pick each out of each bundle. Of many bundles pairs merge
 all their shards before that, and what is large and wanted by all is handed on from worker to worker.
 
+A pass that was short as tasks is one call to each worker the next time (``direct``), which saves the turns through the
+scheduler; where that gives nothing, it is tasks again.
+
 All tasks are plain: no actors, no scattered data, no worker attributes. A worker that dies costs its bundle, which the
 scheduler computes again elsewhere; ``allow_other_workers`` is set, because a task that is bound to a worker waits for
 ever when that worker is gone. Where that does not help (all workers were gone for a moment, or one is silent), the pass
@@ -31,6 +34,7 @@ from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finis
 from dboost.engine.bundle import combine_sums
 from dboost.engine.dask import tasks, versions
 from dboost.engine.dask.assignment import Bundle, assign, keep_order
+from dboost.engine.dask.direct import CALL_BYTES, DirectCalls, Part
 from dboost.engine.dask.encryption import warn_of_open
 from dboost.engine.dask.gathering import Arrivals
 from dboost.engine.dask.holdings import Holdings
@@ -133,6 +137,7 @@ class DaskEngine(EngineDefaults):
         self._checked: set[str] = set()
         self._spent = Spent(client)
         self._sizes = SumSizes()
+        self._direct = DirectCalls(client, self._watchdog.questions)
         self._started = 0.0
         self._closed = False
         self._refresh(strict=True)
@@ -240,6 +245,8 @@ class DaskEngine(EngineDefaults):
         """Sum `leaf` over the partitions along the fixed tree; see `Engine.map_reduce`."""
         pieces = None if shards is None else list(shards)
         nodes: list[Node] = []
+        # Sums of shards stay on the workers, where they are merged: only tasks can do that.
+        parts = self._call(name, leaf, args, nodes) if pieces is None else None
 
         def build(work: PassTasks) -> list[str]:
             plan, bundles = self._assignment(name)
@@ -251,11 +258,42 @@ class DaskEngine(EngineDefaults):
             nodes[:] = [node for branch in branches for node in branch.nodes]
             return [branch.key for branch in branches]
 
-        parts = self._run(name, build)
+        if parts is None:
+            parts = self._run(name, build)
         if pieces is not None:
             return parts
         total = combine_sums(self.planned(name).rows, nodes, [sums for part in parts for sums in part[0]])
         return total if finish is None else finish(total, None, *finishing_args(finish_args, None))
+
+    def _call(self, name: str, leaf: Leaf, args: tuple[Any, ...], nodes: list[Node]) -> list[Any] | None:
+        """Return the sums of each bundle by a call to each worker, and put their nodes into `nodes`.
+
+        None where that gives nothing, and the pass has to be tasks.
+        """
+        plan, bundles = self._assignment(name)
+        if not self._direct.wanted(name, len(bundles)):
+            return None
+        self._started = time.perf_counter()
+        common, constants = self._held.pack((plan.run_id, leaf, args, None, self._memo_bytes))
+        if common.nbytes * len(bundles) > CALL_BYTES:
+            return None
+        parts = {}
+        for bundle in bundles:
+            part, partitions = self._held.of_bundle(plan, bundle)
+            kept = self._held.constants(constants, bundle.address)
+            if any(future.status != "finished" for future in kept):
+                return None
+            keys = tuple(str(future.key) for future in kept)
+            parts[bundle.address] = Part(_key_or_value(part), keys, _key_or_value(partitions))
+        self._held.count(common.nbytes * len(bundles))
+        before = time.perf_counter()
+        results = self._direct.call(common, parts)
+        if results is None:
+            return None
+        self._spent.beside(name)
+        nodes[:] = [node for bundle in bundles for node in bundle.nodes]
+        self._account(name, before, Arrivals(), results, [])
+        return [result.value for result in results]
 
     def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
         """Carry `state` through the partitions in their order, one task per bundle; see `Engine.scan`."""
@@ -359,6 +397,7 @@ class DaskEngine(EngineDefaults):
         network = max((result.network for result in results), default=0.0) + arrivals.seconds
         self._seconds.add(before - self._started, now - before, kernels, network)
         self._spent.add(name, futures, size, now - before)
+        self._direct.note(name, now - before, size)
 
     # -- tasks and their end -----------------------------------------------------------------------------------------
 
@@ -369,6 +408,7 @@ class DaskEngine(EngineDefaults):
             self._watchdog.questions.ask(lambda: self.client.cancel(mine, asynchronous=True, force=True), 2.0)
 
     def _let_go(self) -> None:
+        self._direct.forget()
         self._spent.release()
         self._held.release()
 
@@ -392,3 +432,8 @@ class DaskEngine(EngineDefaults):
                 forgets.append(self._tasks.submit(tasks.forget_task, sorted(self._runs), key=key, address=address))
             self._watchdog.questions.ask(lambda: self.client.gather(forgets, errors="skip", asynchronous=True), 2.0)
         release(forgets)
+
+
+def _key_or_value(held: Any) -> Any:
+    """The key of a task of Dask in place of its future; anything else as it is."""
+    return str(held.key) if isinstance(held, Future) else held

@@ -66,12 +66,20 @@ class Done:
         return nbytes_of(self.value) + 64
 
 
-class _Clock:
-    """Seconds of one task: what came before it, receiving and decoding, then computing."""
+class Clock:
+    """Seconds of one task: what came before it, receiving and decoding, then computing.
 
-    def __init__(self, before: Sequence[Any] = ()) -> None:
+    Parameters
+    ----------
+    before : sequence of Done
+        Results of tasks that this one waited for.
+    received : float
+        Seconds in which its arguments came from other workers.
+    """
+
+    def __init__(self, before: Sequence[Any] = (), received: float = 0.0) -> None:
         self.kernels = max((done.kernels for done in before), default=0.0)
-        self.network = max((done.network for done in before), default=0.0) + _received(get_worker())
+        self.network = max((done.network for done in before), default=0.0) + received
         self._start = time.perf_counter()
 
     def decoded(self) -> None:
@@ -83,6 +91,11 @@ class _Clock:
     def done(self, value: Any) -> Done:
         """The result of the task with its seconds."""
         return Done(value, self.kernels + time.perf_counter() - self._start, self.network)
+
+
+def _clock(before: Sequence[Any] = ()) -> Clock:
+    """The clock of the running task of Dask."""
+    return Clock(before, _received(get_worker()))
 
 
 def _received(worker: Any) -> float:
@@ -175,8 +188,21 @@ def bundle_task(common: Blob, part: Blob, constants: Sequence[Any], partitions: 
     -------
     Done with a list of lists: for each shard (one without shards) the Sums of each node; or Refused
     """
-    clock = _Clock()
     worker = get_worker()
+    return sum_bundle(worker, _clock(), common, part, constants, partitions, _still_wanted(worker), _report(worker))
+
+
+def sum_bundle(
+    worker: Any,
+    clock: Clock,
+    common: Blob,
+    part: Blob,
+    constants: Sequence[Any],
+    partitions: Sequence[Any] | None,
+    stop: Callable[[], bool],
+    progress: Callable[[], None],
+) -> Done | Refused:
+    """Sum a leaf over a bundle of partitions at `worker`; see `bundle_task` and ``bundle.run_bundle``."""
     threads = worker.state.nthreads
     run, leaf, args, shards, budget = unpack(common, constants)
     items, rows, nodes = unpack(part)
@@ -201,8 +227,8 @@ def bundle_task(common: Blob, part: Blob, constants: Sequence[Any], partitions: 
             run=run,
             threads=threads,
             helpers=helpers,
-            stop=_still_wanted(worker),
-            progress=_report(worker),
+            stop=stop,
+            progress=progress,
         )
     except DboostError as error:
         return Refused(error)
@@ -234,7 +260,7 @@ def merge_task(bundles: Sequence[Any], blob: Blob) -> Any:
     given = _given(bundles)
     if isinstance(given, Refused):
         return given
-    clock = _Clock(bundles)
+    clock = _clock(bundles)
     rows, nodes, wanted = unpack(blob)
     merged: list[list[Sums]] = [[] for _ in given]
     for lo, hi in wanted:
@@ -258,7 +284,7 @@ def reduce_task(bundles: Sequence[Any], blob: Blob, constants: Sequence[Any]) ->
     given = _given(bundles)
     if isinstance(given, Refused):
         return given
-    clock = _Clock(bundles)
+    clock = _clock(bundles)
     [values] = given
     rows, nodes, finish, shard, extra = unpack(blob, constants)
     clock.decoded()
@@ -290,7 +316,7 @@ def scan_task(common: Blob, part: Blob, constants: Sequence[Any], partitions: Se
     if isinstance(before, Refused):
         return before
     worker = get_worker()
-    clock = _Clock([] if before is None else [before])
+    clock = _clock([] if before is None else [before])
     run, step, args, state, budget = unpack(common, constants)
     items, _, _ = unpack(part)
     if before is not None:
@@ -321,7 +347,7 @@ def map_task(common: Blob, items: Any, constants: Sequence[Any]) -> Any:
         The items; a list where some are results of tasks.
     """
     worker = get_worker()
-    clock = _Clock()
+    clock = _clock()
     fn, args = unpack(common, constants)
     if isinstance(items, Blob):
         items = unpack(items)
