@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dboost import BoostedClassifier
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses.columns import Columns
@@ -243,3 +244,12 @@ def test_products_that_are_no_candidates_of_other_rows_are_left_behind():
     assert [keys[place] for place in places.tolist()] == [(1,), (2,), (1, 2), (2, 2)]
     wide = np.abs(new).max(axis=0) / np.abs(old).max(axis=0)
     np.testing.assert_allclose(factors, [wide[1], wide[2], wide[1] * wide[2], wide[2] ** 2])
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -1e300])
+def test_products_over_constant_columns_only_are_the_model_without_features(value):
+    X, y = np.full((20, 3), value), np.arange(20) % 4 == 0
+    for max_degree in (None, 3):
+        model = BoostedClassifier(hypotheses=Products(max_degree=max_degree), alpha=0.01).fit(X, y)
+        assert len(model.active_features_) == 0 and model.stop_reason_ == "tol"
+        np.testing.assert_allclose(model.predict_proba(X)[:, 1], 0.25, rtol=1e-6)

@@ -169,6 +169,9 @@ class ProductsPool:
     def _parents(self) -> Iterator[Key]:
         """Every parent of a candidate, lower degrees first."""
         letters = self.letters.tolist()
+        if not letters:
+            # Every column is constant: there is nothing to multiply, of however high a degree.
+            return
         once = set(self.letters[self.two_valued].tolist())
         for degree in range(self.min_degree - 1, int(self.max_degree)):
             for key in combinations_with_replacement(letters, degree):
