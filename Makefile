@@ -9,8 +9,6 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALLED := $(VENV)/.installed
 TESTED := $(VENV)/.tested
 READY := $(VENV)/.ready
-# What programs of lab/ need: figures and the peers of the tests too.
-LAB := $(TESTED) $(READY)
 PEERS := .peers
 LIGHTNING := .peers-lightning
 LOWEST := .lowest
@@ -18,14 +16,10 @@ DIST := .dist
 AUDIT := .audit
 INTEGRATION := .integration
 DEMO_OUT ?= runs/demo
-REPRODUCE_OUT ?= runs/reproduce
-BENCH_OUT ?= runs/bench
 KERNELS := $(shell grep -rlE "numba|njit" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest coverage lint oracle against-glmnet same-features passes-table ablation pairs-table titles many-products all-products many-classes many-workers stumps-million baseline compare same-bits cv-cost \
-    chaos kills campaign soak fuzz fuzz-paths fold-study preflight docs dist audit sbom wheel-alone integration retrain-years reproduce reproduce-seeds \
-    bench clean
+.PHONY: help demo test test-all test-lowest coverage lint docs dist audit sbom wheel-alone integration peers clean
 
 help:
 	@echo "make demo          from the source code that this machine has to a certified model, its page and new labels"
@@ -34,41 +28,14 @@ help:
 	@echo "make lint          ruff and mypy only"
 	@echo "make test-lowest   tests of data, models and fits under the lowest versions that pyproject.toml allows"
 	@echo "make coverage      the tests once more, with which lines and branches they run (COVER: files or folders of tests)"
-	@echo "make oracle        every loss and penalty against independent solvers"
-	@echo "make against-glmnet the options of R's glmnet, each solved by both (needs R)"
-	@echo "make same-features error and time at the same number of features, beside glmnet and abess (needs DBOOST_DATA_HOME)"
-	@echo "make passes-table  passes over the data to 1e-6, per method"
-	@echo "make ablation      what each accelerator of the solver is worth (needs DBOOST_DATA_HOME; an hour)"
-	@echo "make pairs-table   every loss, penalty and bound: counts tried and the worst of each"
-	@echo "make titles        573,800 arXiv titles, 172 categories (needs DBOOST_DATA_HOME)"
-	@echo "make many-classes  1,000 to 10,000 classes: seconds and memory as their number grows"
-	@echo "make many-products all products of 2,000 words over 100,000 documents (needs DBOOST_DATA_HOME)"
-	@echo "make all-products  every system over all products of 5,000 and 20,000 sparse columns: a round's seconds and memory"
-	@echo "make compare       our speed on small made-up problems beside the stored baseline: which is slower, and by how much"
-	@echo "make baseline      measure that baseline again and store it: lab/benchmarks/baseline.json"
-	@echo "make many-workers  a real scheduler with up to 1,024 thin workers: where a pass over 10^8 documents binds (15 minutes)"
-	@echo "make stumps-million the best of all stumps over 1,000,000 rows in every round, beside LightGBM"
-	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
-	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
-	@echo "make chaos         worker deaths, silence, lack of memory: the undisturbed bits or one clear error (10 minutes)"
-	@echo "make preflight     estimates of memory and seconds before a training, beside what it then takes (5 minutes)"
-	@echo "make kills         runs, cross-validations and retrainings killed at random instants: the same models (10 minutes)"
-	@echo "make campaign      every fault by the hundred: kills, torn writes, hangs, bad data, attacks (90 minutes; needs gcc)"
-	@echo "make soak          two hours of retraining with workers killed: memory, files, tasks and disk stay flat"
-	@echo "make fuzz          2,000 random fits of hostile data against an oracle in long double"
-	@echo "make fuzz-paths    5,000 paths and cross-validations of tables of any unit: none ends in a foreign error or NaN"
-	@echo "make fold-study    200 draws of folds and halves of rows of few values, beside scikit-learn's"
+	@echo "make integration   against real servers and programs that make test does without (MLflow, Slurm, ssh, schemas)"
 	@echo "make docs          the documentation as pages (docs/_build/html), with every warning an error"
 	@echo "make dist          wheel and source archive, checked, and the wheel tried in an environment of its own"
 	@echo "make audit         known vulnerabilities in the wheel and what it declares (needs a network; AUDIT_SERVICE=pypi or osv)"
 	@echo "make sbom          the bill of materials of the wheel and what it declares, in dist/sbom.json (CycloneDX)"
-	@echo "make integration   against real servers and programs that make test does without (MLflow, Slurm, ssh, schemas)"
-	@echo "make retrain-years retraining over years of arXiv: warm against cold, and the decisions (needs DBOOST_DATA_HOME)"
-	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
-	@echo "make reproduce-seeds those of ShareBoost, AdaBoost+L1 and leveraging (needs DBOOST_DATA_HOME; two hours)"
-	@echo "make bench         how fast it is, against peers on one machine and on a cluster (needs DBOOST_DATA_HOME; an hour)"
+	@echo "make peers         the solvers that dboost is compared with, in environments of their own: .peers, .peers-lightning"
 	@echo "make clean         remove the environment, caches and builds (not runs/)"
-	@echo "Those from oracle to bench are programs of lab/, with arguments of their own: .venv/bin/python -m lab lists them."
+	@echo "What measures, compares and breaks things is lab/: .venv/bin/python -m lab lists its programs."
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else \
@@ -125,7 +92,7 @@ test-lowest: $(LOWEST)/.installed
 
 # The figure is of Python: what numba compiles is not seen, and a test whose process is killed counts for nothing.
 COVER ?= tests
-coverage: $(LAB)
+coverage: $(TESTED) $(READY)
 	rm -rf .coverage-data && mkdir -p .coverage-data
 	$(BIN)/python -m coverage run -m pytest -q $(COVER)
 	$(BIN)/python -m coverage combine -q
@@ -152,84 +119,10 @@ $(LIGHTNING)/.ready: Makefile
 	    || echo "lightning cannot be installed here; the table will say so" >&2
 	@touch $@
 
-same-features: $(LAB) $(PEERS)/.ready
-	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m lab same-features
-
-oracle: $(LAB) $(PEERS)/.ready
-	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m lab oracle
-
-ablation: $(LAB)
-	$(BIN)/python -m lab ablation
-
-against-glmnet: $(LAB)
-	$(BIN)/python -m lab against-glmnet
-
-passes-table: $(LAB)
-	$(BIN)/python -m lab passes-table
-
-pairs-table: $(LAB)
-	$(BIN)/python -m lab pairs-table
-
-titles: $(LAB)
-	$(BIN)/python -m lab titles
-
-many-classes: $(LAB)
-	$(BIN)/python -m lab many-classes
-
-all-products: $(LAB)
-	$(BIN)/python -m lab all-products
-
-many-products: $(LAB)
-	$(BIN)/python -m lab many-products
-
-many-workers: $(LAB)
-	$(BIN)/python -m lab many-workers
-
-stumps-million: $(LAB) $(PEERS)/.ready
-	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m lab bench stumps --out runs/stumps --force
-
-# Ratios to work of scikit-learn, SciPy and Dask that runs in the same turns; no data sets, about a minute of processor.
-baseline: $(LAB)
-	$(BIN)/python -m lab bench record
-
-compare: $(LAB)
-	$(BIN)/python -m lab bench compare
-
-same-bits: $(LAB)
-	$(BIN)/python -m lab same-bits
-
-cv-cost: $(LAB)
-	$(BIN)/python -m lab cv-cost
-
-preflight: $(LAB)
-	$(BIN)/python -m lab preflight
-
-kills: $(LAB)
-	$(BIN)/python -m lab run-kills
-
-campaign: $(LAB)
-	$(BIN)/python -m lab campaign
-
-soak: $(LAB)
-	$(BIN)/python -m lab soak
-
-chaos: $(LAB)
-	$(BIN)/python -m lab chaos
-
-retrain-years: $(LAB)
-	$(BIN)/python -m lab retrain-years
-
-fuzz: $(LAB)
-	$(BIN)/python -m lab fuzz
-
-fuzz-paths: $(LAB)
-	$(BIN)/python -m lab fuzz --paths --fits 5000 --seconds 60
-
-fold-study: $(LAB)
-	$(BIN)/python -m lab fold-study
+peers: $(PEERS)/.ready $(LIGHTNING)/.ready
 
 # Examples of the gallery are run; what Python warns of in Sphinx's own extensions is not ours.
-$(VENV)/.docs: $(LAB)
+$(VENV)/.docs: $(TESTED) $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	@touch $@
 
@@ -248,18 +141,8 @@ $(INTEGRATION)/.installed: pyproject.toml constraints.txt
 	    -e ".[gateway,kubernetes,mlflow,slurm,ssh]"
 	@touch $@
 
-integration: $(LAB) $(INTEGRATION)/.installed
+integration: $(TESTED) $(READY) $(INTEGRATION)/.installed
 	DBOOST_INTEGRATION=1 $(INTEGRATION)/bin/python -m pytest tests/integration
-
-reproduce: $(LAB)
-	$(BIN)/python -m lab reproduce structural --out $(REPRODUCE_OUT) --force
-
-reproduce-seeds: $(LAB)
-	$(BIN)/python -m lab reproduce seeds --out $(REPRODUCE_OUT)-seeds --force
-
-bench: $(LAB) $(PEERS)/.ready $(LIGHTNING)/.ready
-	DBOOST_PEER_PYTHON=$(PEERS)/bin/python DBOOST_LIGHTNING_PYTHON=$(LIGHTNING)/bin/python \
-	    $(BIN)/python -m lab bench all --out $(BENCH_OUT) --force
 
 # The wheel is tried with nothing beside it but what it declares, from a folder that holds no checkout. It is built twice:
 # the first one, without compiled loops, makes those of the default fits, which the second one carries.

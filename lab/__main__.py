@@ -31,7 +31,6 @@ class Entry:
 
 REGISTRY = {
     "bench": Entry("lab.benchmarks.command", "how fast it is, against peers and on a cluster, to a given accuracy"),
-    "reproduce": Entry("lab.reproduce.command", "the papers' experiments: figures, numbers, whether each claim holds"),
     "oracle": Entry("lab.oracle.campaign", "every loss and penalty against independent solvers"),
     "against-glmnet": Entry("lab.against_glmnet.command", "the options of R's glmnet, each solved by both"),
     "same-features": Entry("lab.same_features.command", "error and time at the same number of features, beside peers"),
@@ -54,7 +53,6 @@ REGISTRY = {
     "soak": Entry("lab.soak", "hours of retraining with workers killed at random: what grows, and what does not"),
     "run-kills": Entry("lab.run_kills", "runs, cross-validations and retrainings killed at random: the same models"),
     "preflight": Entry("lab.preflight", "estimates of memory and seconds before a training, and what it then takes"),
-    "many-workers": Entry("lab.many_workers.command", "1,024 thin workers: where a pass over 10^8 documents binds"),
     "mutation": Entry("lab.mutation", "whether make test finds the faults of the code that make test-all finds"),
     "fold-study": Entry("lab.fold_study", "default folds and halves of rows of few values, beside scikit-learn's"),
     "fuzz": Entry("lab.fuzz", "random fits of hostile data against an oracle in long double"),

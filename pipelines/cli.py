@@ -52,7 +52,6 @@ COMMANDS = {
 # Commands of earlier versions, and how the same is run now; they are listed nowhere.
 MOVED = {
     "bench": "python -m lab bench",
-    "reproduce": "python -m lab reproduce",
 }
 
 DONE, DEFECT, NOT_CONVERGED = 0, 1, 6

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import json
 import re
 import sys
 import tomllib
@@ -96,6 +97,22 @@ def test_links_between_pages_lead_somewhere() -> None:
         for target in re.findall(r"\{doc\}`(?:[^`<]*<)?([^`>]+)>?`", page.read_text(encoding="utf-8")):
             where = page.parent / f"{target}.md"
             assert "generated" in target or where.exists(), f"{page.relative_to(ROOT)} names {target}"
+
+
+def test_the_table_of_the_papers_says_what_its_pages_measured() -> None:
+    """The programs that judged are at a tag: what is kept of a verdict stands in three places, which must agree."""
+    papers = ROOT / "docs" / "papers"
+    index, found = (papers / "index.md").read_text(encoding="utf-8"), 0
+    for marker in sorted(papers.glob("*/reproduction.json")):
+        name, page = marker.parent.name, marker.with_name(f"{marker.parent.name}.md").read_text(encoding="utf-8")
+        for claim in json.loads(marker.read_text(encoding="utf-8"))["claims"]:
+            row = f"| {claim['name']} ({claim['where']}) | **{claim['verdict']}** |"
+            assert f"[{name}]({name}/{name}.md) {row}" in index, f"{name}: {row}"
+            assert f"**{claim['verdict']}**" in page, f"{name}: {claim['name']}"
+            found += 1
+        for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page):
+            assert (marker.parent / picture).is_file(), f"{name}: {picture}"
+    assert found >= 50
 
 
 def test_the_generators_are_those_of_this_checkout() -> None:

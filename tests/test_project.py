@@ -145,7 +145,7 @@ def test_the_wheel_holds_no_benchmark_and_stays_small(wheel: zipfile.ZipFile) ->
     assert packed <= PACKED, f"the wheel has {packed:,} bytes, at most {PACKED:,} expected"
     of_lab = {path.name for path in (ROOT / "lab").iterdir() if path.is_dir()} - {"__pycache__"}
     folders = {part for name in wheel.namelist() for part in name.split("/")[:-1]}
-    assert of_lab >= {"benchmarks", "datasets", "oracle", "reproduce"} and not of_lab & folders
+    assert of_lab >= {"benchmarks", "datasets", "oracle"} and not of_lab & folders
 
 
 def test_the_wheel_brings_the_script(wheel: zipfile.ZipFile) -> None:

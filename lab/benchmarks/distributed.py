@@ -32,7 +32,7 @@ from lab.benchmarks.sets import SETS
 from lab.oracle import plain
 from lab.oracle.peers import store
 from lab.oracle.problems import Encoded
-from lab.reproduce import machine
+from lab import machine
 from pipelines.console import finite
 
 TARGET = 1e-4

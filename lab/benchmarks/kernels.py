@@ -35,7 +35,7 @@ from dboost.compiled.vectors.scaled_rows import gather, padded, width
 from dboost.losses import get_loss
 from lab import tables
 from lab.datasets import arxiv
-from lab.reproduce.machine import processor
+from lab.machine import processor
 
 COLUMNS = ("kernel", "threads", "ms", "GF/s", "GB/s rows", "binds", "share")
 HELD = (400, 1_800)

@@ -21,7 +21,7 @@ from lab.benchmarks.peers import OURS, PEERS
 from lab.benchmarks.problems import KINDS
 from lab.benchmarks.verdicts import JUDGED, LAG, Mean, lags, means, versus
 from lab.benchmarks.worker import SHORT, SHORT_RUNS
-from lab.reproduce import machine
+from lab import machine
 from pipelines.console import finite
 
 Record = dict[str, Any]

@@ -25,7 +25,7 @@ from lab.benchmarks.sets import SETS
 from lab.oracle import plain
 from lab.oracle.peers import store
 from lab.oracle.problems import Encoded
-from lab.reproduce import machine
+from lab import machine
 from pipelines.console import finite
 
 PROBLEMS = (("imdb", "l1"), ("stackoverflow20k", "l1"))

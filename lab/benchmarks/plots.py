@@ -14,7 +14,10 @@ from typing import Any
 from lab.benchmarks.against import WITH_INTERCEPT
 from lab.benchmarks.curve import TARGETS, suboptimality
 from lab.benchmarks.peers import OURS
-from lab.reproduce.figures import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+
+# Colours of Okabe and Ito; a second sign (dash, marker) tells the curves apart in grey.
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 
 LOOK: dict[str, dict[str, Any]] = {
     OURS.name: {"color": BLACK, "marker": "", "linestyle": "-", "linewidth": 2.4, "zorder": 5},

@@ -37,7 +37,7 @@ from lab import tables
 from lab.benchmarks.overhead import Stopwatch
 from lab.memory import PeakMemory
 from lab.oracle.peers import peer_python
-from lab.reproduce import machine
+from lab import machine
 
 ROWS, COLUMNS, BLOCKS, ROUNDS, WORKERS = 1_000_000, 200, 8, 12, 2
 MIB = float(2**20)

@@ -10,7 +10,6 @@ Source: arXiv metadata to the end of 2019, collected by R. S. Geiger, doi 10.528
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -114,40 +113,6 @@ def load(
     texts = [f"{title} {abstract}" for title, abstract in zip(titles, abstracts, strict=True)]
     X, X_test, names = tfidf([texts[i] for i in chosen], [texts[i] for i in test], min_df=min_df)
     return Dataset("arxiv-abstracts", X, labels[chosen], X_test, labels[test], names, "multiclass")
-
-
-def abstracts(
-    home: str | Path | None = None, *, n_archives: int = 4
-) -> tuple[list[str], NDArray[np.int8], NDArray[np.str_]]:
-    """Return title and abstract of all 60,000 papers, with the archives they list.
-
-    Parameters
-    ----------
-    home : path, optional
-        Folder of the data sets; without it ``DBOOST_DATA_HOME``.
-    n_archives : int
-        The archives that the most papers list; ties by name.
-
-    Returns
-    -------
-    texts : list of str, length m
-    Y : int8 array, shape (m, n_archives)
-        +1 where one of the paper's categories is of the archive, -1 where none is.
-    names : array of str, shape (n_archives,)
-        Archives, the one with the most papers first.
-
-    Raises
-    ------
-    DataError
-        When the file is not there.
-    """
-    categories, heads, bodies = _columns(data_file(home, *ABSTRACTS), ["categories", "title", "abstract"])
-    listed = [{category.split(".")[0] for category in found.split(",")} for found in categories]
-    sizes = Counter(archive for found in listed for archive in found)
-    chosen = sorted(sizes, key=lambda archive: (-sizes[archive], archive))[:n_archives]
-    Y = np.array([[1 if archive in found else -1 for archive in chosen] for found in listed], dtype=np.int8)
-    texts = [f"{head} {body}" for head, body in zip(heads, bodies, strict=True)]
-    return texts, Y, np.asarray(chosen, dtype=np.str_)
 
 
 def primary_categories(home: str | Path | None = None) -> NDArray[np.str_]:

@@ -22,7 +22,7 @@ from dboost.errors import DataError, UsageError
 from lab.benchmarks.baseline import beside, trees
 from lab.benchmarks.baseline.beside import Measuring, Ratio, Standing
 from lab.benchmarks.process import ROOT
-from lab.reproduce.machine import processor
+from lab.machine import processor
 from pipelines.console import Console
 from pipelines.report import Grid
 

@@ -20,7 +20,7 @@ from lab.benchmarks.baseline.turns import Turns, measured
 from lab.benchmarks.baseline.words import TurnSettings
 from lab.benchmarks.process import ROOT
 from lab.benchmarks.suite import problems_of
-from lab.reproduce.machine import processor
+from lab.machine import processor
 from pipelines.config import boolean, key, string
 from pipelines.console import Console
 

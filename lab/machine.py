@@ -1,4 +1,4 @@
-"""The machine a run was measured on, in words for the page.
+"""The machine that something is measured on, in words for a page.
 
 Covers: processor, cores this process may use, memory, versions. Does not cover: names of hosts, users or folders.
 """
