@@ -30,8 +30,7 @@ from dboost.engine.local import LocalEngine
 from dboost.problem.accelerators import ACCELERATORS, EVERY
 from dboost.problem.state import FitResult, FitSettings
 from lab import tables
-from lab.benchmarks.problems import KINDS
-from lab.benchmarks.sets import SETS
+from lab.benchmarks.problems import KINDS, SETS
 from lab.oracle.problems import Encoded
 
 OVERALL = 1.03

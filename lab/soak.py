@@ -1,6 +1,6 @@
 """Hours of retraining on a stream of small files, with workers killed at random: what grows, and what does not.
 
-Run with ``python -m lab soak [--minutes M]`` (``make soak``: two hours). One driver, one cluster, one home: in every
+Run with ``python -m lab soak [--minutes M]`` (``python -m lab soak``: two hours). One driver, one cluster, one home: in every
 cycle a file of documents arrives and the oldest goes, a worker may be killed, and `retrain` makes, judges and promotes
 or declines a challenger. Writes ``runs/soak.md`` with the curves; exit code 1 where something grew.
 

@@ -7,7 +7,7 @@ folder `out`, which exists and is its own, prints its table, and returns the exi
 for the reader of the page, not an error). ``quick`` asks for a version of a minute. One that takes more than that says
 so with ``options=True`` and gets the settings of the command as a third argument.
 
-Data sets (``sets``), kinds of problems (``problems``) and peers (``peers``) are one small file each.
+Data sets and kinds of problems are lines of ``problems``, peers one small file each of ``peers``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ class Entry:
     module: str
     summary: str
     options: bool = False
-    part_of: str | None = None
 
     def load(self) -> Any:
         """The module, with ``run``."""
@@ -43,14 +42,8 @@ class Entry:
 
 REGISTRY: dict[str, Entry] = {
     "peers": Entry("suite", "seconds to 1e-2, 1e-4, 1e-6 against every peer on one machine", options=True),
-    "certificate": Entry(
-        "lag", "time to a certified gap of 1e-4 against time to a true 1e-6", options=True, part_of="peers"
-    ),
     "path": Entry("paths", "a whole path of 50 strengths against peers with paths", options=True),
     "distributed": Entry("distributed", "in-process and on Dask against Spark MLlib and dask-ml", options=True),
-    "kernels": Entry("kernels", "each hot loop as a share of what binds it: arithmetic, memory, rows of tables"),
     "overhead": Entry("overhead", "what Dask costs over the in-process fit, and per pass"),
-    "scaling": Entry("scaling", "time per pass and memory against rows, classes and features"),
     "stumps": Entry("stumps", "the best of all stumps over a million rows in every round, beside LightGBM's rounds"),
-    "streaming": Entry("streaming", "data four times the memory of the workers, against reading it with pyarrow"),
 }

@@ -1,125 +1,121 @@
-"""``python -m lab bench``: how fast the library is, one benchmark or all of them, each into a folder of its own."""
+"""``python -m lab bench``: how fast the library is, beside peers, the stored baseline and other commits."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dboost.errors import DboostError, UsageError
 from dboost.files.paths import local_path
 from dboost.files.storage import write_folder
-from lab.benchmarks import REGISTRY
-from lab.benchmarks.baseline import words
-from lab.reproduce.figures import require_matplotlib
-from pipelines import cli
-from pipelines.config import LogSettings, OutputSettings, boolean, key, names, near, real, string, whole
-from pipelines.console import Console
+from lab.benchmarks import REGISTRY, ab, kept
+from lab.benchmarks.ab import MEAN, WORST
+from lab.benchmarks.peers import PEERS
+from lab.benchmarks.problems import KINDS, chosen
+from lab.benchmarks.suite import problems_of
 from pipelines.inputs import refuse_existing
-from pipelines.report import Grid
 
 DEFAULT_OUT = "runs/bench"
 MARKER = "bench.json"
 ALL = "all"
-
-
-@dataclass(frozen=True, kw_only=True)
-class BenchSettings(OutputSettings, LogSettings):
-    """What `python -m lab bench` takes; without ``out`` the folder is ``runs/bench/NAME``."""
-
-    out: str | None = key(string, None, "folder to write; it must not exist (default: runs/bench/NAME)")
-    name: str | None = key(
-        string,
-        None,
-        "which benchmark, or all; --list names them, and record, compare and ab, which have arguments of their own",
-        positional=1,
-    )
-    list: bool = key(boolean, False, "list the benchmarks, problems and peers")
-    quick: bool = key(boolean, False, "a version of about a minute on made-up data, to see that it runs")
-    problems: tuple[str, ...] | None = key(names, None, "problems: a kind, or a part of a name (imdb, l1/l2, mnist l1)")
-    peers: tuple[str, ...] | None = key(names, None, "peers, or none")
-    repeats: int | None = key(whole(1), None, "rounds in turn (default: 2)")
-    time_limit: float | None = key(real(0.0, open_end=True), None, "seconds for all problems of one benchmark")
-    threads: int = key(whole(1), 2, "threads of every solver")
-
-
-SETTINGS = BenchSettings
+WORDS = {
+    "record": "measure seven small made-up problems, and store the baseline lab/benchmarks/baseline.json",
+    "compare": "measure them again beside the stored baseline: which is slower, and by how much",
+    "ab": "two commits, OLD NEW, in turn in one session: ratios of time and passes",
+}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments after its name, as the command line of dboost runs its own.
-
-    Where the first is ``record``, ``compare`` or ``ab``, the command of that name runs with the others.
-    """
-    if arguments and arguments[0] in words.WORDS:
-        return words.run(arguments[0], arguments[1:])
-    summary = "how fast the library is, against peers and on a cluster, to a given accuracy"
-    return cli.run(cli.Command("python -m lab bench", summary, lambda: sys.modules[__name__]), arguments)
-
-
-def run(settings: BenchSettings, console: Console) -> int:
-    """Run one benchmark, or all of them."""
-    if settings.list:
-        return _list(console)
-    known = [*REGISTRY, ALL, *words.WORDS]
-    if settings.name is None:
-        raise UsageError("which benchmark?", hint=f"one of {', '.join(known)}; see `python -m lab bench --list`")
-    if settings.name not in known:
-        raise UsageError(
-            f"unknown benchmark {settings.name!r}{near(settings.name, known)}", hint=f"known: {', '.join(known)}"
-        )
-    require_matplotlib()
-    if settings.name != ALL:
-        return _one(settings.name, settings.out or f"{DEFAULT_OUT}/{settings.name}", settings, console)
-    out = local_path(settings.out or DEFAULT_OUT, "out")
-    for name in REGISTRY:
-        refuse_existing(str(out / name), MARKER, settings.force)
+    """Run one benchmark, or all of those that have a page, each into a folder of its own."""
+    given = _parser().parse_args(list(arguments))
+    if given.list:
+        print(_listed())
+        return 0
+    known = [*REGISTRY, ALL, *WORDS]
+    if given.name not in known:
+        what = "which benchmark?" if given.name is None else f"unknown benchmark {given.name!r}"
+        raise UsageError(what, hint=f"known: {', '.join(known)}; see `python -m lab bench --list`")
+    if given.commits and given.name != "ab":
+        raise UsageError(f"{given.name} takes no commits, but got {' '.join(given.commits)}")
+    if given.name == "record":
+        return kept.record()
+    if given.name == "compare":
+        return kept.compare()
+    if given.name == "ab":
+        if len(given.commits) != 2:
+            raise UsageError(f"{len(given.commits)} commits, expected two: bench ab OLD NEW")
+        return ab.compare(*given.commits, problems_of(given), given)
+    names = list(REGISTRY) if given.name == ALL else [given.name]
+    folder = local_path(given.out or DEFAULT_OUT, "out")
+    outs = {name: str(folder / name if given.name == ALL or given.out is None else folder) for name in names}
+    for out in outs.values():
+        refuse_existing(out, MARKER, given.force)
     first: DboostError | None = None
-    codes = []
-    for name in REGISTRY:
-        if REGISTRY[name].part_of is not None:
-            continue
+    codes = [0]
+    for name, out in outs.items():
         try:
-            codes.append(_one(name, str(out / name), settings, console))
+            codes.append(_one(name, out, given))
         except DboostError as error:
             first = first or error
-            console.warning(f"{name} did not run: {error}")
+            print(f"{name} did not run: {error}", file=sys.stderr)
     if first is not None:
         raise first
     return max(codes)
 
 
-def _one(name: str, out: str, settings: BenchSettings, console: Console) -> int:
+def _one(name: str, out: str, given: Any) -> int:
     """Run one benchmark into its folder, which appears when everything is in it."""
-    refuse_existing(out, MARKER, settings.force)
     entry = REGISTRY[name]
-    console.say(f"{name}: {entry.summary}")
+    print(f"{name}: {entry.summary}", flush=True)
     began = time.perf_counter()
-    with write_folder(out, marker=MARKER, force=settings.force) as folder:
-        module = entry.load()
-        arguments = (settings,) if entry.options else ()
-        code = int(module.run(Path(folder), settings.quick, *arguments))
-        text = f'{{"benchmark": "{name}", "quick": {str(settings.quick).lower()}, "exit_code": {code}}}\n'
+    with write_folder(out, marker=MARKER, force=given.force) as folder:
+        arguments = (given,) if entry.options else ()
+        code = int(entry.load().run(Path(folder), given.quick, *arguments))
+        text = f'{{"benchmark": "{name}", "quick": {str(given.quick).lower()}, "exit_code": {code}}}\n'
         Path(folder, MARKER).write_text(text, encoding="utf-8")
-    console.say(f"folder: {out}   {time.perf_counter() - began:.0f} s")
+    print(f"folder: {out}   {time.perf_counter() - began:.0f} s")
     return code
 
 
-def _list(console: Console) -> int:
-    from lab.benchmarks.peers import PEERS
-    from lab.benchmarks.problems import KINDS, all_problems
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
-    rows = [("benchmark", name, entry.summary) for name, entry in REGISTRY.items()]
-    rows += [("command", name, summary) for name, summary in words.WORDS.items()]
-    rows += [("problems", kind.name, f"{', '.join(kind.data)}: {', '.join(kind.penalties)}") for kind in KINDS.values()]
-    rows += [("peer", peer.name, peer.note or peer.layout) for peer in PEERS.values()]
-    values = {
-        "benchmarks": {name: entry.summary for name, entry in REGISTRY.items()},
-        "problems": [problem.name for problem in all_problems()],
-        "peers": list(PEERS),
-    }
-    grid = Grid(("what", "name", ""), rows, left=frozenset({0, 1, 2}), code=frozenset({0, 1}), sentences=frozenset({2}))
-    console.page("benchmarks", [grid.renderable()], values)
-    return 0
+
+def _gaps(text: str) -> tuple[float, ...]:
+    gaps = tuple(float(word) for word in _words(text))
+    if not gaps or not all(0.0 < gap < 1.0 for gap in gaps):
+        raise argparse.ArgumentTypeError("expected certified gaps between 0 and 1, separated by commas")
+    return gaps
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m lab bench", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("name", nargs="?", help="which benchmark, or all; --list names them")
+    parser.add_argument("commits", nargs="*", help="of ab: the commits of before and of after")
+    parser.add_argument("--list", action="store_true", help="list the benchmarks, problems and peers")
+    parser.add_argument("--quick", action="store_true", help="a minute on made-up data, to see that it runs")
+    parser.add_argument("--out", help=f"folder to write; it must not exist (default: {DEFAULT_OUT}/NAME)")
+    parser.add_argument("--force", action="store_true", help="replace the folder of an earlier run")
+    parser.add_argument("--problems", type=_words, help="problems: a kind, or a part of a name (imdb, l1/l2, mnist l1)")
+    parser.add_argument("--peers", type=_words, help="peers, or none")
+    parser.add_argument("--time-limit", type=float, help="seconds for all problems of one benchmark")
+    parser.add_argument("--threads", type=int, default=2, help="threads of every solver (default: 2)")
+    parser.add_argument("--accuracies", type=_gaps, default=(1e-4, 1e-6), help="of ab: certified gaps to fit to")
+    parser.add_argument("--repeats", type=int, default=3, help="of ab: turns on each problem (default: 3)")
+    parser.add_argument("--by", choices=ab.BY, default="seconds", help="of ab: what is judged")
+    parser.add_argument("--mean", type=float, default=MEAN, help=f"of ab: largest mean of new over old ({MEAN})")
+    parser.add_argument("--worst", type=float, default=WORST, help=f"of ab: largest of one problem ({WORST})")
+    return parser
+
+
+def _listed() -> str:
+    lines = [f"{name}: {entry.summary}" for name, entry in REGISTRY.items()]
+    lines += [f"{name}: {summary}" for name, summary in WORDS.items()]
+    lines += [f"problems {kind.name}: {', '.join(kind.data)}; {', '.join(kind.penalties)}" for kind in KINDS.values()]
+    lines += [f"problem {problem.name}" for problem in chosen()]
+    lines += [f"peer {peer.name}: {peer.note or peer.layout}" for peer in PEERS.values()]
+    return "\n".join(lines)

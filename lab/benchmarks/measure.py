@@ -1,26 +1,25 @@
-"""One problem: our solver and its peers in turn, each run timed on its own, the objective evaluated here in float64.
+"""One problem: our solver and its peers, each in a process of its own, the objective evaluated here in float64.
 
-Covers: the optimum, our own curves and certificates, how long a peer may take. Does not cover: a peer's settings
-(``climb``), processes (``process``), reading curves (``curve``), which problems (``suite``), pages (``output``).
-
-Round 1: our solver, then every peer from its coarsest setting up until it is within 1e-6 of the optimum or is cut
-off. Later rounds: our solver again, then of every peer the settings beside which a target was crossed. Seconds are
-medians over the rounds.
+Covers: the optimum, our own curves and certificates, a peer's settings from coarse to fine. Does not cover: processes
+(``process``), reading curves (``curve``), which problems and who takes turns (``suite``).
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lab.benchmarks.curve import TARGETS, Time, median, read, suboptimality
+from lab.benchmarks.peers import Peer, Rung
 from lab.benchmarks.peers.ours import BEST, CERTIFICATE, CURVE
-from lab.benchmarks.process import PeerProcess
+from lab.benchmarks.process import Failed, Missing, PeerProcess, TimeUp
 from lab.oracle import plain
 from lab.oracle.problems import Encoded
 
@@ -29,33 +28,6 @@ BEST_SECONDS = 30.0
 """Of the run that finds the optimum."""
 BEYOND = 0.5
 """Share of the last target at which a run whose curve is read may end."""
-LONG = 3.0
-"""Seconds from which on the first run of a process is as good as a later one."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When a peer is cut off.
-
-    Parameters
-    ----------
-    factor : float
-        A run may take this many times our own time to 1e-6, which is well beyond every goal ...
-    floor, ceiling : float
-        ... but at least and at most so many seconds,
-    of_best : float
-        and no more than so many times what the best peer so far took to 1e-6. It is slower, and that is known.
-    """
-
-    factor: float = 32.0
-    floor: float = 1.0
-    ceiling: float = 300.0
-    of_best: float = 1.5
-
-    def of(self, ours: float, best: float | None) -> float:
-        """Seconds for one run."""
-        limit = min(max(self.factor * ours, self.floor), self.ceiling)
-        return limit if best is None else min(limit, max(self.of_best * best, self.floor))
 
 
 class Case:
@@ -66,23 +38,19 @@ class Case:
     data : Encoded
     penalty : str
     alpha : float
-    intercept : bool
-        For peers that cannot do without; our own runs then have one too.
+    answer : path
+        Where processes write their W.
     """
 
-    def __init__(self, data: Encoded, penalty: str, alpha: float, intercept: bool, answer: Path) -> None:
+    def __init__(self, data: Encoded, penalty: str, alpha: float, answer: Path) -> None:
         self.data = data
         self.penalty = penalty
         self.alpha = alpha
-        self.intercept = intercept
         self.answer = answer
         self.best = float("inf")
         self.lower = float("-inf")
-        self.rows = 0
         self.traces: list[list[tuple[float, float, float]]] = []
-        self.certified: list[dict[str, float]] = []
-        self.peaks: list[float] = []
-        self.planning: list[float] = []
+        self.certified: list[float] = []
 
     def objective(self) -> float:
         """P of the answer that was written last, by our code in float64."""
@@ -92,56 +60,22 @@ class Case:
             return float("inf")
         return plain.objective(self.data.X, self.data.y, W, b, self.alpha, self.penalty, self.data.loss)
 
-    @functools.cached_property
-    def at_null(self) -> float:
-        """P of the model without features, where every solver begins."""
-        X, y, task = self.data.X, self.data.y, self.data.loss
-        k = plain.n_outputs(y, task)
-        return plain.objective(X, y, np.zeros((X.shape[1], k)), np.zeros(k), self.alpha, self.penalty, task)
+    def order(self, process: PeerProcess, rung: Rung, seconds: float) -> dict[str, Any]:
+        """Time one setting, several times where it is short."""
+        return process.order(seconds, do="run", alpha=self.alpha, rung=rung, answer=str(self.answer), repeat=True)
 
     def optimum(self, process: PeerProcess) -> None:
-        """Find the optimum, and leave the process as warm as any later run; a certificate that takes long stays open.
-
-        How far it came is in `best` and `lower`. The run counts as a curve if it took so long that warmth is nothing.
-        """
-        self.ours(process, BEST, keep=False, limits={"seconds": BEST_SECONDS})
+        """Find the optimum, and leave the process as warm as any later run; how far it came is in `best`, `lower`."""
+        self._ours(process, {"tol": BEST, "seconds": BEST_SECONDS})
 
     def curve(self, process: PeerProcess) -> None:
-        """One run whose curve is read, until it is beyond the last target; the first of all says where that is."""
-        enough = {"until": self.best * (1.0 + BEYOND * TARGETS[-1])} if np.isfinite(self.best) else {}
-        self.ours(process, CURVE, limits=enough)
-
-    def ours(
-        self, process: PeerProcess, tol: float, *, keep: bool = True, limits: Mapping[str, float] | None = None
-    ) -> dict[str, Any]:
-        """One run of our core; its trace is a curve when `keep`, or when it took so long that warmth is nothing."""
-        rung = {"tol": tol, "intercept": self.intercept, **(limits or {})}
-        order = {"alpha": self.alpha, "rung": rung, "answer": str(self.answer), "repeat": keep}
-        reply = process.order(OWN_LIMIT, do="run", **order)
-        facts = reply["facts"]
-        self.best = min(self.best, self.objective())
-        self.lower = max(self.lower, facts["lower"])
-        self.rows = int(facts["rows"])
-        if keep or reply["seconds"] >= LONG:
-            self.traces.append([(float(p), float(s), float(v)) for p, s, v in facts["trace"]])
-            self.peaks.append(float(reply["peak"]))
-            self.planning.append(float(facts["planning"]))
-        return reply
+        """One run whose curve is read, until it is beyond the last target."""
+        facts = self._ours(process, {"tol": CURVE, "until": self.best * (1.0 + BEYOND * TARGETS[-1])})
+        self.traces.append([(float(p), float(s), float(v)) for p, s, v in facts["trace"]])
 
     def certificate(self, process: PeerProcess) -> None:
         """One run of the estimator to the certified gap that is asked for, timed as a whole."""
-        rung = {"tol": CERTIFICATE, "intercept": self.intercept, "estimator": True}
-        order = {"alpha": self.alpha, "rung": rung, "answer": str(self.answer), "repeat": True}
-        reply = process.order(OWN_LIMIT, do="run", **order)
-        self.certified.append(
-            {
-                "seconds": reply["seconds"],
-                "cpu": reply["cpu"],
-                "gap": reply["facts"]["gap"],
-                "passes": reply["facts"]["passes"],
-                "suboptimality": suboptimality(self.objective(), self.best),
-            }
-        )
+        self.certified.append(self.order(process, {"tol": CERTIFICATE, "estimator": True}, OWN_LIMIT)["seconds"])
 
     def our_time(self, target: float) -> Time:
         """Median over our runs of the first step that is good enough."""
@@ -149,5 +83,82 @@ class Case:
 
     def our_passes(self, target: float) -> float | None:
         """Passes until then, in the last run."""
-        reached = [p for p, _, v in self.traces[-1] if suboptimality(v, self.best) <= target]
-        return reached[0] if reached else None
+        return next((p for p, _, v in self.traces[-1] if suboptimality(v, self.best) <= target), None)
+
+    def _ours(self, process: PeerProcess, rung: Rung) -> dict[str, Any]:
+        facts: dict[str, Any] = self.order(process, rung, OWN_LIMIT)["facts"]
+        self.best = min(self.best, self.objective())
+        self.lower = max(self.lower, facts["lower"])
+        return facts
+
+
+@dataclass
+class Found:
+    """What is known of one peer on one problem.
+
+    Parameters
+    ----------
+    name : str
+    runs : list of (dict, float, float)
+        Setting, seconds and objective, from coarse to fine.
+    limit : float
+        Seconds after which the first run was cut off; 0 where it ended, as then its own are what is known.
+    note : str
+        Why there is no more, in words; empty when it reached the last target.
+    version : str
+    """
+
+    name: str
+    runs: list[tuple[Rung, float, float]] = field(default_factory=list)
+    limit: float = 0.0
+    note: str = ""
+    version: str = ""
+
+    def time(self, best: float, target: float) -> Time:
+        """Seconds to a suboptimality.
+
+        One that is not known is bounded by the longest run that ended: in place of one that was cut off, a shorter one
+        might have been good enough.
+        """
+        curve = [(seconds, objective) for _, seconds, objective in self.runs]
+        limit = self.limit if self.runs or self.limit else math.nan
+        return read(curve, best, target, limit, whole_runs=True)
+
+
+def climb(
+    peer: Peer, process: PeerProcess, case: Case, ladder: Sequence[Rung], seconds: float, *,
+    most: float = math.inf, target: float = TARGETS[-1], clock: Callable[[], float] = time.monotonic,
+) -> Found:  # fmt: skip
+    """Run a peer's settings from coarse to fine until it is at the target or its time is over.
+
+    Parameters
+    ----------
+    seconds : float
+        For all of its runs.
+    most : float
+        For one run.
+    """
+    found = Found(peer.name)
+    end = clock() + seconds
+    for rung in ladder:
+        allowed = min(most, end - clock())
+        # Each setting takes about twice as long as the one before: one that cannot end is not begun.
+        if found.runs and found.runs[-1][1] > allowed:
+            found.note = f"stopped after {found.runs[-1][1]:.3g} s: its time for this problem is used up"
+            break
+        try:
+            reply = case.order(process, rung, max(allowed, 0.2))
+        except TimeUp:
+            found.note = f"cut off at {allowed:.3g} s"
+            found.limit = 0.0 if found.runs else allowed
+            break
+        except (Missing, Failed) as error:
+            found.note = str(error)
+            break
+        found.version = str(process.about.get("version", ""))
+        found.runs.append((dict(rung), statistics.median(reply["times"]), case.objective()))
+        if suboptimality(found.runs[-1][2], case.best) <= target:
+            break
+    else:
+        found.note = "not good enough with its finest setting"
+    return found

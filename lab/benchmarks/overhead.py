@@ -1,11 +1,10 @@
 """What a pass costs on Dask above the work of its slowest worker.
 
-Run with ``python -m lab.benchmarks.overhead`` or ``python -m lab bench overhead``; writes ``overhead.md`` and
-``overhead.json``.
+Run with ``python -m lab bench overhead``; writes ``overhead.md`` and ``overhead.json``.
 
 Covers: two worker processes, and 64 workers inside this process (the load of a large cluster on scheduler and driver);
 each kind of pass that a fit has; small sums that the driver merges and large ones that workers reduce.
-Does not cover: whole fits (``scaling``), data that does not fit memory (``streaming``).
+Does not cover: whole fits (``distributed``).
 
 The overhead of a pass is the wall time of ``Engine.map_reduce`` less the longest time that a worker computed in it. In
 one process 64 workers share one interpreter: nothing is pickled between them, but the work of all of them for the
@@ -17,10 +16,8 @@ without the housekeeping is shown beside it.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -223,18 +220,3 @@ def in_ms(line: dict[str, Any]) -> dict[str, Any]:
     if goal is not None:
         shown["goal"] = f"{1e3 * goal:.0f}: {'met' if line['overhead'] <= goal else 'MISSED'}"
     return shown
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Command line."""
-    about = (__doc__ or "").splitlines()[0]
-    parser = argparse.ArgumentParser(prog="python -m lab.benchmarks.overhead", description=about)
-    parser.add_argument("--quick", action="store_true", help="few passes, to see that it runs")
-    parser.add_argument("--out", type=Path, default=Path("runs/bench/overhead"))
-    asked = parser.parse_args(argv)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    return run(asked.out, asked.quick)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

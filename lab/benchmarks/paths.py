@@ -16,16 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from lab import tables
+from lab import machine, tables
 from lab.benchmarks.curve import Ratio, Time, ratio, suboptimality
 from lab.benchmarks.peers import OURS, PEERS, Peer, Rung
 from lab.benchmarks.peers.base import Task
+from lab.benchmarks.problems import SETS
 from lab.benchmarks.process import COMPILE, START, Failed, Missing, PeerProcess, TimeUp
-from lab.benchmarks.sets import SETS
 from lab.oracle import plain
 from lab.oracle.peers import store
 from lab.oracle.problems import Encoded
-from lab import machine
 from pipelines.console import finite
 
 PROBLEMS = (("imdb", "l1"), ("stackoverflow20k", "l1"))
@@ -101,10 +100,9 @@ class Along:
         return max(suboptimality(float(P), float(best)) for P, best in zip(objectives, self.best, strict=True))
 
 
-def measure(along: Along, peers: list[Peer], repeats: int) -> list[Timed]:
-    """Our path and the paths of the peers that have one, in turn."""
-    runs: dict[str, list[dict[str, Any]]] = {}
-    timed: dict[str, Timed] = {}
+def measure(along: Along, peers: list[Peer]) -> list[Timed]:
+    """Our path before and after the path of every peer that has one; the median of ours counts."""
+    timed: list[Timed] = []
     with along.process(OURS) as own:
         along.best = along.run(own, {"tol": BEST}, OWN_LIMIT)["objectives"]
         certified = [along.run(own, {"tol": TARGET}, OWN_LIMIT)]
@@ -117,14 +115,8 @@ def measure(along: Along, peers: list[Peer], repeats: int) -> list[Timed]:
         limit = min(FACTOR * ours[0]["seconds"] + 5.0, CEILING)
         for peer in peers:
             with along.process(peer) as process:
-                timed[peer.name], runs[peer.name] = climb(along, peer, process, limit)
-                for _ in range(repeats - 1):
-                    ours.append(along.run(own, {"tol": tol}, OWN_LIMIT))
-                    if runs[peer.name] and not timed[peer.name].time.bound:
-                        runs[peer.name].append(along.run(process, timed[peer.name].rung, 3.0 * limit))
-    for name, found in runs.items():
-        if found and not timed[name].time.bound:
-            timed[name].time = Time(statistics.median(reply["seconds"] for reply in found))
+                timed.append(climb(along, peer, process, limit))
+            ours.append(along.run(own, {"tol": tol}, OWN_LIMIT))
     first, proven = (
         Timed(
             name,
@@ -135,11 +127,11 @@ def measure(along: Along, peers: list[Peer], repeats: int) -> list[Timed]:
         )
         for name, replies, gap in ((OURS.name, ours, tol), (CERTIFIED, certified, TARGET))
     )
-    return [first, proven, *timed.values()]
+    return [first, proven, *timed]
 
 
-def climb(along: Along, peer: Peer, process: PeerProcess, limit: float) -> tuple[Timed, list[dict[str, Any]]]:
-    """The coarsest setting of a peer with which the whole path is good enough, and its run."""
+def climb(along: Along, peer: Peer, process: PeerProcess, limit: float) -> Timed:
+    """The coarsest setting of a peer with which the whole path is good enough."""
     X, y = along.data.X, along.data.y
     task = Task(X, y, along.data.loss, along.penalty, float(along.alphas[-1]), along.high, along.threads)
     last = Timed(peer.name, Time(float("nan")))
@@ -148,19 +140,18 @@ def climb(along: Along, peer: Peer, process: PeerProcess, limit: float) -> tuple
         try:
             reply = along.run(process, rung, limit)
         except TimeUp:
-            return Timed(
-                peer.name, Time(limit, bound=True), last.worst, last.peak, rung, f"cut off at {limit:.3g} s"
-            ), []
+            note = f"cut off at {limit:.3g} s"
+            return Timed(peer.name, Time(limit, bound=True), last.worst, last.peak, rung, note)
         except (Missing, Failed) as error:
-            return Timed(peer.name, last.time, last.worst, last.peak, rung, str(error)), []
+            return Timed(peer.name, last.time, last.worst, last.peak, rung, str(error))
         last = Timed(
             peer.name, Time(reply["seconds"], bound=True), along.worst(reply["objectives"]), reply["peak"], rung
         )
         if last.worst <= TARGET:
             last.time = Time(reply["seconds"])
-            return last, [reply]
+            return last
     last.note = "not good enough with its finest setting"
-    return last, []
+    return last
 
 
 def run(out: Path, quick: bool, settings: Any) -> int:
@@ -174,9 +165,8 @@ def run(out: Path, quick: bool, settings: Any) -> int:
         with tempfile.TemporaryDirectory(prefix="dboost-path-") as scratch:
             store(Path(scratch), data.X, data.y)
             along = Along(data, penalty, Path(scratch), 10 if quick else N_STRENGTHS, settings.threads)
-            taking = [peer for peer in asked if peer.path is not None and (data.loss, penalty) in peer.solves]
-            peers = [peer for peer in taking if data.loss not in peer.intercept]
-            found = measure(along, peers, settings.repeats or 2)
+            peers = [peer for peer in asked if peer.path is not None and (data.loss, penalty) in peer.solves]
+            found = measure(along, peers)
         for timed in found:
             records.append(_record(f"{name} {penalty}", timed, found[0]))
         print(tables.markdown([r for r in records if r["path"] == f"{name} {penalty}"], COLUMNS), flush=True)

@@ -51,7 +51,7 @@ def interpreter(peer: Peer) -> str:
     if peer.environment == "own":
         return sys.executable
     if peer.environment == "lightning":
-        return os.environ.get(LIGHTNING_VARIABLE) or peer_python()
+        return peer_python(LIGHTNING_VARIABLE, ".peers-lightning")
     return peer_python()
 
 

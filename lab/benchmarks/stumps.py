@@ -1,12 +1,11 @@
-"""Stumps over a million rows and 200 columns on Dask: every round takes the best of all thresholds, at what time.
+"""``python -m lab bench stumps``: a million rows and 200 columns, every round the best of all thresholds, at what time.
 
-Run with ``python -m lab bench stumps`` or ``make stumps-million``. Classical boosting with the logistic loss moves one
-stump per round, chosen from all thresholds between neighbouring distinct values (up to 200 million); in every round the
-stump that was moved is compared with the best of a scan over all sorted columns on the driver. Beside it, in-process
-rounds of the same fit and LightGBM's rounds with two leaves and 255 bins on the same arrays, where the peers'
-interpreter (``DBOOST_PEER_PYTHON``) has it.
+Classical boosting with the logistic loss moves one stump per round, chosen from all thresholds between neighbouring
+distinct values (up to 200 million), on Dask and in-process. Beside it LightGBM's rounds with two leaves and 255 bins on
+the same arrays, where the peers' interpreter has it.
 
-Covers: exactness, seconds and processor seconds per round and per kind of pass, memory. Does not cover: accuracy.
+Covers: seconds and processor seconds per round and per kind of pass, memory. Does not cover: that the stump is the best
+of all (tests/hypotheses), accuracy.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ import os
 import shutil
 import statistics
 import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +31,14 @@ from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning
 from dboost.hypotheses.stumps.family import Stumps
-from dboost.hypotheses.stumps.pool import key_arrays
-from lab import tables
+from lab import machine, tables
 from lab.benchmarks.overhead import Stopwatch
 from lab.memory import PeakMemory
 from lab.oracle.peers import peer_python
-from lab import machine
 
 ROWS, COLUMNS, BLOCKS, ROUNDS, WORKERS = 1_000_000, 200, 8, 12, 2
 MIB = float(2**20)
 PASSES = ("what", "rounds", "seconds per round", "processor seconds per round")
-# Gains this close are those of one and the same stump, summed in two ways.
-ROUNDING = 1e-9
 
 
 def block(number: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -60,108 +55,26 @@ def block(number: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.where(score + rng.logistic(size=rows) > 0, 1, -1)
 
 
-class Scan:
-    """All stumps of the data by sorted columns on the driver: the slow way, and the reference."""
-
-    def __init__(self, X: np.ndarray, y: np.ndarray) -> None:
-        self.X, self.y = X, y
-        self.order = np.empty(X.T.shape, np.int32)
-        self.ends = np.empty(X.T.shape, np.bool_)
-        for j in range(X.shape[1]):
-            self.order[j] = np.argsort(X[:, j], kind="stable")
-            ordered = X[self.order[j], j]
-            self.ends[j] = np.append(ordered[1:] > ordered[:-1], False)
-
-    @property
-    def thresholds(self) -> int:
-        """How many stumps there are."""
-        return int(np.count_nonzero(self.ends))
-
-    def pulls(self, keys: list[Any], W: np.ndarray, intercept: float) -> np.ndarray:
-        """Residuals of the logistic loss at a model of stumps."""
-        F = np.full(len(self.y), intercept)
-        for j, th, w in zip(*key_arrays(keys), W.tolist(), strict=True):
-            F += w * (self.X[:, j].astype(np.float64) < th)
-        return self.y * np.exp(-np.logaddexp(0.0, self.y * F))
-
-    def best(self, u: np.ndarray) -> float:
-        """The largest (sqrt mu+ - sqrt mu-)^2 of all stumps."""
-        found = 0.0
-        for order, ends in zip(self.order, self.ends, strict=True):
-            ordered = u[order]
-            up = np.cumsum(np.maximum(ordered, 0.0))[ends]
-            down = np.cumsum(np.maximum(-ordered, 0.0))[ends]
-            found = max(found, float(((np.sqrt(up) - np.sqrt(down)) ** 2).max(initial=0.0)))
-        return found
-
-    def gain(self, u: np.ndarray, key: Any) -> float:
-        """The same for one stump."""
-        (j,), (th,) = key_arrays([key])
-        below = self.X[:, j].astype(np.float64) < th
-        up, down = np.maximum(u[below], 0.0).sum(), np.maximum(-u[below], 0.0).sum()
-        return float((np.sqrt(up) - np.sqrt(down)) ** 2)
-
-
-class Checked:
-    """A callback that compares the stump of every round with the scan.
-
-    Attributes
-    ----------
-    rounds : list of dict
-        Per round: the stump in words, and whether it was the best.
-    """
-
-    def __init__(self, scan: Scan, begin: float, processor: Callable[[], float]) -> None:
-        self.scan = scan
-        self.rounds: list[dict[str, Any]] = []
-        self._keys: list[Any] = []
-        self._W, self._b = np.zeros(0), begin
-        self._processor = processor
-        self.spent: list[float] = []
-        self._mark = processor()
-
-    def __call__(self, record: dict[str, Any], state: Any) -> bool:
-        self.spent.append(self._processor() - self._mark)
-        keys = [state.keys[i] for i in state.active.tolist()]
-        W, b = state.W[:, 0], float(state.intercept[0])
-        before = dict(zip(self._keys, self._W.tolist(), strict=True))
-        moved = [key for key, w in zip(keys, W.tolist(), strict=True) if before.get(key, 0.0) != w]
-        u = self.scan.pulls(self._keys, self._W, self._b)
-        best = self.scan.best(u)
-        plus, minus = np.maximum(u, 0.0).sum(), np.maximum(-u, 0.0).sum()
-        gain = self.scan.gain(u, moved[0]) if moved else float((np.sqrt(plus) - np.sqrt(minus)) ** 2)
-        self.rounds.append(
-            {"key": moved[0] if moved else None, "gain": gain, "best": best, "exact": gain >= best * (1.0 - ROUNDING)}
-        )
-        self._keys, self._W, self._b = keys, W.copy(), b
-        self._mark = self._processor()
-        return False
-
-
-def boosted(plan: Any, engine: Any, scan: Scan, rounds: int, processor: Callable[[], float]) -> dict[str, Any]:
-    """Classical boosting, every round checked; its times."""
+def boosted(plan: Any, engine: Any, rounds: int, processor: Callable[[], float]) -> dict[str, Any]:
+    """Classical boosting; its times."""
     watched = Stopwatch(engine)
     began, spent = time.perf_counter(), processor()
     settings = FitSettings("log", "none", update="forward", tol=0.0, max_rounds=rounds, hypotheses=Stumps())
     fitting = Fitting(plan, watched, settings)
-    prepared = {"prepare": time.perf_counter() - began, "prepare processor": processor() - spent}
     # loads the kernels, and is the first sight of the data: no part of a round
-    begin = float(fitting.null().iterate.intercept[0])
-    checked = Checked(scan, begin, processor)
+    fitting.null()
+    prepared = {"prepare": time.perf_counter() - began, "prepare processor": processor() - spent}
+    marks = [processor()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = fitting.fit("auto", callback=checked)
-    names = fitting.problem.pool.names([one["key"] for one in checked.rounds if one["key"]], None)
+        result = fitting.fit("auto", callback=lambda record, state: bool(marks.append(processor())))
     passes: dict[str, list[float]] = {}
     for one in watched.passes:
         passes.setdefault(one["name"], []).append(one["wall"])
     return prepared | {
-        "searched": fitting.problem.pool.searched,
         "listed": len(fitting.problem.pool.thresholds),
         "seconds": [record["seconds"] for record in result.history],
-        "processor": checked.spent,
-        "exact": [one["exact"] for one in checked.rounds],
-        "stumps": names,
+        "processor": [after - before for before, after in pairwise(marks)],
         "loss": result.objective,
         "passes": passes,
     }
@@ -179,7 +92,7 @@ def lightgbm(folder: Path, rounds: int, threads: int) -> dict[str, Any]:
 
 
 def run(out: Path, quick: bool) -> int:
-    """Measure, write ``stumps.md`` and ``stumps.json``; 1 when a round missed the best stump.
+    """Measure, write ``stumps.md`` and ``stumps.json``; 0 always.
 
     Parameters
     ----------
@@ -200,7 +113,7 @@ def run(out: Path, quick: bool) -> int:
     parts = page(found)
     print("\n\n".join(parts), flush=True)
     tables.write(out / "stumps.md", "Stumps over a million rows", parts)
-    return 0 if all(all(found[engine]["exact"]) for engine in ("dask", "local")) else 1
+    return 0
 
 
 def _measured(folder: Path, rows: int, rounds: int) -> dict[str, Any]:
@@ -211,8 +124,6 @@ def _measured(folder: Path, rows: int, rounds: int) -> dict[str, Any]:
     np.save(folder / "y.npy", y)
     found: dict[str, Any] = {"rows": rows, "columns": COLUMNS, "machine": machine.describe()}
     found["lightgbm"] = lightgbm(folder, rounds, WORKERS)
-    scan = Scan(X, y)
-    found["thresholds"] = scan.thresholds
     with PeakMemory() as peak, embedded_cluster(WORKERS) as cluster, cluster.get_client() as client:
         pids = client.run(os.getpid)
 
@@ -221,11 +132,11 @@ def _measured(folder: Path, rows: int, rounds: int) -> dict[str, Any]:
 
         with DaskEngine(client) as engine:
             plan = build_plan(*_lazy(rows), task="binary", engine=engine)
-            found["dask"] = boosted(plan, engine, scan, rounds, processor)
+            found["dask"] = boosted(plan, engine, rounds, processor)
     found["worker peak"] = [peak.children.get(pid, 0) for pid in pids.values()]
     with LocalEngine(WORKERS) as threads:
         plan = build_plan(X, y, task="binary", engine=threads)
-        found["local"] = boosted(plan, threads, scan, rounds, time.process_time)
+        found["local"] = boosted(plan, threads, rounds, time.process_time)
     return found
 
 
@@ -248,12 +159,9 @@ def page(found: dict[str, Any]) -> list[str]:
     if "rounds" in peer:
         name = f"LightGBM {peer['version']}, 2 leaves, 255 bins, 2 threads"
         lines.append(_line(name, {"seconds": peer["rounds"], "processor": peer["processor"]}))
-    exact = sum(dask["exact"]) + sum(local["exact"])
-    tried = len(dask["exact"]) + len(local["exact"])
     said = (
-        f"{found['rows']:,} rows, {found['columns']} columns, {found['thresholds']:,} thresholds, of which "
-        f"{dask['listed']:,} are summed in every round. The stump that was moved was the best of all in {exact} of "
-        f"{tried} rounds. Preparing took {dask['prepare']:.1f} s on Dask and {local['prepare']:.1f} s in-process "
+        f"{found['rows']:,} rows, {found['columns']} columns, {dask['listed']:,} thresholds summed in every round. "
+        f"Preparing took {dask['prepare']:.1f} s on Dask and {local['prepare']:.1f} s in-process "
         f"({dask['prepare processor']:.1f} and {local['prepare processor']:.1f} processor seconds). Peak memory of the "
         f"workers: {', '.join(f'{size / MIB:.0f}' for size in found['worker peak'])} MiB."
     )
@@ -270,9 +178,7 @@ def page(found: dict[str, Any]) -> list[str]:
     columns = ("pass", "Dask, number", "Dask, s", "in-process, number", "in-process, s")
     about = (
         "Seconds are medians; a round of dboost is all of its passes, the choice of the stump and its step. LightGBM's "
-        "round also sums second derivatives and knows only the ends of its bins. Stumps: "
-        + ", ".join(dask["stumps"][:10])
-        + "."
+        "round also sums second derivatives and knows only the ends of its bins."
     )
     facts = "\n".join(f"- {name}: {value}" for name, value in found["machine"].items())
     return [said, tables.markdown(lines, PASSES), tables.markdown(passes, columns), about, facts]
@@ -285,9 +191,3 @@ def _line(what: str, given: dict[str, Any]) -> dict[str, Any]:
         "seconds per round": statistics.median(given["seconds"]),
         "processor seconds per round": statistics.median(given["processor"]),
     }
-
-
-if __name__ == "__main__":
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("runs/stumps")
-    target.mkdir(parents=True, exist_ok=True)
-    sys.exit(run(target, "--quick" in sys.argv))

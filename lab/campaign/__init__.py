@@ -1,4 +1,4 @@
-"""Everything that may go wrong, tried many times and counted: ``python -m lab campaign`` (``make campaign``).
+"""Everything that may go wrong, tried many times and counted: ``python -m lab campaign`` (``python -m lab campaign``).
 
 Each part is one module with ``run(count, folder, tally)`` and one line of ``parts.PARTS``.
 """

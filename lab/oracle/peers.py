@@ -22,6 +22,7 @@ from lab.oracle.worker import NOT_INSTALLED
 GRACE = 45.0
 """Seconds to start, read the data and finish a step, beyond the budget."""
 PEER_PYTHON_VARIABLE = "DBOOST_PEER_PYTHON"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,10 @@ def store(folder: Path, X: Any, y: NDArray[Any]) -> None:
     np.save(folder / "y.npy", y)
 
 
-def peer_python() -> str:
-    """Return the interpreter that runs the peers: ``DBOOST_PEER_PYTHON``, or this one."""
-    return os.environ.get(PEER_PYTHON_VARIABLE) or sys.executable
+def peer_python(variable: str = PEER_PYTHON_VARIABLE, folder: str = ".peers") -> str:
+    """Return the interpreter that runs the peers: ``DBOOST_PEER_PYTHON``, that of `make peers`, or this one."""
+    made = ROOT / folder / "bin" / "python"
+    return os.environ.get(variable) or (str(made) if made.exists() else sys.executable)
 
 
 def run(job: Job, scratch: Path) -> Answer:

@@ -22,7 +22,7 @@ MIB = 2**20
 
 LIBRARIES = 400 * MIB
 """Bytes. A worker, or the process of a command, with its libraries and the compiled loops of a fit, before the data
-weighs anything: 290 to 380 MiB were measured (`make preflight` with ``--scale 0.02``)."""
+weighs anything: 290 to 380 MiB were measured (`python -m lab preflight` with ``--scale 0.02``)."""
 
 AN_OUTPUT, MOST_OUTPUTS = 4 * MIB, 80
 """Bytes for each output beside that where the rounds run, and outputs from which on it is no more: samples of examples

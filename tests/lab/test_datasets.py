@@ -16,7 +16,18 @@ import numpy as np
 import pytest
 
 from dboost.errors import DataError, UsageError
-from lab.datasets import HOME_VARIABLE, SYNTHETIC, arxiv, bibtex, data_file, data_home, imdb, libsvm, stackoverflow, usps
+from lab.datasets import (
+    HOME_VARIABLE,
+    SYNTHETIC,
+    arxiv,
+    bibtex,
+    data_file,
+    data_home,
+    imdb,
+    libsvm,
+    stackoverflow,
+    usps,
+)
 from lab.datasets import mnist as digits
 from lab.datasets.base import open_text, random_split, read_bytes
 

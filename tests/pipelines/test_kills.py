@@ -1,6 +1,6 @@
 """SIGKILL at any instant of a run: it goes on to the same model and predictions, and does no stage twice.
 
-Covers: a few trials of each part of ``lab.run_kills``, which `make kills` runs by the dozen.
+Covers: a few trials of each part of ``lab.run_kills``, which `python -m lab campaign --part driver-kills` runs by the dozen.
 Does not cover: signals that are heard (test_signals.py), the fits alone (tests/estimators/test_path_checkpoints.py).
 """
 

@@ -12,7 +12,6 @@ from . import (
     celer,
     cyanure,
     dask_ml,
-    gblinear,
     glmnet,
     liblinear,
     lightning,
@@ -27,7 +26,7 @@ from .base import Answer, Peer, Rung, Task
 OURS = ours.PEER
 PEERS: dict[str, Peer] = {
     module.PEER.name: module.PEER
-    for module in (liblinear, snapml, skglm, cyanure, glmnet, celer, adelie, saga, lightning, gblinear)
+    for module in (liblinear, snapml, skglm, cyanure, glmnet, celer, adelie, saga, lightning)
 }
 DISTRIBUTED: dict[str, Peer] = {module.PEER.name: module.PEER for module in (spark, dask_ml)}
 
@@ -39,12 +38,7 @@ def in_turn(names: Sequence[str], loss: str, penalty: str) -> list[Peer]:
     """The peers among `names` that solve a problem, in the order in which they run."""
     first = _FIRST.get(loss, ())
     taking = [PEERS[name] for name in names if (loss, penalty) in PEERS[name].solves]
-
-    def place(peer: Peer) -> tuple[bool, int]:
-        # a peer that solves the problem with an intercept is in no ratio
-        return loss in peer.intercept, first.index(peer.name) if peer.name in first else len(first)
-
-    return sorted(taking, key=place)
+    return sorted(taking, key=lambda peer: first.index(peer.name) if peer.name in first else len(first))
 
 
 __all__ = ["DISTRIBUTED", "OURS", "PEERS", "Answer", "Peer", "Rung", "Task", "in_turn"]

@@ -67,7 +67,7 @@ class Answer:
     ----------
     W : float64 array, shape (n, k)
     b : float64 array, shape (k,)
-        Zeros but for a peer that cannot do without an intercept.
+        Zeros: no problem has an intercept.
     facts : dict
         What else it says of its run, as plain values.
     """
@@ -102,12 +102,8 @@ class Peer:
         Which interpreter has it.
     loads : bool
         Whether `prepare` loads a cluster, which no fit is charged with.
-    intercept : tuple of str
-        Losses with which it cannot do without an intercept; it is then compared with the optimum that has one.
     warm : int
         How many rungs of the ladder are run on a small problem before any run is timed.
-    count : str
-        The setting that counts iterations, whose seconds grow in proportion; empty where none does.
     note : str
         What a reader of its line must know.
     """
@@ -123,9 +119,7 @@ class Peer:
     path: Callable[[Any, Task, Sequence[float], Rung], list[Answer]] | None = None
     environment: str = "peers"
     loads: bool = False
-    intercept: tuple[str, ...] = ()
     warm: int = 3
-    count: str = ""
     note: str = ""
 
 

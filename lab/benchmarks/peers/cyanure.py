@@ -46,7 +46,6 @@ PEER = Peer(
     solves=(("log", "l1"), ("multinomial", "l1"), ("multinomial", "l1/l2"), ("multinomial", "l1/linf")),
     layout="CSR or C-contiguous array, float64",
     ladder=lambda task: doubling("max_iter", 1, 1 << 13),
-    count="max_iter",
     prepare=same,
     solve=solve,
 )

@@ -55,7 +55,6 @@ PEER = Peer(
     solves=(("log", "l1"),),
     layout="a Dask array of one dense block a thread, in memory",
     ladder=ladder,
-    count="max_iter",
     prepare=prepare,
     solve=solve,
     warm=1,

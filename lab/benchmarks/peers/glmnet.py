@@ -1,7 +1,7 @@
-"""glmnet (its Fortran through python-glmnet): coordinate descent along a path, l1, binary and multinomial.
+"""glmnet (its Fortran through python-glmnet): coordinate descent along a path, l1, binary.
 
-Without an intercept its multinomial cycles and never ends, so there it keeps the intercept and is compared with the
-problem that has one. The grouped multinomial (l1/l2) of the R package is not offered by the Python one.
+Without an intercept its multinomial cycles and never ends, so it is not among them. The grouped multinomial (l1/l2) of
+the R package is not offered by the Python one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, by_column, tightening
+from .base import Answer, Peer, Rung, Task, by_column, tightening, without_intercept
 
 
 def prepare(task: Task) -> Any:
@@ -25,12 +25,11 @@ def prepare(task: Task) -> Any:
 def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) -> list[Answer]:
     from glmnet import LogitNet
 
-    biased = task.loss == "multinomial"
     model = LogitNet(
         alpha=1,
         lambda_path=np.asarray(strengths),
         standardize=False,
-        fit_intercept=biased,
+        fit_intercept=False,
         n_splits=0,
         tol=rung["tol"],
         max_iter=10_000_000,
@@ -39,12 +38,7 @@ def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) ->
     coefficients = np.asarray(model.coef_path_)
     if coefficients.shape[-1] != len(strengths):
         raise RuntimeError(f"glmnet solved {coefficients.shape[-1]} of {len(strengths)} strengths")
-    n, k = task.X.shape[1], task.n_outputs
-    intercept = np.asarray(model.intercept_path_).reshape(k, -1) if biased else np.zeros((k, len(strengths)))
-    return [
-        Answer(np.asarray(coefficients[..., i].reshape(k, n).T, dtype=np.float64), intercept[:, i])
-        for i in range(len(strengths))
-    ]
+    return [without_intercept(coefficients[..., i].reshape(1, -1).T) for i in range(len(strengths))]
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
@@ -61,13 +55,12 @@ PEER = Peer(
     name="glmnet",
     package="python-glmnet",
     module="glmnet",
-    solves=(("log", "l1"), ("multinomial", "l1")),
+    solves=(("log", "l1"),),
     layout="CSC or Fortran-contiguous array; the wrapper's checks and its copy of the rows are timed",
     ladder=lambda task: tightening("tol", -2, -14, per_decade=1),
     prepare=prepare,
     solve=solve,
     path=path,
-    intercept=("multinomial",),
     warm=0,
-    note="one thread: it has no other; its multinomial does not end without an intercept, so it has one",
+    note="one thread: it has no other",
 )

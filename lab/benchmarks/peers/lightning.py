@@ -55,7 +55,6 @@ PEER = Peer(
     solves=(("log", "l1"), ("multinomial", "l1"), ("multinomial", "l1/l2")),
     layout="CSC or Fortran-contiguous array for coordinate descent, CSR or C-contiguous array for FISTA",
     ladder=ladder,
-    count="max_iter",
     prepare=prepare,
     solve=solve,
     environment="lightning",

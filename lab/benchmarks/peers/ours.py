@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, same
+from .base import Answer, Peer, Rung, Task, same, without_intercept
 
 KIND = {"log": "binary", "multinomial": "multiclass", "multitask": "multitask"}
 BEST = 1e-9
@@ -26,15 +26,15 @@ CURVE = 1e-7
 CERTIFICATE = 1e-4
 
 
-def _estimator(task: Task, tol: float, intercept: bool, alpha: Any) -> Any:
+def _estimator(task: Task, tol: float, alpha: Any) -> Any:
     import dboost
 
     kind = dboost.MultiTaskBoostedClassifier if task.loss == "multitask" else dboost.BoostedClassifier
-    return kind(penalty=task.penalty, alpha=alpha, fit_intercept=intercept, tol=tol)
+    return kind(penalty=task.penalty, alpha=alpha, fit_intercept=False, tol=tol)
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
-    """Fit to a certified gap of ``rung["tol"]``, with an intercept where ``rung["intercept"]`` says so.
+    """Fit to a certified gap of ``rung["tol"]``.
 
     The core also ends with the round after which the objective is at most ``rung["until"]``, or ``rung["seconds"]``
     have passed.
@@ -42,14 +42,14 @@ def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if rung.get("estimator"):
-            return _by_estimator(prepared, task, rung["tol"], bool(rung.get("intercept")))
+            return _by_estimator(prepared, task, rung["tol"])
         return _by_core(prepared, task, rung)
 
 
-def _by_estimator(X: Any, task: Task, tol: float, intercept: bool) -> Answer:
-    model = _estimator(task, tol, intercept, task.alpha).fit(X, task.y)
+def _by_estimator(X: Any, task: Task, tol: float) -> Answer:
+    model = _estimator(task, tol, task.alpha).fit(X, task.y)
     facts = {"gap": float(model.duality_gap_), "stop": model.stop_reason_, "passes": int(model.history_[-1]["passes"])}
-    return Answer(np.asarray(model.coef_).T, np.atleast_1d(model.intercept_) * intercept, facts)
+    return without_intercept(np.asarray(model.coef_).T, **facts)
 
 
 def _by_core(X: Any, task: Task, rung: Rung) -> Answer:
@@ -57,8 +57,8 @@ def _by_core(X: Any, task: Task, rung: Rung) -> Answer:
     from dboost.data.plan import build_plan
     from dboost.engine.local import LocalEngine
 
-    intercept, until, seconds = bool(rung.get("intercept")), rung.get("until"), rung.get("seconds")
-    settings = FitSettings(task.loss, task.penalty, alpha=task.alpha, fit_intercept=intercept, tol=rung["tol"])
+    until, seconds = rung.get("until"), rung.get("seconds")
+    settings = FitSettings(task.loss, task.penalty, alpha=task.alpha, fit_intercept=False, tol=rung["tol"])
     began = time.perf_counter()
 
     def enough(record: dict[str, Any], state: Any) -> bool:
@@ -87,7 +87,7 @@ def _by_core(X: Any, task: Task, rung: Rung) -> Answer:
         "stop": found.stop_reason,
         "rows": int(found.active.shape[0]),
     }
-    return Answer(W, np.asarray(found.intercept) * intercept, facts)
+    return without_intercept(W, **facts)
 
 
 def path(prepared: Any, task: Task, alphas: Sequence[float], rung: Rung) -> list[Answer]:
@@ -96,9 +96,9 @@ def path(prepared: Any, task: Task, alphas: Sequence[float], rung: Rung) -> list
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        template = _estimator(task, rung["tol"], False, "auto")
+        template = _estimator(task, rung["tol"], "auto")
         found = dboost.regularization_path(prepared, task.y, estimator=template, alphas=list(alphas))
-    return [Answer(coef.T, np.zeros(coef.shape[0])) for coef in found.coefs]
+    return [without_intercept(coef.T) for coef in found.coefs]
 
 
 PEER = Peer(
@@ -107,7 +107,7 @@ PEER = Peer(
     module="dboost",
     solves=tuple((loss, p) for loss in ("log", "multinomial", "multitask") for p in ("l1", "l1/l2", "l1/linf")),
     layout="CSR or array as loaded; planning and turning it into CSC blocks are timed",
-    ladder=lambda task: [{"tol": CURVE}, {"tol": CURVE, "intercept": True}, {"tol": CERTIFICATE, "estimator": True}],
+    ladder=lambda task: [{"tol": CURVE}, {"tol": CERTIFICATE, "estimator": True}],
     prepare=same,
     solve=solve,
     path=path,

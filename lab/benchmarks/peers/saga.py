@@ -47,7 +47,6 @@ PEER = Peer(
     solves=(("log", "l1"), ("multinomial", "l1")),
     layout="CSR or C-contiguous array, float64",
     ladder=lambda task: doubling("max_iter", 1, 1 << 13),
-    count="max_iter",
     prepare=same,
     solve=solve,
     path=path,

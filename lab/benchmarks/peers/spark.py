@@ -71,7 +71,6 @@ PEER = Peer(
     solves=(("log", "l1"), ("multinomial", "l1")),
     layout="a cached DataFrame of sparse vectors, a partition a thread",
     ladder=lambda task: doubling("maxIter", 4, 1 << 13),
-    count="maxIter",
     prepare=prepare,
     solve=solve,
     warm=1,

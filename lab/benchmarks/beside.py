@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dboost.errors import DataError
-from lab.benchmarks.baseline.small import ON_THE_CLOCK, PROBLEMS, Made
+from lab.benchmarks.small import ON_THE_CLOCK, PROBLEMS, Made
 
 VISITS, TURNS = 3, 3
 """Visits of every problem, and turns of each that count: a scatter of 5 % makes a noise of 4 %, in three minutes."""

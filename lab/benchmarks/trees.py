@@ -1,6 +1,6 @@
 """Checkouts of commits in temporary folders, compiled and ready to be imported from.
 
-Covers: naming a commit, writing its files, compiling its loops. Does not cover: measuring (``turns``).
+Covers: naming a commit, writing its files, compiling its loops. Does not cover: measuring (``ab``).
 
 A commit is written by ``git archive``: nothing of the repository changes, and a run that is killed leaves nothing
 in it.
