@@ -46,12 +46,8 @@ REGISTRY = {
     "retrain-years": Entry("lab.retrain_years", "retraining over years of arXiv: warm against cold, and the decisions"),
     "words-of-arxiv": Entry("lab.words_of_arxiv", "the picture of the README: which words tell archives apart"),
     "startup": Entry("lab.startup", "seconds from the import to the first round, in a process of its own"),
-    "chaos": Entry(
-        "lab.chaos", "worker deaths, silence and lack of memory: the undisturbed bits, or one clear error in time"
-    ),
     "campaign": Entry("lab.campaign", "everything that may go wrong, tried many times and counted"),
     "soak": Entry("lab.soak", "hours of retraining with workers killed at random: what grows, and what does not"),
-    "run-kills": Entry("lab.run_kills", "runs, cross-validations and retrainings killed at random: the same models"),
     "preflight": Entry("lab.preflight", "estimates of memory and seconds before a training, and what it then takes"),
     "mutation": Entry("lab.mutation", "whether make test finds the faults of the code that make test-all finds"),
     "fold-study": Entry("lab.fold_study", "default folds and halves of rows of few values, beside scikit-learn's"),

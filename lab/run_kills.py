@@ -3,21 +3,20 @@
 Covers: `dboost run`, also of a cross-validation, killed once in each trial and resumed in a new process: the same model
 and predictions, no stage done twice; `dboost train` and `path`: the same models; `dboost retrain`: one sound champion
 at every moment, and the decision of the undisturbed retraining.
-Does not cover: workers that die (``lab.chaos``), signals that are heard (tests/pipelines/test_signals.py).
+Does not cover: workers that die (``lab.campaign.cluster_faults``), signals that are heard
+(tests/pipelines/test_signals.py).
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dboost
-from lab import tables
+from lab.campaign.command import Tally
 from pipelines.retraining.home import Home
 from pipelines.runs.fingerprints import of_model
 
@@ -255,24 +254,6 @@ class Retraining:
         return {"in": f"champion {there}, {len(left)} decisions"}
 
 
-def trials(part: str, count: int, folder: Path, say: Callable[[str], None]) -> tuple[int, int, Counter[str]]:
-    """Run the trials of a part; returns how many were tried and passed, and where the kills fell."""
-    base = folder / part
-    plain = PARTS[part](base)
-    passed, where = 0, Counter[str]()
-    for seed in range(count):
-        target = base / f"trial-{seed}"
-        try:
-            seen = plain.trial(target, seed)
-        except AssertionError as error:
-            say(f"{part}, trial {seed}: {error}")
-            continue
-        passed += 1
-        where[seen["in"]] += 1
-        shutil.rmtree(target)
-    return count, passed, where
-
-
 PARTS: dict[str, Callable[[Path], Any]] = {
     "fit": lambda folder: Undisturbed(write_run(folder, FIT)),
     "cv": lambda folder: Undisturbed(write_run(folder, CV)),
@@ -283,21 +264,28 @@ PARTS: dict[str, Callable[[Path], Any]] = {
 """What is killed: something with ``trial(folder, seed)``."""
 
 
-def main(arguments: Sequence[str] = ()) -> int:
-    """Run the campaign; 1 where a trial failed."""
-    parser = argparse.ArgumentParser(prog="python -m lab run-kills", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--trials", type=int, default=30, help="kills of each part (default: 30)")
-    parser.add_argument("--part", choices=PARTS, action="append", help="one part, or several (default: all)")
-    parser.add_argument("--out", type=Path, default=Path("runs/run-kills.md"))
-    given = parser.parse_args(list(arguments))
-    found: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for part in given.part or PARTS:
-            start = time.monotonic()
-            tried, passed, where = trials(part, given.trials, Path(folder), print)
-            places = ", ".join(f"{place} {n}" for place, n in sorted(where.items()))
-            seconds = round(time.monotonic() - start)
-            found.append({"part": part, "kills": tried, "passed": passed, "seconds": seconds, "where": places})
-            print(f"{part}: {passed} of {tried} passed, {seconds} s; killed in {places}", flush=True)
-    tables.write(given.out, "Kills of runs and retrainings", [tables.markdown(found, list(found[0]))])
-    return 0 if all(one["kills"] == one["passed"] for one in found) else 1
+BESIDE = 2
+"""Parts at once: half of a trial is starting processes."""
+
+
+def trials(part: str, count: int, folder: Path, tally: Tally) -> None:
+    """Run the trials of a part, and count where the kills fell."""
+    base = folder / part
+    plain = PARTS[part](base)
+    for seed in range(count):
+        target = base / f"trial-{seed}"
+        try:
+            seen = plain.trial(target, seed)
+        except AssertionError as error:
+            tally.broke(f"{part}, trial {seed}: {error}")
+            continue
+        tally.passed(f"{part}, killed in {seen['in']}")
+        shutil.rmtree(target)
+
+
+def run(count: int, folder: Path, tally: Tally) -> None:
+    """Share the kills among the parts."""
+    each = max(1, count // len(PARTS))
+    with ThreadPoolExecutor(BESIDE) as pool:
+        for done in [pool.submit(trials, part, each, folder, tally) for part in PARTS]:
+            done.result()

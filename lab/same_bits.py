@@ -1,10 +1,12 @@
-"""One fit, everywhere: the same bits from threads and from Dask with 1, 2 and 4 workers, one of them killed.
+"""One fit, everywhere: the same bits from threads and from 24 clusters that grow, shrink, lose workers or are shared.
 
-Run with ``python -m lab same-bits``. Prints the sha256 of (active features, W, intercept) of every fit and
-whether all fits of one plan agree; writes ``runs/same-bits.md``. Exit code 1 when they do not.
+Run with ``python -m lab same-bits`` (a minute with ``--quick``). Prints the sha256 of (active features, W, intercept)
+of every fit and whether all fits of one plan agree; writes ``runs/same-bits.md``. Exit code 1 when they do not.
 
-Covers: two plans (blocks of equal size, and of sizes from one row to tens of thousands), both engines, a worker ended
-with SIGKILL in the middle of a fit. Does not cover: agreement between different plans, which is to rounding only.
+Covers: two plans (blocks of equal size, and of sizes from one row to tens of thousands), threads of this process; 1 to
+8 workers of one and two threads; workers within the process; clusters that grow, shrink, adapt to their load from no
+worker, lose a worker or carry another program's tasks while the fit goes on. Does not cover: agreement between
+different plans, which is to rounding only; faults by the hundred (``lab campaign``).
 """
 
 from __future__ import annotations
@@ -14,24 +16,29 @@ import hashlib
 import os
 import signal
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dboost
-from dboost.engine.dask.cluster import embedded_cluster
 from lab import tables
 
 N_FEATURES = 2000
 N_CLASSES = 8
 STORED = 50
-EQUAL = (20_000,) * 8
-UNEQUAL = (1, 60_000, 37, 45_000, 2, 3, 30_000, 4_957, 20_000)
+PLANS = {"equal blocks": (20_000,) * 8, "unequal blocks": (1, 60_000, 37, 45_000, 2, 3, 30_000, 4_957, 20_000)}
 COLUMNS = ("plan", "engine", "sha256 of (active, W, b)", "rows", "rounds", "gap", "seconds", "same")
-KILL_AFTER_ROUND = 3
+AT_ROUND = 2
+"""The round after which something happens to the cluster."""
+
+Strike = Callable[[Any], None]
 
 
 def write_rows(path: Path, sizes: Sequence[int], seed: int = 0) -> None:
@@ -87,73 +94,168 @@ def fit(path: Path, client: Any, callback: Callable[[dict[str, Any]], None] | No
     return model.fit(data)
 
 
-class Killer:
-    """A callback that ends one worker process with SIGKILL after a given round."""
+@dataclass(frozen=True)
+class Shape:
+    """A configuration.
 
-    def __init__(self, client: Any) -> None:
+    Parameters
+    ----------
+    workers : int
+        0 for the threads of this process.
+    threads : int
+        Of each worker, or of this process.
+    processes : bool
+        Whether workers are processes.
+    adapts : (int, int), optional
+        Least and most workers of a cluster that follows its load.
+    strike : callable, optional
+        What happens to the cluster after a round.
+    """
+
+    workers: int
+    threads: int
+    processes: bool = True
+    adapts: tuple[int, int] | None = None
+    strike: Strike | None = None
+
+
+def grow(client: Any, to: int = 4) -> None:
+    """Start more workers."""
+    client.cluster.scale(to)
+
+
+def retire(client: Any, leave: int = 1) -> None:
+    """Let all workers but some end in order, their results moved to those that stay."""
+    gone = sorted(client.nthreads())[leave:]
+    client.cluster.scale(leave)
+    client.retire_workers(gone, close_workers=True)
+
+
+def kill(client: Any) -> None:
+    """Kill a worker."""
+    os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
+
+
+def crowd(client: Any) -> None:
+    """Give the workers tasks of another program, with priority."""
+    client.neighbours = client.map(time.sleep, [0.02] * 100, pure=False, priority=10)
+
+
+SHAPES: dict[str, Shape] = {
+    "threads": Shape(0, 2),
+    "1 worker": Shape(1, 1),
+    "2 workers": Shape(2, 1),
+    "3 workers, one killed": Shape(3, 1, strike=kill),
+    "1 thread": Shape(0, 1),
+    **{f"{n} workers of {t} threads": Shape(n, t) for n in (1, 2, 3, 4, 8) for t in (1, 2) if n * t > 2},
+    "1 worker of 2 threads": Shape(1, 2),
+    "2 workers in this process": Shape(2, 1, processes=False),
+    "1 worker in this process, 4 threads": Shape(1, 4, processes=False),
+    "adaptive, 0 to 4": Shape(0, 1, adapts=(0, 4)),
+    "adaptive, 1 to 4, 2 threads": Shape(0, 2, adapts=(1, 4)),
+    "1 worker, then 4": Shape(1, 1, strike=grow),
+    "2 workers of 2 threads, then 4": Shape(2, 2, strike=grow),
+    "4 workers, 3 retired": Shape(4, 1, strike=retire),
+    "4 workers, 2 retired": Shape(4, 1, strike=partial(retire, leave=2)),
+    "1 worker of 2 threads, killed": Shape(1, 2, strike=kill),
+    "2 workers with other tasks": Shape(2, 1, strike=crowd),
+    "4 workers of 2 threads with other tasks": Shape(4, 2, strike=crowd),
+}
+QUICK = 4
+"""So many of the first shapes are tried with ``--quick``."""
+
+
+@contextmanager
+def client_of(shape: Shape) -> Iterator[Any]:
+    """A client of a configuration; None for the threads of this process."""
+    from distributed import Client
+
+    from dboost.engine.dask.cluster import EmbeddedCluster
+
+    if not shape.workers and not shape.adapts:
+        cores = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, set(sorted(cores)[: shape.threads]))
+        try:
+            yield None
+        finally:
+            os.sched_setaffinity(0, cores)
+        return
+    with EmbeddedCluster(
+        n_workers=shape.workers, threads_per_worker=shape.threads, processes=shape.processes, host="127.0.0.1",
+        dashboard_address="127.0.0.1:0", silence_logs=50, memory_limit=0, protocol="tcp://",
+    ) as cluster:  # fmt: skip
+        if shape.adapts:
+            cluster.adapt(minimum=shape.adapts[0], maximum=shape.adapts[1])
+        with Client(cluster, set_as_default=False) as client:
+            yield client
+
+
+class Struck:
+    """A callback that does something to the cluster, once."""
+
+    def __init__(self, client: Any, strike: Strike | None) -> None:
         self.client = client
-        self.killed: int | None = None
+        self.strike = strike
+        self.thread: threading.Thread | None = None
 
     def __call__(self, record: dict[str, Any]) -> None:
-        """Kill once."""
-        if self.killed is None and record["round"] >= KILL_AFTER_ROUND:
-            self.killed = min(self.client.run(os.getpid).values())
-            os.kill(self.killed, signal.SIGKILL)
+        """Do it beside the fit, which goes on."""
+        if self.strike is not None and self.thread is None and record["round"] >= AT_ROUND:
+            self.thread = threading.Thread(target=self.strike, args=(self.client,))
+            self.thread.start()
+
+    def done(self) -> bool:
+        """Wait for its end; whether it happened, where it was to."""
+        if self.thread is not None:
+            self.thread.join()
+        return self.strike is None or self.thread is not None
 
 
-def run_plan(name: str, path: Path, workers: Sequence[int]) -> list[dict[str, Any]]:
-    """Fit one plan on threads and on clusters of the given sizes, the last one with a worker killed as well."""
+def compared(plan: str, path: Path, shapes: Sequence[str]) -> list[dict[str, Any]]:
+    """Fit one plan on each shape; the bits of the first are those that all must have."""
     records: list[dict[str, Any]] = []
-
-    def record(engine: str, client: Any, callback: Killer | None = None) -> None:
-        began = time.perf_counter()
-        model = fit(path, client, callback)
-        seconds = time.perf_counter() - began
-        if callback is not None and callback.killed is None:
-            raise RuntimeError(f"the fit ended in {model.n_iter_} rounds, before a worker was killed")
-        found = digest(model)
+    for name in shapes:
+        with client_of(SHAPES[name]) as client:
+            struck = Struck(client, SHAPES[name].strike)
+            began = time.perf_counter()
+            model = fit(path, client, struck)
+            seconds = time.perf_counter() - began
+            if not struck.done():
+                raise RuntimeError(f"{name}: the fit ended in {model.n_iter_} rounds, before anything happened")
+        found = digest(model)[:32]
         records.append(
             {
-                "plan": name,
-                "engine": engine,
-                "sha256 of (active, W, b)": found[:32],
+                "plan": plan,
+                "engine": name,
+                "sha256 of (active, W, b)": found,
                 "rows": int(model.model_.active.shape[0]),
                 "rounds": model.n_iter_,
                 "gap": f"{model.duality_gap_:.1e}",
                 "seconds": f"{seconds:.1f}",
-                "same": "yes" if not records or found[:32] == records[0]["sha256 of (active, W, b)"] else "NO",
+                "same": "yes" if not records or found == records[0]["sha256 of (active, W, b)"] else "NO",
             }
         )
         print(tables.markdown(records[-1:], COLUMNS).splitlines()[2], flush=True)
-
-    record("threads", None)
-    for count in workers:
-        with embedded_cluster(n_workers=count) as cluster, cluster.get_client() as client:
-            record(f"Dask, {count} worker{'s' if count > 1 else ''}", client)
-            if count == 2:
-                record("Dask, 2 workers, one killed", client, Killer(client))
     return records
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Compare all fits; returns 1 when two of the same plan differ."""
     parser = argparse.ArgumentParser(prog="python -m lab same-bits", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--quick", action="store_true", help=f"only the first {QUICK} shapes")
     parser.add_argument("--out", type=Path, default=Path("runs/same-bits.md"))
     asked = parser.parse_args(argv)
     records: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="dboost-same-bits-") as scratch:
-        for name, sizes in (("equal blocks", EQUAL), ("unequal blocks", UNEQUAL)):
+        for name, sizes in PLANS.items():
             path = Path(scratch) / f"{name.split()[0]}.parquet"
             write_rows(path, sizes)
-            records += run_plan(name, path, asked.workers)
+            records += compared(name, path, list(SHAPES)[: QUICK if asked.quick else None])
     text = tables.markdown(records, COLUMNS)
     differ = sum(record["same"] != "yes" for record in records)
     about = (
-        f"{sum(EQUAL):,} examples, {N_FEATURES:,} features, {N_CLASSES} classes, l1/linf, tol 1e-6. Equal blocks: "
-        f"{len(EQUAL)} row groups of {EQUAL[0]:,}; unequal ones: {', '.join(f'{size:,}' for size in UNEQUAL)} rows. "
-        f"The killed worker got SIGKILL after round {KILL_AFTER_ROUND}. {differ} fits differ from the fit on threads "
-        "of the same plan."
+        f"{N_FEATURES:,} features, {N_CLASSES} classes, l1/linf, tol 1e-6. {differ} fits differ from the fit on "
+        "threads of the same plan."
     )
     print(f"\n{text}\n\n{about}")
     tables.write(asked.out, "The same bits", [about, text])

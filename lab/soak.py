@@ -1,8 +1,8 @@
 """Hours of retraining on a stream of small files, with workers killed at random: what grows, and what does not.
 
-Run with ``python -m lab soak [--minutes M]`` (``python -m lab soak``: two hours). One driver, one cluster, one home: in every
-cycle a file of documents arrives and the oldest goes, a worker may be killed, and `retrain` makes, judges and promotes
-or declines a challenger. Writes ``runs/soak.md`` with the curves; exit code 1 where something grew.
+Run with ``python -m lab soak [--minutes M]`` (two hours). One driver, one cluster, one home: in every cycle a file of
+documents arrives and the oldest goes, a worker may be killed, and `retrain` makes, judges and promotes or declines a
+challenger. Writes ``runs/soak.md`` with the curves; exit code 1 where something grew.
 
 Covers: memory of driver, workers and scheduler, open files, tasks that the scheduler knows, bytes of the home.
 Does not cover: drivers that die (``lab.run_kills``).
@@ -32,7 +32,7 @@ import psutil
 
 import pipelines
 from lab import tables
-from lab.chaos.trial import outside
+from lab.campaign.cluster_faults import outside
 from lab.run_kills import RETRAIN_RUN, write_documents
 
 MINUTES = 120.0

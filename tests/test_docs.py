@@ -23,7 +23,7 @@ from dboost import errors as known_errors
 from dboost.files.paths import SCHEMES
 from docs.generators import errors, options, reference
 from lab.__main__ import REGISTRY
-from lab.campaign.parts import PARTS
+from lab.campaign.command import PARTS
 from pipelines.cli import COMMANDS
 from pipelines.flags import flag
 from pipelines.retraining.config import checked
@@ -125,7 +125,7 @@ def test_what_the_page_on_security_names_is_there() -> None:
     named, parts = set(re.findall(r"\btest_\w+", text)), set(re.findall(r"part `([\w-]+)`", text))
     files = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
     assert len(named) >= 8 and named <= files
-    assert len(parts) >= 5 and parts <= set(PARTS)
+    assert len(parts) >= 4 and parts <= set(PARTS)
     failures = (ROOT / "docs" / "guide" / "failures.md").read_text(encoding="utf-8")
     told = set(re.findall(r"^\| ([a-z, -]+) \|", failures, re.MULTILINE))
     assert {name for row in told for name in row.split(", ")} - {"part"} == set(PARTS)

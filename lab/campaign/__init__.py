@@ -1,6 +1,7 @@
-"""Everything that may go wrong, tried many times and counted: ``python -m lab campaign`` (``python -m lab campaign``).
+"""Everything that may go wrong, tried many times and counted: ``python -m lab campaign``.
 
-Each part is one module with ``run(count, folder, tally)`` and one line of ``parts.PARTS``.
+A part is one module with ``run(count, folder, tally)``; ``command`` lists them. Each runs in a process of its own, and
+its trials that may hang in further ones, which are ended from outside.
 """
 
 from lab.campaign.command import main

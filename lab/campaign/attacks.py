@@ -25,8 +25,8 @@ import dboost
 from dboost.errors import DboostError
 from dboost.files.documents import ARRAYS_FILE, DIGEST, MODEL_FILE, content_digest
 from dboost.files.storage import pack_arrays, sha256_bytes
+from lab.campaign.command import Tally
 from lab.campaign.mutants import COLUMNS, MORE_MEMORY, subjects
-from lab.campaign.tally import Tally
 from lab.campaign.watch import watched
 
 SECONDS = 5.0

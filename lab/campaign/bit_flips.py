@@ -19,7 +19,7 @@ import dboost
 from dboost.data import build_plan
 from dboost.data.prepared.mapper import InProcess
 from dboost.errors import DataError
-from lab.campaign.tally import Tally
+from lab.campaign.command import Tally
 
 ROWS, COLUMNS = 240, 6
 CODECS = ("NONE", "SNAPPY", "ZSTD", "GZIP")

@@ -25,7 +25,7 @@ from dboost.data.parquet.read import inspect_file
 from dboost.data.prepared.prepare import prepare_text
 from dboost.errors import DboostError
 from dboost.files.documents import ARRAYS_FILE, DIGEST, MODEL_FILE, content_digest
-from lab.campaign.tally import Tally
+from lab.campaign.command import Tally
 from lab.campaign.watch import watched
 from pipelines.runs.run_file import read_run_file
 

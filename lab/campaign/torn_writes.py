@@ -32,8 +32,8 @@ import dboost
 from dboost.data import load_manifest, prepare_text
 from dboost.data.parquet.plan import blocks_of
 from dboost.errors import StorageError
-from lab.campaign.tally import Tally
-from lab.chaos.work import weights_digest
+from lab.campaign.command import Tally
+from lab.campaign.work import weights_digest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(__file__).with_name("faults.c")

@@ -138,9 +138,7 @@ def titles(home: str | Path | None = None) -> tuple[list[str], NDArray[np.str_]]
     return texts, np.asarray(primary, dtype=np.str_)
 
 
-def documents(
-    count: int, home: str | Path | None = None, seed: int = 20200101
-) -> tuple[list[str], NDArray[np.str_]]:
+def documents(count: int, home: str | Path | None = None, seed: int = 20200101) -> tuple[list[str], NDArray[np.str_]]:
     """Return `count` documents and their archives: the abstracts with their titles, then titles of other papers.
 
     Titles that are among the abstracts' own are left out; those that remain are drawn at random.

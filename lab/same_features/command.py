@@ -121,9 +121,7 @@ def ours(problem: Problem, sizes: Sequence[int]) -> tuple[Array, Iterable[Found]
     dboost.BoostedClassifier(penalty="l1/l2").fit(problem.X[few], problem.y[few])
     dboost.ShareBoostClassifier(max_rounds=2).fit(problem.X[few], problem.y[few])
     begun = time.perf_counter()
-    path = dboost.regularization_path(
-        problem.X, problem.y, penalty="l1/l2", n_alphas=STRENGTHS, eps=EPS, tol=TOL
-    )
+    path = dboost.regularization_path(problem.X, problem.y, penalty="l1/l2", n_alphas=STRENGTHS, eps=EPS, tol=TOL)
     seconds = time.perf_counter() - begun
     found = []
     for size, at in of_path(sizes, [dense(model, n) for model in path.models]).items():

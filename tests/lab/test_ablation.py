@@ -6,7 +6,7 @@ import pytest
 
 from dboost.problem.accelerators import ACCELERATORS
 from lab import ablation
-from lab.benchmarks.sets import SETS
+from lab.benchmarks.problems import SETS
 
 
 @pytest.mark.parametrize("strengths", [1, 3])

@@ -1,6 +1,6 @@
 """The campaign of faults: a small share of each fast part passes, and what is wrong is counted as wrong.
 
-Does not cover: the parts on clusters, of which test_chaos.py and tests/pipelines/test_kills.py run some trials.
+Does not cover: drivers that are killed, of which tests/pipelines/test_kills.py runs some trials.
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from lab.campaign import attacks, bad_inputs, bit_flips, command, drifts, hangs, mutants, torn_writes
-from lab.campaign.parts import PARTS, Part
-from lab.campaign.tally import SHOWN, Tally
+from lab.campaign import addresses, attacks, bit_flips, cluster_faults, command, mutants, torn_writes
+from lab.campaign.cluster_faults import LIMIT, SCENARIOS, UNDISTURBED, Outcome, Scenario, attempt, judged, passed
+from lab.campaign.command import SHOWN, Part, Tally
 from lab.campaign.watch import watched
 
 
@@ -33,11 +35,6 @@ def test_a_share_of_flipped_bits(tmp_path: Path) -> None:
     assert sound(bit_flips, 96, tmp_path).outcomes["noticed between passes"] == 48
 
 
-@pytest.mark.full
-def test_a_share_of_drifts(tmp_path: Path) -> None:
-    assert sound(drifts, 3 * len(drifts.DRIFTS), tmp_path).tried == 102
-
-
 def test_a_share_of_mutants(tmp_path: Path) -> None:
     outcomes = sound(mutants, 260, tmp_path).outcomes
     assert outcomes["refused"] > 200 and outcomes["equal"] > 0
@@ -45,12 +42,6 @@ def test_a_share_of_mutants(tmp_path: Path) -> None:
 
 def test_all_attacks(tmp_path: Path) -> None:
     assert sound(attacks, 40, tmp_path).outcomes["refused"] >= 38
-
-
-def test_all_bad_inputs(tmp_path: Path) -> None:
-    total = len(bad_inputs.COMMANDS) + len(bad_inputs.TABLES) + len(bad_inputs.CALLS)
-    assert PARTS["bad-inputs"].count == total >= 100
-    sound(bad_inputs, total, tmp_path)
 
 
 @pytest.mark.full
@@ -62,9 +53,9 @@ def test_a_share_of_torn_writes(tmp_path: Path) -> None:
     assert (tally.tried, tally.failed) == (6, 0) and tally.outcomes["killed: killed"] == 2
 
 
-@pytest.mark.parametrize("kind", [*hangs.LISTENERS, *hangs.ADDRESSES])
-def test_an_address_of_each_kind_is_refused_in_time(kind: str, tmp_path: Path) -> None:
-    assert hangs.connection(kind, tmp_path) == ""
+def test_an_address_of_each_kind_is_refused_in_time(tmp_path: Path) -> None:
+    kinds = [*addresses.LISTENERS, *addresses.ADDRESSES]
+    assert sound(addresses, len(kinds), tmp_path).outcomes == {"refused in time": len(kinds)}
 
 
 def test_other_data_that_are_taken_are_counted(tmp_path: Path) -> None:
@@ -118,25 +109,21 @@ def test_only_some_failures_are_printed_and_all_are_counted() -> None:
     assert tally.words == "fine 3"
 
 
-@pytest.mark.parametrize(
-    ("ends", "code", "words"),
-    [
+def test_a_part_that_fails_dies_or_is_left_out_fails_the_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "PARTS", {"a-part": Part("lab.campaign.a_part", 100, "nothing")})
+    monkeypatch.setattr(command, "PROCESSES", multiprocessing.get_context("fork"))
+    out = tmp_path / "page.md"
+    for ends, code, words in (
         (lambda count, folder, tally: tally.passed("fine", count), 0, "fine 10"),
         (lambda count, folder, tally: tally.broke("bad"), 1, "0 of 1 passed"),
         (lambda count, folder, tally: os._exit(3), 1, "its process ended with 3"),
         (lambda count, folder, tally: setattr(tally, "left_out", "no compiler"), 1, "left out: no compiler"),
-    ],
-)
-def test_a_part_that_fails_dies_or_is_left_out_fails_the_campaign(
-    ends, code, words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "lab.campaign.a_part", SimpleNamespace(run=ends))
-    monkeypatch.setattr(command, "PARTS", {"a-part": Part("lab.campaign.a_part", 100, "nothing")})
-    monkeypatch.setattr(command, "PROCESSES", multiprocessing.get_context("fork"))
-    out = tmp_path / "page.md"
-    assert command.main(["--share", "0.1", "--out", str(out)]) == code
-    assert words in capfd.readouterr().out
-    assert "a-part" in out.read_text()
+    ):
+        monkeypatch.setitem(sys.modules, "lab.campaign.a_part", SimpleNamespace(run=ends))
+        assert command.main(["--share", "0.1", "--out", str(out)]) == code
+        assert words in capfd.readouterr().out and "a-part" in out.read_text()
 
 
 def test_what_waits_runs_beside_the_others(
@@ -163,10 +150,42 @@ def test_what_waits_runs_beside_the_others(
     assert rows.index("slow") < rows.index("busy")
 
 
-def test_a_wrong_answer_to_a_bad_input_is_counted(tmp_path: Path) -> None:
-    tally = Tally(lambda line: None)
-    bad_inputs.called("fine", lambda: None, "x", tally)
-    bad_inputs.called("another word", bad_inputs.classifier(alpha=-1.0), "gamma", tally)
-    bad_inputs.called("foreign", lambda: [][1], "list", tally)
-    bad_inputs.typed(tmp_path, ["--version"], 2, "version", "--version", tally)
-    assert (tally.tried, tally.failed) == (4, 4)
+# ---- faults of a cluster ---------------------------------------------------------------------------------------------
+
+FOUND = {"struck": 1.0, "bits": "abc", "error": None, "after": 3.0, "rounds": 5.0, "warnings": ["again"]}
+ERROR = "ClusterError: no running worker for 30 s"
+
+
+def test_a_trial_passes_with_the_undisturbed_bits_or_one_clear_error_in_time() -> None:
+    fit, other, error = Outcome("fit", 5.0, True), Outcome("fit", 5.0, False), Outcome("error", 5.0, False, ERROR)
+    lost = replace(error, words="SchedulerLostError: lost the scheduler")
+    foreign, long = replace(error, words="KilledWorker: ('x', 1)"), replace(error, words=ERROR + "\nand more")
+    late, slow = replace(fit, outcome="too late"), replace(fit, seconds=LIMIT + 1)
+    hung, broken = replace(other, outcome="hung"), replace(other, outcome="broken")
+    good = {"bits": [fit], "error": [error, lost], "either": [fit, error, lost]}
+    for ends, these in good.items():
+        scenario = Scenario(1, 1, cluster_faults.nothing, ends=ends)
+        for outcome in (fit, other, error, lost, foreign, long, late, slow, hung, broken):
+            assert passed(outcome, scenario) is (outcome in these), (ends, outcome)
+        assert not passed(replace(error, seconds=LIMIT + 1), scenario)
+    assert judged(FOUND, "abc") == Outcome("fit", 3.0, True, "again", 5.0) and not judged(FOUND, "abd").same
+    assert judged(FOUND | {"struck": None}, "abc").outcome == "too late"
+    assert judged(FOUND | {"error": ERROR, "bits": None}, "abc") == Outcome("error", 3.0, False, ERROR)
+    assert sum(scenario.share for scenario in SCENARIOS.values()) == 150
+
+
+def test_a_trial_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_faults, "HANGS_AFTER", 0.5)
+    start = time.monotonic()
+    assert attempt(UNDISTURBED, 0.0, tmp_path, "abc").outcome == "hung"
+    assert time.monotonic() - start < 20
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_workers_that_are_killed_leave_the_bits(tmp_path: Path) -> None:
+    cluster_faults.write(tmp_path / cluster_faults.DATA)
+    expected = cluster_faults.fit(tmp_path / cluster_faults.DATA, None, threading.Event())
+    name = "workers killed again and again"
+    outcome = attempt(name, 0.2, tmp_path, expected)
+    assert passed(outcome, SCENARIOS[name]), outcome

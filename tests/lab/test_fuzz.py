@@ -1,6 +1,6 @@
 """The fuzz of fits: some cases of it, its oracle against what is known, and that it sees a lie.
 
-Covers: ``lab.fuzz`` from the draw of a case to the judgement. Does not cover: the whole campaign (``python -m lab fuzz``).
+Covers: ``lab.fuzz`` from the draw of a case to the judgement. Does not cover: the whole run (``lab fuzz``).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 ROWS, COLUMNS, CLASSES, ROW_GROUP = 60_000, 80, 5, 6_000
 """A fit of some seconds on two cores in ten partitions, most of which are passes over the data."""
 
-DATA = "chaos.parquet"
+DATA = "rows.parquet"
 
 
 def write(path: Path) -> None:

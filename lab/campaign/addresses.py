@@ -1,7 +1,7 @@
-"""Whatever is silent, stopped or gone: the fit goes on, or ends with one clear error, within its limit.
+"""Addresses at which nobody answers, or somebody who is no scheduler: each is refused within its limit.
 
-Covers: the faults of ``lab.chaos``, each in a process that an outer clock ends; addresses at which nobody answers, or
-somebody who is no scheduler. Does not cover: how often workers may die in one fit (``worker_kills``).
+Covers: listeners that are silent, hang up, or send something else. Does not cover: schedulers that stop
+(``cluster_faults``).
 """
 
 from __future__ import annotations
@@ -16,16 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dboost.errors import ClusterError
-from lab.campaign.tally import Tally
-from lab.chaos.campaign import attempts, passed
-from lab.chaos.scenarios import SCENARIOS, UNDISTURBED
-from lab.chaos.work import DATA, fit, write
+from lab.campaign.command import Tally
 from pipelines.cluster import connect
 from pipelines.config import ClusterSettings
 from pipelines.console import Console
 
-BESIDE = 3
-"""Trials at once: most of their time is waiting for workers to start, or to be missed."""
+BESIDE = 6
+"""Trials at once: most of their time is waiting."""
 
 CONNECT_SECONDS, MORE_SECONDS = 1.0, 10.0
 """What an address that nobody answers at may take: the limit that is given, and what the goals allow beyond."""
@@ -141,44 +138,11 @@ ADDRESSES: dict[str, Callable[[], str]] = {
     "certificates that nobody asked for": lambda: refusing().replace("tcp://", "tls://"),
 }
 
-OFTEN: dict[str, int] = {
-    "the only worker killed": 30,
-    "three workers killed at once": 25,
-    "one of two workers stopped": 15,
-    "the only worker stopped": 4,
-    "memory taken by another task": 10,
-    "memory taken again and again": 2,
-    "adaptive from no worker": 8,
-    "the scheduler killed": 15,
-    "the scheduler stopped": 4,
-    "all workers gone for good": 4,
-    "one of two workers gone for good": 13,
-    "workers restarted by another program": 10,
-    "the client closed": 10,
-}
-"""Trials of each scenario in a whole campaign: 150, the fast ones more often. The addresses share as many."""
-
-WHOLE = 300
-
 
 def run(count: int, folder: Path, tally: Tally) -> None:
-    """Half of the trials are addresses, the others are scenarios in the shares of ``OFTEN``."""
+    """Each kind in turn."""
     kinds = [*LISTENERS, *ADDRESSES]
-    asked = [kinds[trial % len(kinds)] for trial in range(count // 2)]
-    with ThreadPoolExecutor(2 * BESIDE) as pool:
-        for kind, wrong in zip(asked, pool.map(lambda kind: connection(kind, folder), asked)):
-            tally.check(not wrong, "address refused in time", f"{kind}: {wrong}")
-    write(folder / DATA)
-    expected = fit(folder / DATA, None, threading.Event())
-    calm = attempts(UNDISTURBED, 0.0, folder, expected)
-    rng = random.Random(0)
-    trials = [name for name, often in OFTEN.items() for _ in range(max(1, round(often * count / WHOLE)))]
-    moments = [rng.uniform(0.0, 0.7) * calm.rounds for _ in trials]
-    slowest = 0.0
+    asked = [kinds[trial % len(kinds)] for trial in range(count)]
     with ThreadPoolExecutor(BESIDE) as pool:
-        found = pool.map(lambda name, moment: attempts(name, moment, folder, expected), trials, moments)
-        for name, outcome in zip(trials, found):
-            slowest = max(slowest, outcome.seconds)
-            words = f"{name}: {outcome.outcome} after {outcome.seconds:.1f} s: {outcome.words}"
-            tally.check(passed(outcome, SCENARIOS[name]), f"{name}: {outcome.outcome}", words)
-    tally.figures["slowest from its fault"] = f"{slowest:.1f} s"
+        for kind, wrong in zip(asked, pool.map(lambda kind: connection(kind, folder), asked)):
+            tally.check(not wrong, "refused in time", f"{kind}: {wrong}")
