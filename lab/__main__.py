@@ -37,12 +37,9 @@ REGISTRY = {
     "passes-table": Entry("lab.passes_table", "passes over the data to 1e-6, per method"),
     "ablation": Entry("lab.ablation", "what each accelerator is worth: the same fits with each one off in turn"),
     "pairs-table": Entry("lab.pairs_table", "every loss, penalty and bound: counts tried and the worst of each"),
-    "titles": Entry("lab.titles", "573,800 arXiv titles in 172 categories, fitted within limits of time and memory"),
-    "many-products": Entry("lab.many_products", "all products of 2,000 words over 100,000 documents, within limits"),
     "all-products": Entry("lab.all_products", "every system over 12 and 200 million products: what a round takes"),
     "many-classes": Entry("lab.many_classes", "1,000 to 10,000 classes: seconds and memory as their number grows"),
     "same-bits": Entry("lab.same_bits", "one fit on threads and on 1, 2 and 4 workers: the same bits"),
-    "cv-cost": Entry("lab.cv_cost", "10 folds x 50 strengths on the arXiv abstracts, in cold fits"),
     "retrain-years": Entry("lab.retrain_years", "retraining over years of arXiv: warm against cold, and the decisions"),
     "words-of-arxiv": Entry("lab.words_of_arxiv", "the picture of the README: which words tell archives apart"),
     "startup": Entry("lab.startup", "seconds from the import to the first round, in a process of its own"),
@@ -50,7 +47,6 @@ REGISTRY = {
     "soak": Entry("lab.soak", "hours of retraining with workers killed at random: what grows, and what does not"),
     "preflight": Entry("lab.preflight", "estimates of memory and seconds before a training, and what it then takes"),
     "mutation": Entry("lab.mutation", "whether make test finds the faults of the code that make test-all finds"),
-    "fold-study": Entry("lab.fold_study", "default folds and halves of rows of few values, beside scikit-learn's"),
     "fuzz": Entry("lab.fuzz", "random fits of hostile data against an oracle in long double"),
 }
 """What is typed for each program, and what runs."""

@@ -15,13 +15,7 @@ WITHOUT = ("coverage", "mypy", "ruff", "setuptools")
 
 
 def requirements(pyproject: Path = PYPROJECT) -> list[str]:
-    """Every ``name>=version`` as ``name==version``.
-
-    Raises
-    ------
-    ValueError
-        For a requirement without a lower bound, which has no lowest version.
-    """
+    """Every ``name>=version`` as ``name==version``."""
     project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
     found = []
     for requirement in [*project["dependencies"], *project["optional-dependencies"]["test"]]:

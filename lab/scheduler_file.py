@@ -11,11 +11,6 @@ def address_in(file: Path, seconds: float = 60.0) -> str:
     """The address of a scheduler that is starting.
 
     Dask writes the file in place, so that it is there before all of it is: it is read again until it can be.
-
-    Raises
-    ------
-    TimeoutError
-        When nothing that can be read is there in time.
     """
     end = time.monotonic() + seconds
     while time.monotonic() < end:

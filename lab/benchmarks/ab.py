@@ -87,15 +87,7 @@ def measured(
     folders: Mapping[str, Path], problems: Sequence[Problem], accuracies: Sequence[float], *, repeats: int = 3,
     threads: int = 2, twins: bool = False, say: Callable[[str], None] = print,
 ) -> list[Change]:  # fmt: skip
-    """Fit every problem in both checkouts in turn.
-
-    Raises
-    ------
-    Missing, Failed, TimeUp
-        When a fit ends with an error, or not in time.
-    DataError
-        When a fit ends before the accuracy that was asked for: its time would say nothing.
-    """
+    """Fit every problem in both checkouts in turn."""
     found = []
     with tempfile.TemporaryDirectory(prefix="dboost-turns-") as scratch:
         for group in laid_out(problems, Path(scratch), twins):
@@ -191,13 +183,7 @@ def show(found: Sequence[Change], by: str, mean: float, worst: float, say: Calla
 
 
 def compare(old: str, new: str, problems: Sequence[Problem], given: Any) -> int:
-    """Check both out, compile both, measure in turn, print the table; 1 when something is too much.
-
-    Raises
-    ------
-    UsageError
-        When a name is none of a commit, or both are the same.
-    """
+    """Check both out, compile both, measure in turn, print the table; 1 when something is too much."""
     commits = [trees.commit_of(name) for name in (old, new)]
     if commits[0] == commits[1]:
         raise UsageError(f"both names stand for {commits[0]}", hint="name two commits")

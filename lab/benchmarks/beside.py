@@ -219,13 +219,7 @@ def told(found: dict[str, Ratio], say: Callable[[str], None]) -> dict[str, Ratio
 
 
 def standings(stored: Mapping[str, Ratio], now: Mapping[str, Ratio], least: float = LEAST_MARGIN) -> list[Standing]:
-    """What both have, in the order of `now`.
-
-    Raises
-    ------
-    DataError
-        When a problem that was measured is not stored.
-    """
+    """What both have, in the order of `now`."""
     missing = [name for name in now if name not in stored]
     if missing:
         raise DataError(

@@ -70,15 +70,7 @@ def write(found: Baseline, path: Path) -> None:
 
 
 def read(path: Path) -> Baseline:
-    """Read what `write` wrote.
-
-    Raises
-    ------
-    UsageError
-        When there is no such file.
-    DataError
-        When it holds something else.
-    """
+    """Read what `write` wrote."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         if found.pop("schema") != SCHEMA:

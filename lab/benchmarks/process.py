@@ -110,13 +110,7 @@ class PeerProcess:
         self._opened = False
 
     def order(self, seconds: float, **order: Any) -> dict[str, Any]:
-        """Send one order and wait for its answer; starts the process when there is none.
-
-        Raises
-        ------
-        Missing, Failed, TimeUp
-            The process has been ended (but after an error of the peer's own, which leaves it running).
-        """
+        """Send one order and wait for its answer; starts the process when there is none."""
         self.ready()
         self._send(order)
         return self._receive(seconds)
@@ -127,12 +121,7 @@ class PeerProcess:
             self._start()
 
     def ready(self, seconds: float = START) -> None:
-        """Wait until the process has its data loaded and is compiled; starts it unless it runs.
-
-        Raises
-        ------
-        Missing, Failed, TimeUp
-        """
+        """Wait until the process has its data loaded and is compiled; starts it unless it runs."""
         self.launch()
         if not self._opened:
             self.about = self._receive(seconds)

@@ -60,13 +60,7 @@ class Options:
 
 
 def options_of(settings: Any, quick: bool) -> Options:
-    """How much to measure, from the settings of the command.
-
-    Raises
-    ------
-    UsageError
-        For a peer that is not known.
-    """
+    """How much to measure, from the settings of the command."""
     unknown = [name for name in settings.peers or () if name not in PEERS and name != "none"]
     if unknown:
         raise UsageError(f"unknown peer {unknown[0]!r}", hint=f"known: {', '.join(PEERS)}, or none")
@@ -76,13 +70,7 @@ def options_of(settings: Any, quick: bool) -> Options:
 
 
 def problems_of(settings: Any) -> list[Problem]:
-    """The problems that are asked for.
-
-    Raises
-    ------
-    UsageError
-        When no problem fits.
-    """
+    """The problems that are asked for."""
     found = chosen(tuple(settings.problems or ()))
     if not found:
         raise UsageError(

@@ -24,13 +24,7 @@ COMPILE_SECONDS = 3600.0
 
 
 def git(*arguments: str, repository: Path = ROOT) -> bytes:
-    """What a command of git prints.
-
-    Raises
-    ------
-    DataError
-        When it fails, with its last line.
-    """
+    """What a command of git prints."""
     done = subprocess.run(["git", *arguments], cwd=repository, capture_output=True, check=False)
     if done.returncode != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
@@ -39,13 +33,7 @@ def git(*arguments: str, repository: Path = ROOT) -> bytes:
 
 
 def commit_of(name: str, repository: Path = ROOT) -> str:
-    """The abbreviated commit that a name stands for: a hash, a branch, a tag, HEAD~3.
-
-    Raises
-    ------
-    UsageError
-        When there is no such commit.
-    """
+    """The abbreviated commit that a name stands for: a hash, a branch, a tag, HEAD~3."""
     try:
         found = git("rev-parse", "--verify", "--quiet", "--short=12", f"{name}^{{commit}}", repository=repository)
     except DataError:
@@ -68,13 +56,7 @@ def check_out(commit: str, folder: Path, repository: Path = ROOT) -> Path:
 
 
 def compile_all(trees: Mapping[str, Path], seconds: float = COMPILE_SECONDS) -> None:
-    """Compile the loops of every checkout, all of them at once.
-
-    Raises
-    ------
-    DataError
-        When one cannot be compiled, with its last line.
-    """
+    """Compile the loops of every checkout, all of them at once."""
     running = {}
     try:
         for side, tree in trees.items():

@@ -98,11 +98,6 @@ def load(
     min_df : int
         A term is kept when it occurs in this many training documents.
     seed : int
-
-    Raises
-    ------
-    DataError
-        When the file is not there.
     """
     path = data_file(home, *ABSTRACTS)
     primary, categories, titles, abstracts = _columns(path, ["primary_cat", "categories", "title", "abstract"])
@@ -116,13 +111,7 @@ def load(
 
 
 def primary_categories(home: str | Path | None = None) -> NDArray[np.str_]:
-    """Return the primary category of each of the 60,000 abstracts, in the order of `load` with all documents.
-
-    Raises
-    ------
-    DataError
-        When the file is not there.
-    """
+    """Return the primary category of each of the 60,000 abstracts, in the order of `load` with all documents."""
     (primary,) = _columns(data_file(home, *ABSTRACTS), ["primary_cat"])
     return np.asarray(primary, dtype=np.str_)
 
@@ -136,29 +125,6 @@ def titles(home: str | Path | None = None) -> tuple[list[str], NDArray[np.str_]]
     """Return all 573,800 titles and their primary categories (172)."""
     texts, primary = _columns(titles_path(home), ["title", "primary_cat"])
     return texts, np.asarray(primary, dtype=np.str_)
-
-
-def documents(count: int, home: str | Path | None = None, seed: int = 20200101) -> tuple[list[str], NDArray[np.str_]]:
-    """Return `count` documents and their archives: the abstracts with their titles, then titles of other papers.
-
-    Titles that are among the abstracts' own are left out; those that remain are drawn at random.
-
-    Raises
-    ------
-    DataError
-        When the files are not there.
-    """
-    primary, categories, titles_, abstracts = _columns(
-        data_file(home, *ABSTRACTS), ["primary_cat", "categories", "title", "abstract"]
-    )
-    texts = [f"{title} {abstract}" for title, abstract in zip(titles_, abstracts, strict=True)][:count]
-    labels = archives(primary, categories)[:count]
-    more, categories_of_more = titles(home)
-    own = set(titles_)
-    rest = np.array([i for i, title in enumerate(more) if title not in own])
-    chosen = np.sort(np.random.default_rng(seed).permutation(rest)[: max(0, count - len(texts))])
-    of_rest = np.array([str(name).split(".")[0] for name in categories_of_more[chosen]], dtype=np.str_)
-    return [*texts, *(more[i] for i in chosen)], np.concatenate([labels, of_rest])
 
 
 def synthetic(seed: int = 0) -> Dataset:

@@ -59,11 +59,6 @@ def data_home(home: str | Path | None = None) -> Path:
     ----------
     home : path, optional
         The folder; without it the environment variable ``DBOOST_DATA_HOME`` is read.
-
-    Raises
-    ------
-    DataError
-        When neither names an existing folder.
     """
     found = str(home) if home is not None else os.environ.get(HOME_VARIABLE, "")
     hint = f"set {HOME_VARIABLE} to the folder that holds the public data sets"
@@ -79,11 +74,6 @@ def data_file(home: str | Path | None, *parts: str) -> Path:
     """Return the path of one file below the data home.
 
     A file may be there as named, or compressed with the ending ``.xz`` or ``.gz``.
-
-    Raises
-    ------
-    DataError
-        When it is there in none of the three forms.
     """
     plain = data_home(home).joinpath(*parts)
     for candidate in (plain, plain.with_name(plain.name + ".xz"), plain.with_name(plain.name + ".gz")):
@@ -97,13 +87,7 @@ def data_file(home: str | Path | None, *parts: str) -> Path:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file, unpacked when its name ends in ``.xz`` or ``.gz``.
-
-    Raises
-    ------
-    DataError
-        When a compressed file is damaged or cut short.
-    """
+    """Return the content of a file, unpacked when its name ends in ``.xz`` or ``.gz``."""
     try:
         if path.suffix == ".xz":
             return lzma.decompress(path.read_bytes())

@@ -104,11 +104,6 @@ def parse_arff(lines: Iterable[str], file: str) -> tuple[list[str], Any]:
     -------
     names : list of str, length n
     matrix : csr_matrix, shape (m, n), float64
-
-    Raises
-    ------
-    DataError
-        When an attribute is of another kind, or a row does not fit the attributes.
     """
     from scipy.sparse import csr_matrix
 
@@ -154,13 +149,7 @@ def parse_labels(content: bytes, file: str) -> list[str]:
 
 
 def split_labels(names: list[str], matrix: Any, labels: list[str], file: str) -> tuple[Any, Any, list[str]]:
-    """Cut the label columns off: features (m, n), labels int8 (m, k) of -1 and +1, names of the features.
-
-    Raises
-    ------
-    DataError
-        When a label is not among the columns.
-    """
+    """Cut the label columns off: features (m, n), labels int8 (m, k) of -1 and +1, names of the features."""
     where = {name: j for j, name in enumerate(names)}
     missing = [label for label in labels if label not in where]
     if missing:
@@ -172,15 +161,7 @@ def split_labels(names: list[str], matrix: Any, labels: list[str], file: str) ->
 
 
 def load(home: str | Path | None = None, name: str = "bibtex") -> Dataset:
-    """Load one of the sets in `SOURCES`, one task per label.
-
-    Raises
-    ------
-    UsageError
-        When the name is unknown.
-    DataError
-        When a file is missing or not in its format.
-    """
+    """Load one of the sets in `SOURCES`, one task per label."""
     if name not in SOURCES:
         raise UsageError(f"unknown set {name!r}; expected one of {', '.join(sorted(SOURCES))}")
     folder, xml, train, test = SOURCES[name]

@@ -16,13 +16,7 @@ from lab.datasets.base import Dataset, data_file, synthetic_documents, tfidf
 
 
 def reviews(home: str | Path | None = None) -> tuple[list[str], NDArray[np.int8], NDArray[np.bool_]]:
-    """Return the texts, the labels -1 and +1, and which reviews are training ones.
-
-    Raises
-    ------
-    DataError
-        When the file is not there.
-    """
+    """Return the texts, the labels -1 and +1, and which reviews are training ones."""
     import pyarrow.parquet as pq
 
     table = pq.read_table(data_file(home, "imdb", "aclImdb.parquet"), columns=["split", "label", "text"])
@@ -42,11 +36,6 @@ def load(home: str | Path | None = None, *, min_df: int = 5) -> Dataset:
         Folder of the data sets; without it ``DBOOST_DATA_HOME``.
     min_df : int
         A term is kept when it occurs in this many training documents.
-
-    Raises
-    ------
-    DataError
-        When the file is not there.
     """
     texts, y, training = reviews(home)
     train, test = np.flatnonzero(training), np.flatnonzero(~training)

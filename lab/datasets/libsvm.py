@@ -66,11 +66,6 @@ def parse_sparse(lines: Iterable[str], n_features: int, first_index: int, file: 
     -------
     X : csr_matrix, shape (m, n_features), float64
     y : int8 array, shape (m,), of -1 and +1
-
-    Raises
-    ------
-    DataError
-        When a label is not -1 or 1, a token is not a pair, or an index is out of range.
     """
     from scipy.sparse import csr_matrix
 
@@ -102,15 +97,7 @@ def parse_sparse(lines: Iterable[str], n_features: int, first_index: int, file: 
 
 
 def load(home: str | Path | None = None, name: str = "a9a") -> Dataset:
-    """Load one of the sets in `SOURCES`.
-
-    Raises
-    ------
-    UsageError
-        When the name is unknown.
-    DataError
-        When a file is missing or not in its format.
-    """
+    """Load one of the sets in `SOURCES`."""
     if name not in SOURCES:
         raise UsageError(f"unknown set {name!r}; expected one of {', '.join(sorted(SOURCES))}")
     source = SOURCES[name]

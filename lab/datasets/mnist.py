@@ -25,11 +25,6 @@ def parse_idx(content: bytes, file: str) -> NDArray[np.uint8]:
 
     The head is two zero bytes, the type (8 for unsigned bytes), the number of axes, and each length as a big-endian
     32-bit integer.
-
-    Raises
-    ------
-    DataError
-        When the head is another one, or the length does not fit it.
     """
     if len(content) < 4 or content[:3] != b"\x00\x00\x08":
         raise DataError("not an idx file of unsigned bytes (expected to begin with 00 00 08)", file=file)
@@ -73,11 +68,6 @@ def load(home: str | Path | None = None, *, pooled: int = 1, n_train: int = 60_0
         Average blocks of `pooled` x `pooled` pixels. 1 gives a csr_matrix of 784 columns, more a dense array.
     n_train : int
         Use the first `n_train` training images.
-
-    Raises
-    ------
-    DataError
-        When a file is missing or is not an idx file.
     """
     images, labels, images_test, labels_test = (
         parse_idx(read_bytes(path), str(path)) for path in (data_file(home, "mnist", name) for name in FILES)

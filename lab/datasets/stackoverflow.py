@@ -16,13 +16,7 @@ from lab.datasets.base import Dataset, data_file, open_text, synthetic_documents
 
 
 def load(home: str | Path | None = None, *, min_df: int = 3) -> Dataset:
-    """Load the titles as tf-idf; the source has no split, every fifth title is held out.
-
-    Raises
-    ------
-    DataError
-        When a file is missing or the two do not have the same number of lines.
-    """
+    """Load the titles as tf-idf; the source has no split, every fifth title is held out."""
     with open_text(data_file(home, "stackoverflow20k", "title_StackOverflow.txt")) as file:
         titles = [line.rstrip("\n") for line in file]
     label_path = data_file(home, "stackoverflow20k", "label_StackOverflow.txt")

@@ -34,11 +34,6 @@ def load(home: str | Path | None = None, *, test_share: float = 0.3, seed: int =
         Share of the images that are for testing.
     seed : int
         Of the split.
-
-    Raises
-    ------
-    DataError
-        When a file is missing or has another length.
     """
     path = data_file(home, "usps", IMAGES)
     pixels = np.frombuffer(read_bytes(path), dtype=np.uint8)

@@ -32,15 +32,12 @@ def test_without_a_known_name_all_programs_are_listed(arguments: list[str], caps
     assert all(line.endswith(entry.summary) for line, entry in zip(lines, REGISTRY.values(), strict=True))
 
 
-@pytest.mark.parametrize("name", REGISTRY)
-def test_every_program_says_what_it_takes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    module = importlib.import_module(REGISTRY[name].module)
-    try:
-        code = module.main(["--help"])
-    except SystemExit as leave:
-        code = leave.code
-    assert code == 0
-    assert capsys.readouterr().out.startswith(f"usage: python -m lab {name}")
+def test_every_program_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, entry in REGISTRY.items():
+        module = importlib.import_module(entry.module)
+        with pytest.raises(SystemExit) as leave:
+            module.main(["--help"])
+        assert not leave.value.code and capsys.readouterr().out.startswith(f"usage: python -m lab {name}")
 
 
 def test_the_module_runs_from_a_checkout_alone(tmp_path: Path) -> None:
@@ -52,29 +49,20 @@ def test_the_module_runs_from_a_checkout_alone(tmp_path: Path) -> None:
         "runpy.run_module('lab', run_name='__main__', alter_sys=True)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0 and "kernels" in done.stdout, done.stderr
+    assert done.returncode == 0 and "overhead" in done.stdout, done.stderr
 
 
-@pytest.mark.parametrize(
-    "place",
-    [["bench", "peers"], ["bench", "all"], ["reproduce", "landsat"], ["reproduce", "structural"]],
-    ids=" ".join,
-)
-@pytest.mark.parametrize(
-    ("url", "log_format"),
-    [(URL, "json"), (URL.replace("//", "/"), "plain"), (f"https://bucket/x?X-Amz-Signature={SECRET}", "plain")],
-)
 def test_other_schemes_are_refused_without_their_secret(
-    place: list[str], url: str, log_format: str, tmp_path: Path, capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main([*place, "--quick", "--out", url, "--log-format", log_format, "--debug"]) == 2
-    out, err = capfd.readouterr()
-    told = f"has the scheme {url.split(':')[0]!r}, which is not supported"
-    assert told in err or (url.startswith("s3:") and "holds a user or a password" in err)
-    assert SECRET not in out + err
-    assert os.listdir(tmp_path) == []
+    for url in (URL, URL.replace("//", "/"), f"https://bucket/x?X-Amz-Signature={SECRET}"):
+        for name in ("peers", "all"):
+            assert main(["bench", name, "--quick", "--out", url]) == 2
+            out, err = capfd.readouterr()
+            told = f"has the scheme {url.split(':')[0]!r}, which is not supported"
+            assert told in err or (url.startswith("s3:") and "holds a user or a password" in err)
+            assert SECRET not in out + err and os.listdir(tmp_path) == []
 
 
 def test_the_folder_of_data_sets_may_be_in_the_home_folder_and_not_at_a_url(
