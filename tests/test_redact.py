@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import io
+import logging
 import pickle
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+import dboost
 from dboost.errors import ClusterError, DataError, DboostWarning, UsageError
 from dboost.redact import is_secret_key, redact, redact_urls, redact_value, secret_values
 from pipelines.console import Console
@@ -164,3 +171,26 @@ def test_no_output_of_the_console_shows_a_secret(log_format: str) -> None:
     assert "***" in shown
     if log_format == "json":
         assert '"passes": 12' in shown and '"pass": 1.5' in shown
+
+
+def test_an_address_with_a_secret_is_refused_by_fit_and_shown_nowhere(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Alone, within others that fit it, and in a search, which fits clones of it: those get the value itself."""
+    caplog.set_level(logging.DEBUG)
+    url = "s3://me:hunter22@bucket/state"
+    X, y = np.eye(12), np.arange(12) % 2
+    inner = dboost.BoostedClassifier(checkpoint=url)
+    kinds = (dboost.BoostedRegressor, dboost.ShareBoostClassifier, dboost.BoostedClassifierCV)
+    around = [inner, *(kind(checkpoint=url) for kind in kinds), make_pipeline(StandardScaler(), inner)]
+    around += [dboost.OneVsRestBoostedClassifier(inner), dboost.StabilitySelection(inner)]
+    around.append(GridSearchCV(inner, {"alpha": [0.1]}, cv=2, error_score="raise"))
+    assert clone(inner).checkpoint == url == inner.get_params()["checkpoint"]
+    for one in around:
+        with pytest.raises(UsageError, match="checkpoint") as refused:
+            one.fit(X, y)
+        assert "hunter22" not in f"{refused.value} {refused.value!r}"
+    for one in (*around[:4], around[5]):
+        texts = [repr(one), str(one), f"{one._repr_mimebundle_()}"]
+        assert not [text for text in texts if "hunter22" in text] and "***" in texts[0], texts
+    assert "hunter22" not in caplog.text + "".join(capfd.readouterr())

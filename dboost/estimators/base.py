@@ -26,7 +26,6 @@ from dboost.errors import ClusterError, UsageError, quoting_no_values
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
 from dboost.estimators.fitting import PROCESS, model_of, model_so_far, prepared, run
-from dboost.estimators.hidden_secrets import MaskedMixin
 from dboost.estimators.history import Table, induction_stop
 from dboost.estimators.live_line import live_line
 from dboost.estimators.params import fit_settings
@@ -40,7 +39,7 @@ from dboost.model.fitted import Model
 INTERRUPTED = "interrupted"
 
 
-class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; not public."""
 
     # The kinds of labels it takes, and what a plan is asked for when `loss` is None.

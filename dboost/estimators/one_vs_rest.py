@@ -24,7 +24,6 @@ from dboost.errors import DataError, UsageError
 from dboost.estimators import one_vs_rest_folder, predicting
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifying import agree
-from dboost.estimators.hidden_secrets import MaskedMixin
 from dboost.estimators.history import Table
 from dboost.estimators.repr import html_maps
 from dboost.estimators.scoring import accuracy
@@ -35,7 +34,7 @@ from dboost.interruption import as_raised
 from dboost.model.tasks import leading, log_probabilities, probabilities
 
 
-class OneVsRestBoostedClassifier(ShownMixin, MaskedMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OneVsRestBoostedClassifier(ShownMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """k independent binary classifiers, one for each class, and the union of the features they use.
 
     A prediction needs every feature that any of them uses: that number is what is compared with classifiers whose

@@ -1,7 +1,7 @@
 """Where a person sees an estimator: its repr, and in a notebook scikit-learn's diagram with the sparsity map below.
 
-Covers: ``ShownMixin``. Does not cover: the map and the text (``repr``), or secrets inside of other estimators
-(``hidden_secrets``).
+Covers: ``ShownMixin``. Does not cover: the map and the text (``repr``), or what scikit-learn shows of an estimator
+inside a pipeline: a path or an address with a secret among its parameters is refused by ``fit``.
 """
 
 from __future__ import annotations

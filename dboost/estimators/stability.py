@@ -27,7 +27,6 @@ from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.false_bounds import r_concave, worst_case
 from dboost.estimators.fitting import Prepared, prepared
 from dboost.estimators.half_samples import Found, candidates_of, check_rows, found_of, strengths_of
-from dboost.estimators.hidden_secrets import MaskedMixin
 from dboost.estimators.live_line import live_line
 from dboost.estimators.multitask import MultiTaskBoostedClassifier
 from dboost.estimators.params import number, resolve_seed
@@ -41,7 +40,7 @@ BOUNDS = ("worst_case", "r_concave")
 _SHOWN = 10  # names in the text of a selection
 
 
-class StabilitySelection(ShownMixin, MaskedMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class StabilitySelection(ShownMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Features that come again: those a sparse fit uses on most of many half samples (Meinshausen & Buehlmann 2010).
 
     The rows are halved `n_pairs` times, and the estimator is fitted to both halves (the complementary pairs of Shah &
