@@ -34,19 +34,18 @@ def same_words():
     yield np.array(WORDS)[:, None]
 
 
-@pytest.mark.parametrize("y", list(same_words()))
-def test_strings_are_strings(plan, y):
-    found = plan(X2, y)
-    assert found.task == "multiclass" and found.n_outputs == 3
-    assert found.classes.tolist() == ["a", "b", "c"]
-    assert found.class_counts == (2, 3, 1)
-    assert found.items[0].y.dtype == np.int32
-    assert found.items[0].y.tolist() == [1, 0, 2, 0, 1, 1]
+def test_strings_are_strings(plan):
+    for y in list(same_words()):
+        found = plan(X2, y)
+        assert found.task == "multiclass" and found.n_outputs == 3
+        assert found.classes.tolist() == ["a", "b", "c"]
+        assert found.class_counts == (2, 3, 1)
+        assert found.items[0].y.dtype == np.int32
+        assert found.items[0].y.tolist() == [1, 0, 2, 0, 1, 1]
 
 
-@pytest.mark.parametrize(
-    "y, classes",
-    [
+def test_two_classes(plan):
+    for y, classes in [
         (np.array([3, -1, 3, -1, 3, -1]), [-1, 3]),
         (np.array([3, 1, 3, 1, 3, 1], dtype=np.uint8), [1, 3]),
         (np.array([True, False] * 3), [False, True]),
@@ -59,17 +58,15 @@ def test_strings_are_strings(plan, y):
         (pa.array([2, 1] * 3, pa.int8()), [1, 2]),
         (pa.array([b"y", b"x"] * 3, pa.binary_view()), [b"x", b"y"]),
         (pa.array([2, 1] * 3).dictionary_encode(), [1, 2]),
-    ],
-)
-def test_two_classes(plan, y, classes):
-    found = plan(X2, y)
-    assert found.task == "binary" and found.n_outputs == 1
-    assert found.classes.tolist() == classes
-    first = 1 if np.asarray(y, dtype=object)[0] == classes[1] else -1
-    assert found.items[0].y.dtype == np.int8 and found.items[0].y.shape == (6, 1)
-    assert found.items[0].y[:, 0].tolist() == [first, -first] * 3
-    codes = plan(X2, y, task="multiclass").items[0].y
-    assert codes.dtype == np.int32 and set(codes.tolist()) == {0, 1}
+    ]:
+        found = plan(X2, y)
+        assert found.task == "binary" and found.n_outputs == 1
+        assert found.classes.tolist() == classes
+        first = 1 if np.asarray(y, dtype=object)[0] == classes[1] else -1
+        assert found.items[0].y.dtype == np.int8 and found.items[0].y.shape == (6, 1)
+        assert found.items[0].y[:, 0].tolist() == [first, -first] * 3
+        codes = plan(X2, y, task="multiclass").items[0].y
+        assert codes.dtype == np.int32 and set(codes.tolist()) == {0, 1}
 
 
 def test_numpy_types_of_classes_survive(plan):
@@ -77,9 +74,8 @@ def test_numpy_types_of_classes_survive(plan):
     assert plan(X2, np.array(["x", "yy"] * 3)).classes.dtype == np.dtype("<U2")
 
 
-@pytest.mark.parametrize(
-    "y, words",
-    [
+def test_refused_labels(plan):
+    for y, words in [
         (np.array([1, "a"] * 3, dtype=object), "mixed types: int and str"),
         (np.array([1, 2.0] * 3, dtype=object), "mixed types: float and int"),
         (np.array([True, 1] * 3, dtype=object), "mixed types: bool and int"),
@@ -98,11 +94,9 @@ def test_numpy_types_of_classes_survive(plan):
         (["a"] * 6, "only one class: every label is 'a'"),
         (["a"] * 5, "inconsistent numbers of samples"),
         ([], "inconsistent numbers of samples"),
-    ],
-)
-def test_refused_labels(plan, y, words):
-    with pytest.raises(DataError, match=words):
-        plan(X2, y)
+    ]:
+        with pytest.raises(DataError, match=words):
+            plan(X2, y)
 
 
 def test_no_rows(plan):

@@ -186,9 +186,8 @@ def test_the_cut_of_many_classes(plan):
     assert sum(few.rows) == sum(many.rows) == 3000
 
 
-@pytest.mark.parametrize(
-    "X, error, words",
-    [
+def test_refused_matrices(plan):
+    for X, error, words in [
         (np.zeros(60), DataError, "expected \\(rows, features\\)"),
         (np.zeros((60, 2), dtype=complex), DataError, "Complex data not supported"),
         (np.array([["a"]] * 60), DataError, "expected real numbers"),
@@ -201,12 +200,10 @@ def test_the_cut_of_many_classes(plan):
         (pa.table({"a": pa.array([1, None] * 30)}), DataError, "30 nulls; column 'a'"),
         (pa.table({"a": ["x"] * 60}), DataError, "string.*'a'"),
         ("folder", UsageError, "ParquetData"),
-    ],
-)
-def test_refused_matrices(plan, X, error, words):
-    y = ["u", "v"] * 30
-    with pytest.raises(error, match=words):
-        plan(X, y)
+    ]:
+        y = ["u", "v"] * 30
+        with pytest.raises(error, match=words):
+            plan(X, y)
 
 
 def test_damaged_sparse_matrices_do_not_reach_compiled_code():

@@ -9,19 +9,19 @@ from dboost.engine.tree import combine, cumulate
 from tests.engine.test_tree import SHAPES, bracket, join
 
 
-@pytest.mark.parametrize("rows", SHAPES)
-@pytest.mark.parametrize("threads", [[1], [2, 2], [1, 1, 1], [4, 4, 4, 4], [1, 3], [1] * 7])
-def test_bundles_cover_the_tree_in_order(rows, threads):
-    workers = [(f"w{i}", t) for i, t in enumerate(threads)]
-    bundles = assign(rows, workers)
-    assert 1 <= len(bundles) <= len(workers)
-    assert len({b.address for b in bundles}) == len(bundles)
-    assert bundles[0].lo == 0 and bundles[-1].hi == len(rows)
-    nodes = [node for b in bundles for node in b.nodes]
-    values = [bracket(rows, lo, hi) for lo, hi in nodes]
-    assert combine(rows, nodes, values, join) == bracket(rows, 0, len(rows))
-    for b in bundles:
-        assert (b.nodes[0][0], b.nodes[-1][1]) == (b.lo, b.hi)
+def test_bundles_cover_the_tree_in_order():
+    for threads in [[1], [2, 2], [1, 1, 1], [4, 4, 4, 4], [1, 3], [1] * 7]:
+        for rows in SHAPES:
+            workers = [(f"w{i}", t) for i, t in enumerate(threads)]
+            bundles = assign(rows, workers)
+            assert 1 <= len(bundles) <= len(workers)
+            assert len({b.address for b in bundles}) == len(bundles)
+            assert bundles[0].lo == 0 and bundles[-1].hi == len(rows)
+            nodes = [node for b in bundles for node in b.nodes]
+            values = [bracket(rows, lo, hi) for lo, hi in nodes]
+            assert combine(rows, nodes, values, join) == bracket(rows, 0, len(rows))
+            for b in bundles:
+                assert (b.nodes[0][0], b.nodes[-1][1]) == (b.lo, b.hi)
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 8])

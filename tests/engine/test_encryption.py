@@ -11,9 +11,8 @@ from dboost.engine.dask.engine import DaskEngine
 from dboost.errors import DboostWarning
 
 
-@pytest.mark.parametrize(
-    ("address", "found"),
-    [
+def test_what_an_address_says() -> None:
+    for address, found in [
         ("tcp://10.0.0.5:8786", "tcp://10.0.0.5"),
         ("tcp://[2001:db8::1]:8786", "tcp://2001:db8::1"),
         ("10.0.0.5:8786", "tcp://10.0.0.5"),
@@ -26,10 +25,8 @@ from dboost.errors import DboostWarning
         ("tcp://[::1]:8786", ""),
         ("tcp://localhost:8786", ""),
         ("inproc://10.0.0.5/1/1", ""),
-    ],
-)
-def test_what_an_address_says(address: str, found: str) -> None:
-    assert encryption.open_address(address) == found
+    ]:
+        assert encryption.open_address(address) == found
 
 
 def test_an_engine_warns_once(one_worker, monkeypatch) -> None:

@@ -82,15 +82,15 @@ def test_split_refuses_a_leaf():
         split([0, 1], 0, 1)
 
 
-@pytest.mark.parametrize("rows", SHAPES)
-@pytest.mark.parametrize("count", [1, 2, 3, 8])
-def test_frontier_covers_in_order(rows, count):
-    nodes = frontier(rows, count)
-    assert len(nodes) == min(len(rows), max(1, count))
-    assert nodes[0][0] == 0 and nodes[-1][1] == len(rows)
-    assert all(a[1] == b[0] for a, b in itertools.pairwise(nodes))
-    values = [bracket(rows, lo, hi) for lo, hi in nodes]
-    assert combine(rows, nodes, values, join) == bracket(rows, 0, len(rows))
+def test_frontier_covers_in_order():
+    for count in [1, 2, 3, 8]:
+        for rows in SHAPES:
+            nodes = frontier(rows, count)
+            assert len(nodes) == min(len(rows), max(1, count))
+            assert nodes[0][0] == 0 and nodes[-1][1] == len(rows)
+            assert all(a[1] == b[0] for a, b in itertools.pairwise(nodes))
+            values = [bracket(rows, lo, hi) for lo, hi in nodes]
+            assert combine(rows, nodes, values, join) == bracket(rows, 0, len(rows))
 
 
 def test_frontier_is_balanced():
@@ -118,16 +118,16 @@ def test_combine_refuses_what_is_no_cut():
         combine([1, 1, 1, 1], [(0, 2), (2, 4), (1, 3)], ["a", "b", "c"], join)
 
 
-@pytest.mark.parametrize("rows", SHAPES)
-@pytest.mark.parametrize("threads", [1, 2, 5])
-def test_every_fold_has_the_same_shape(rows, threads):
-    expected = bracket(rows, 0, len(rows))
-    assert fold(rows, 0, len(rows), str, join) == expected
-    found = {}
-    jobs = [(0, len(rows))] * 2 + frontier(rows, 3)
-    with ThreadPoolExecutor(threads) as pool:
-        fold_many(tuple(rows), jobs, lambda job, i: str(i), join, found.__setitem__, threads, pool)
-    assert found == {job: bracket(rows, lo, hi) for job, (lo, hi) in enumerate(jobs)}
+def test_every_fold_has_the_same_shape():
+    for threads in [1, 2, 5]:
+        for rows in SHAPES:
+            expected = bracket(rows, 0, len(rows))
+            assert fold(rows, 0, len(rows), str, join) == expected
+            found = {}
+            jobs = [(0, len(rows))] * 2 + frontier(rows, 3)
+            with ThreadPoolExecutor(threads) as pool:
+                fold_many(tuple(rows), jobs, lambda job, i: str(i), join, found.__setitem__, threads, pool)
+            assert found == {job: bracket(rows, lo, hi) for job, (lo, hi) in enumerate(jobs)}
 
 
 def test_few_values_wait_behind_a_slow_leaf():

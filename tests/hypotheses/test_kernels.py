@@ -319,15 +319,15 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("change", DAMAGES.values(), ids=DAMAGES)
-def test_damaged_sets_are_refused(change):
-    X, code = make_data(10, density=1.0)
-    held = prepare(Kernels(support=2, gamma=1.0), X, code).chosen([(0,), (1,)], None)
-    fields, arrays = held.to_json(), dict(held.arrays())
-    assert same(restore(Document(dict(fields), "model.json"), arrays, 7), held)
-    change(fields, arrays)
-    with pytest.raises(ModelFormatError):
-        restore(Document(fields, "model.json"), arrays, 7)
+def test_damaged_sets_are_refused():
+    for change in DAMAGES.values():
+        X, code = make_data(10, density=1.0)
+        held = prepare(Kernels(support=2, gamma=1.0), X, code).chosen([(0,), (1,)], None)
+        fields, arrays = held.to_json(), dict(held.arrays())
+        assert same(restore(Document(dict(fields), "model.json"), arrays, 7), held)
+        change(fields, arrays)
+        with pytest.raises(ModelFormatError):
+            restore(Document(fields, "model.json"), arrays, 7)
 
 
 def test_data_that_does_not_fit_is_refused():

@@ -110,24 +110,24 @@ def test_alpha_max_is_where_weights_appear(loss: str, intercept: bool) -> None:
         assert reference.solve(X, y, alpha=0.98 * largest, **known).W.any()
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("penalty", [*PENALTIES, "none"])
-@pytest.mark.parametrize("loss", LOSSES)
-def test_gap_bounds_the_distance_to_the_optimum(loss: str, penalty: str, intercept: bool) -> None:
-    X, y = small(loss)
-    alpha = 0.0 if penalty == "none" else 0.2 * plain.alpha_max(X, y, penalty, loss, intercept)
-    known = {"loss": loss, "penalty": penalty, "alpha": alpha, "intercept": intercept}
-    found = reference.solve(X, y, **known, tol=1e-11)
-    best = plain.objective(X, y, found.W, found.b, alpha, penalty, loss)
-    assert -1e-14 <= found.gap <= 1e-8
-    rng = np.random.default_rng(4)
-    for size in (1e-3, 0.1, 1.0):
-        W = found.W + size * rng.standard_normal(found.W.shape)
-        b = found.b + (size * rng.standard_normal(found.b.shape) if intercept else 0.0)
-        value = plain.objective(X, y, W, b, alpha, penalty, loss)
-        gap = plain.relative_gap(X, y, W, b, alpha, penalty, loss, intercept)
-        assert value >= best * (1 - 1e-12)
-        assert (value - best) / value <= gap * (1 + 1e-9) + 1e-12
+def test_gap_bounds_the_distance_to_the_optimum() -> None:
+    for loss in LOSSES:
+        for penalty in [*PENALTIES, "none"]:
+            for intercept in [False, True]:
+                X, y = small(loss)
+                alpha = 0.0 if penalty == "none" else 0.2 * plain.alpha_max(X, y, penalty, loss, intercept)
+                known = {"loss": loss, "penalty": penalty, "alpha": alpha, "intercept": intercept}
+                found = reference.solve(X, y, **known, tol=1e-11)
+                best = plain.objective(X, y, found.W, found.b, alpha, penalty, loss)
+                assert -1e-14 <= found.gap <= 1e-8
+                rng = np.random.default_rng(4)
+                for size in (1e-3, 0.1, 1.0):
+                    W = found.W + size * rng.standard_normal(found.W.shape)
+                    b = found.b + (size * rng.standard_normal(found.b.shape) if intercept else 0.0)
+                    value = plain.objective(X, y, W, b, alpha, penalty, loss)
+                    gap = plain.relative_gap(X, y, W, b, alpha, penalty, loss, intercept)
+                    assert value >= best * (1 - 1e-12)
+                    assert (value - best) / value <= gap * (1 + 1e-9) + 1e-12
 
 
 def test_optimum_is_that_of_a_general_minimiser() -> None:
@@ -174,20 +174,20 @@ def test_reference_agrees_with_other_programs(peer: str, name: str) -> None:
     assert values[0] == pytest.approx(values[1], rel=1e-6)
 
 
-@pytest.mark.parametrize("penalty", [*PENALTIES, "none"])
-@pytest.mark.parametrize("loss", LOSSES)
-def test_library_agrees_with_the_reference(loss: str, penalty: str) -> None:
-    data = encode(SYNTHETIC[TWIN[loss]](0))
-    if penalty == "none":
-        data = project(data, most=3)
-        data = Encoded(data.name, data.loss, data.X[:, :4], data.y)
-    alpha = strength(data, Problem(data.name, penalty, 0.1, True, ()))
-    ours = solve(data, penalty, alpha, True, 1e-7)
-    found = reference.solve(data.X, data.y, loss=loss, penalty=penalty, alpha=alpha, intercept=True, tol=1e-9)
-    about = (alpha, penalty, loss)
-    mine = plain.objective(data.X, data.y, ours.W, ours.b, *about)
-    assert mine == pytest.approx(plain.objective(data.X, data.y, found.W, found.b, *about), rel=1e-6)
-    assert plain.relative_gap(data.X, data.y, ours.W, ours.b, *about, True) <= 2e-7
+def test_library_agrees_with_the_reference() -> None:
+    for loss in LOSSES:
+        for penalty in [*PENALTIES, "none"]:
+            data = encode(SYNTHETIC[TWIN[loss]](0))
+            if penalty == "none":
+                data = project(data, most=3)
+                data = Encoded(data.name, data.loss, data.X[:, :4], data.y)
+            alpha = strength(data, Problem(data.name, penalty, 0.1, True, ()))
+            ours = solve(data, penalty, alpha, True, 1e-7)
+            found = reference.solve(data.X, data.y, loss=loss, penalty=penalty, alpha=alpha, intercept=True, tol=1e-9)
+            about = (alpha, penalty, loss)
+            mine = plain.objective(data.X, data.y, ours.W, ours.b, *about)
+            assert mine == pytest.approx(plain.objective(data.X, data.y, found.W, found.b, *about), rel=1e-6)
+            assert plain.relative_gap(data.X, data.y, ours.W, ours.b, *about, True) <= 2e-7
 
 
 def test_verdicts() -> None:

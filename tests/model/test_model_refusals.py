@@ -84,11 +84,16 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_changed_documents_are_refused(folder, change):
-    edit(folder, change)
-    with pytest.raises(ModelFormatError):
-        read_model(folder)
+def test_changed_documents_are_refused(folder):
+    sound = (folder / "model.json").read_text()
+    for name, change in CHANGES.items():
+        (folder / "model.json").write_text(sound)
+        edit(folder, change)
+        try:
+            read_model(folder)
+        except ModelFormatError:
+            continue
+        pytest.fail(f"{name}: it was read")
 
 
 @pytest.mark.parametrize(

@@ -9,42 +9,42 @@ from dboost.penalties import L1, L2, ElasticNet, GroupElasticNet, Linf, SparseGr
 from tests.penalties.optimality import missed
 
 
-@pytest.mark.parametrize("k", [1, 2, 7])
-def test_three_point_inequality(penalty, cases, rng, k):
+def test_three_point_inequality(penalty, cases, rng):
     """t omega(p) + |p - z|^2/2 <= t omega(y) + |y - z|^2/2 - |y - p|^2/2 for every y: p is the prox and no other is."""
-    tried = 0
-    for _ in range(20):
-        Z = cases.rows(200, k)
-        t = 10.0 ** rng.uniform(-2, 2, size=200)
+    for k in [1, 2, 7]:
+        tried = 0
+        for _ in range(20):
+            Z = cases.rows(200, k)
+            t = 10.0 ** rng.uniform(-2, 2, size=200)
+            P = penalty.prox(Z, t)
+            for Y in (cases.rows(200, k), P + 1e-3 * rng.normal(size=Z.shape), 0.9 * P, np.zeros_like(Z), Z):
+                left = t * penalty.value(P) + 0.5 * ((P - Z) ** 2).sum(1)
+                right = t * penalty.value(Y) + 0.5 * ((Y - Z) ** 2).sum(1) - 0.5 * ((Y - P) ** 2).sum(1)
+                assert np.all(left <= right + 1e-12 * (1 + left + np.abs(right) + (Y**2).sum(1) + (Z**2).sum(1)))
+                tried += 200
+        assert tried == 20_000
+
+
+def test_prox_optimality(penalty, cases, rng, distance):
+    for k in [1, 3, 12]:
+        Z = cases.rows(500, k)
+        t = 10.0 ** rng.uniform(-2, 2, size=500)
         P = penalty.prox(Z, t)
-        for Y in (cases.rows(200, k), P + 1e-3 * rng.normal(size=Z.shape), 0.9 * P, np.zeros_like(Z), Z):
-            left = t * penalty.value(P) + 0.5 * ((P - Z) ** 2).sum(1)
-            right = t * penalty.value(Y) + 0.5 * ((Y - Z) ** 2).sum(1) - 0.5 * ((Y - P) ** 2).sum(1)
-            assert np.all(left <= right + 1e-12 * (1 + left + np.abs(right) + (Y**2).sum(1) + (Z**2).sum(1)))
-            tried += 200
-    assert tried == 20_000
+        off = np.array([distance(penalty, p, z - p, s) for p, z, s in zip(P, Z, t, strict=True)])
+        assert off.shape == (500,) and np.all(off <= 1e-13 * (1 + np.abs(Z).sum(axis=1) + t))
 
 
-@pytest.mark.parametrize("k", [1, 3, 12])
-def test_prox_optimality(penalty, cases, rng, distance, k):
-    Z = cases.rows(500, k)
-    t = 10.0 ** rng.uniform(-2, 2, size=500)
-    P = penalty.prox(Z, t)
-    off = np.array([distance(penalty, p, z - p, s) for p, z, s in zip(P, Z, t, strict=True)])
-    assert off.shape == (500,) and np.all(off <= 1e-13 * (1 + np.abs(Z).sum(axis=1) + t))
-
-
-@pytest.mark.parametrize("k", [1, 2, 5, 20])
-def test_nothing_but_the_prox_is_optimal(penalty, cases, rng, k):
+def test_nothing_but_the_prox_is_optimal(penalty, cases, rng):
     """The minimiser of |w - z|^2/2 + lam omega(w) has G = z - w; moving away is seen by the formula of all rows."""
-    Z, lam = cases.rows(300, k), 10.0 ** rng.uniform(-2, 1, size=300)
-    lam[::8] = 0.0
-    W = penalty.prox(Z, lam)
-    scale = np.abs(Z).sum(axis=1) + lam
-    assert np.all(missed(penalty, W, Z - W, lam) <= 1e-13 * scale)
-    moved = W + 0.1 * scale[:, None] * rng.choice([-1.0, 1.0], size=W.shape)
-    alive = scale > 0
-    assert np.all(missed(penalty, moved, Z - moved, lam)[alive] > 1e-3 * scale[alive])
+    for k in [1, 2, 5, 20]:
+        Z, lam = cases.rows(300, k), 10.0 ** rng.uniform(-2, 1, size=300)
+        lam[::8] = 0.0
+        W = penalty.prox(Z, lam)
+        scale = np.abs(Z).sum(axis=1) + lam
+        assert np.all(missed(penalty, W, Z - W, lam) <= 1e-13 * scale)
+        moved = W + 0.1 * scale[:, None] * rng.choice([-1.0, 1.0], size=W.shape)
+        alive = scale > 0
+        assert np.all(missed(penalty, moved, Z - moved, lam)[alive] > 1e-3 * scale[alive])
 
 
 def test_prox_without_threshold_returns_the_row(penalty, cases):
@@ -86,23 +86,23 @@ def test_zero_row_agrees_with_dual_norm_to_the_last_bit(name, cases):
     assert np.all(penalty.score_quadratic(Z[alive], 1.0, below) > 0)
 
 
-@pytest.mark.parametrize("k", [1, 2, 5, 30])
-def test_dual_norm_is_the_dual(norm_penalty, cases, rng, k):
+def test_dual_norm_is_the_dual(norm_penalty, cases, rng):
     """<g, w> <= dual(g) omega(w) for many w, with equality for the w that the prox just inside the ball points to."""
-    penalty, G = norm_penalty, cases.rows(300, k)
-    dual = penalty.dual_norm(G)
-    assert np.array_equal(dual[~G.any(axis=1)], np.zeros((~G.any(axis=1)).sum()))
-    if penalty.name == "none":
-        assert np.all(np.isinf(dual[G.any(axis=1)]))
-        return
-    for _ in range(40):
-        W = cases.rows(300, k)
-        assert np.all((G * W).sum(1) <= dual * penalty.value(W) * (1 + 1e-13) + 1e-300)
-    alive = dual > 0
-    G, dual = G[alive], dual[alive]
-    W = penalty.prox(G, dual * (1 - 1e-7))
-    reached = (G * W).sum(1) / penalty.value(W)
-    assert len(G) > 220 and np.allclose(reached, dual, rtol=1e-6)
+    for k in [1, 2, 5, 30]:
+        penalty, G = norm_penalty, cases.rows(300, k)
+        dual = penalty.dual_norm(G)
+        assert np.array_equal(dual[~G.any(axis=1)], np.zeros((~G.any(axis=1)).sum()))
+        if penalty.name == "none":
+            assert np.all(np.isinf(dual[G.any(axis=1)]))
+            return
+        for _ in range(40):
+            W = cases.rows(300, k)
+            assert np.all((G * W).sum(1) <= dual * penalty.value(W) * (1 + 1e-13) + 1e-300)
+        alive = dual > 0
+        G, dual = G[alive], dual[alive]
+        W = penalty.prox(G, dual * (1 - 1e-7))
+        reached = (G * W).sum(1) / penalty.value(W)
+        assert len(G) > 220 and np.allclose(reached, dual, rtol=1e-6)
 
 
 @pytest.mark.parametrize("ratio", [0.1, 0.5, 0.9])
@@ -136,13 +136,15 @@ def test_dual_norm_of_the_mix_joins_its_ends(cases):
     assert np.allclose(SparseGroup(1 - 1e-9).dual_norm(G), L1().dual_norm(G), rtol=1e-3)
 
 
-@pytest.mark.parametrize("ratio", [1e-6, 0.1, 0.5, 0.9, 0.999999])
-@pytest.mark.parametrize("k", [1, 2, 40])
-def test_dual_norm_of_the_mix_solves_its_equation(cases, ratio, k):
-    G = cases.rows(1000, k)
-    t = SparseGroup(ratio).dual_norm(G)
-    rest = np.maximum(np.abs(G) - (t * ratio)[:, None], 0.0)
-    assert np.allclose(np.sqrt((rest**2).sum(1)), t * (1 - ratio), rtol=0, atol=1e-14 * np.abs(G).max(initial=0) * k)
+def test_dual_norm_of_the_mix_solves_its_equation(cases):
+    for k in [1, 2, 40]:
+        for ratio in [1e-6, 0.1, 0.5, 0.9, 0.999999]:
+            G = cases.rows(1000, k)
+            t = SparseGroup(ratio).dual_norm(G)
+            rest = np.maximum(np.abs(G) - (t * ratio)[:, None], 0.0)
+            assert np.allclose(
+                np.sqrt((rest**2).sum(1)), t * (1 - ratio), rtol=0, atol=1e-14 * np.abs(G).max(initial=0) * k
+            )
 
 
 def test_homogeneous_at_extreme_scales(norm_penalty, cases):

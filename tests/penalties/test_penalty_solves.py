@@ -30,70 +30,70 @@ def objective(penalty, theta, W, mu_plus, mu_minus, a, lam):
     return a * (down + up).sum() + lam * penalty.value(np.asarray(theta)[None])[0]
 
 
-@pytest.mark.parametrize("k", KS)
-def test_quadratic_residual(penalty, cases, rng, distance, k):
-    W, G = cases.rows(400, k), cases.rows(400, k)
-    D, lam = 10.0 ** rng.uniform(-4, 4, size=400), 10.0 ** rng.uniform(-3, 2, size=400)
-    lam[::7] = 0.0
-    new = penalty.solve_quadratic(W, G, D, lam)
-    worst = [
-        distance(penalty, new[j], G[j] - D[j] * (new[j] - W[j]), lam[j])
-        / (lam[j] + np.abs(G[j]).sum() + D[j] * np.abs(W[j]).sum() + 1e-300)
-        for j in range(400)
-    ]
-    assert len(worst) == 400 and max(worst) < 1e-13
+def test_quadratic_residual(penalty, cases, rng, distance):
+    for k in KS:
+        W, G = cases.rows(400, k), cases.rows(400, k)
+        D, lam = 10.0 ** rng.uniform(-4, 4, size=400), 10.0 ** rng.uniform(-3, 2, size=400)
+        lam[::7] = 0.0
+        new = penalty.solve_quadratic(W, G, D, lam)
+        worst = [
+            distance(penalty, new[j], G[j] - D[j] * (new[j] - W[j]), lam[j])
+            / (lam[j] + np.abs(G[j]).sum() + D[j] * np.abs(W[j]).sum() + 1e-300)
+            for j in range(400)
+        ]
+        assert len(worst) == 400 and max(worst) < 1e-13
 
 
-@pytest.mark.parametrize("tilt", [3.0, 300.0, 5000.0])
-@pytest.mark.parametrize("k", KS)
-def test_exponential_residual(exact_penalty, cases, distance, k, tilt):
+def test_exponential_residual(exact_penalty, cases, distance):
     """|w / a| up to twenty thousand: everything stays finite, and stationarity holds to the rounding of w / a."""
-    penalty = exact_penalty
-    W, mu_plus, mu_minus, a, lam = cases.exponential(400, k, tilt)
-    lam[::9] = 0.0
-    new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)
-    assert np.isfinite(new).all()
-    checked = 0
-    for j in range(400):
-        g, terms = pull(new[[j]], W[[j]], mu_plus[[j]], mu_minus[[j]], a[[j]])
-        if unbounded[j]:
-            # Entries are on their own in such a row; those with a minimiser must be at it.
-            assert penalty.name == "none" or lam[j] == 0
-            off = np.abs(g[(mu_plus[[j]] > 0) & (mu_minus[[j]] > 0)]).max(initial=0.0)
-        else:
-            off = distance(penalty, new[j], g[0], lam[j])
-        # theta itself is rounded: relative error eps in theta / a and w / a moves the exponentials by that much.
-        tolerance = 1e-12 + 4e-16 * (np.abs(new[j]).max() + np.abs(W[j]).max()) / a[j] * k
-        assert off <= tolerance * (lam[j] + terms[0].max()), (j, off)
-        checked += 1
-    assert checked == 400
+    for k in KS:
+        for tilt in [3.0, 300.0, 5000.0]:
+            penalty = exact_penalty
+            W, mu_plus, mu_minus, a, lam = cases.exponential(400, k, tilt)
+            lam[::9] = 0.0
+            new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)
+            assert np.isfinite(new).all()
+            checked = 0
+            for j in range(400):
+                g, terms = pull(new[[j]], W[[j]], mu_plus[[j]], mu_minus[[j]], a[[j]])
+                if unbounded[j]:
+                    # Entries are on their own in such a row; those with a minimiser must be at it.
+                    assert penalty.name == "none" or lam[j] == 0
+                    off = np.abs(g[(mu_plus[[j]] > 0) & (mu_minus[[j]] > 0)]).max(initial=0.0)
+                else:
+                    off = distance(penalty, new[j], g[0], lam[j])
+                # theta itself is rounded: an error of eps in theta / a and w / a moves the exponentials by that much.
+                tolerance = 1e-12 + 4e-16 * (np.abs(new[j]).max() + np.abs(W[j]).max()) / a[j] * k
+                assert off <= tolerance * (lam[j] + terms[0].max()), (j, off)
+                checked += 1
+            assert checked == 400
 
 
-@pytest.mark.parametrize("tilt", [3.0, 300.0])
-def test_exponential_never_beaten(exact_penalty, cases, rng, tilt):
+def test_exponential_never_beaten(exact_penalty, cases, rng):
     """Neither by scipy from two starts nor by points at all distances around the solution."""
-    penalty = exact_penalty
-    W, mu_plus, mu_minus, a, lam = cases.exponential(60, 3, tilt)
-    new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)
-    rows = np.flatnonzero(~unbounded)[:8]
-    tried = 0
-    for j in rows:
-        problem = (W[j], mu_plus[j], mu_minus[j], a[j], lam[j])
-        reached = objective(penalty, new[j], *problem)
-        scale = abs(reached) + lam[j] * penalty.value(W[[j]])[0] + 1e-300
-        for start in (new[j] / a[j], new[j] / a[j] + rng.normal(size=3)):
-            found = minimize(
-                lambda x, problem=problem: float(objective(penalty, x * problem[3], *problem)),
-                start,
-                method="Nelder-Mead",
-                options={"maxiter": 150, "xatol": 1e-9, "fatol": 1e-14},
-            )
-            assert reached <= found.fun + 1e-12 * scale
-        for step in 10.0 ** rng.uniform(-7, 1, size=100):
-            x = new[j] + a[j] * step * rng.normal(size=3) * (rng.random(3) < 0.7)
-            assert reached <= objective(penalty, x, *problem) + 1e-13 * scale
-            tried += 1
-    assert tried == 800
+    for tilt in [3.0, 300.0]:
+        penalty = exact_penalty
+        W, mu_plus, mu_minus, a, lam = cases.exponential(60, 3, tilt)
+        new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)
+        rows = np.flatnonzero(~unbounded)[:8]
+        tried = 0
+        for j in rows:
+            problem = (W[j], mu_plus[j], mu_minus[j], a[j], lam[j])
+            reached = objective(penalty, new[j], *problem)
+            scale = abs(reached) + lam[j] * penalty.value(W[[j]])[0] + 1e-300
+            for start in (new[j] / a[j], new[j] / a[j] + rng.normal(size=3)):
+                found = minimize(
+                    lambda x, problem=problem, penalty=penalty: float(objective(penalty, x * problem[3], *problem)),
+                    start,
+                    method="Nelder-Mead",
+                    options={"maxiter": 150, "xatol": 1e-9, "fatol": 1e-14},
+                )
+                assert reached <= found.fun + 1e-12 * scale
+            for step in 10.0 ** rng.uniform(-7, 1, size=100):
+                x = new[j] + a[j] * step * rng.normal(size=3) * (rng.random(3) < 0.7)
+                assert reached <= objective(penalty, x, *problem) + 1e-13 * scale
+                tried += 1
+        assert tried == 800
 
 
 def test_quadratic_never_beaten(penalty, cases, rng):
@@ -127,35 +127,35 @@ def test_zero_row_on_both_sides_of_its_threshold(pulling_penalty, cases):
         assert np.all((penalty.score_quadratic(G, a, lam) > 0) == alive)
 
 
-@pytest.mark.parametrize("k", KS)
-def test_scores_against_the_decrease(penalty, cases, rng, k):
+def test_scores_against_the_decrease(penalty, cases, rng):
     """Equal to what the step gains; for the l2 part under the exponential bound positive and at most that."""
-    _, mu_plus, mu_minus, a, lam = cases.exponential(800, k)
-    lam[::11] = 0.0
-    zero = np.zeros_like(mu_plus)
-    G, D = mu_plus - mu_minus, 10.0 ** rng.uniform(-2, 2, size=800)
-    new = penalty.solve_quadratic(zero, G, D, lam)
-    gained = -(quadratic.change(new, G, D) + lam * penalty.value(new))
-    score = penalty.score_quadratic(G, D, lam)
-    assert np.allclose(score, gained, rtol=1e-9, atol=1e-14 * (G**2).sum(1).max())
-    assert np.array_equal(score > 0, penalty.leaves_zero(G, lam) if penalty.name != "none" else G.any(axis=1))
+    for k in KS:
+        _, mu_plus, mu_minus, a, lam = cases.exponential(800, k)
+        lam[::11] = 0.0
+        zero = np.zeros_like(mu_plus)
+        G, D = mu_plus - mu_minus, 10.0 ** rng.uniform(-2, 2, size=800)
+        new = penalty.solve_quadratic(zero, G, D, lam)
+        gained = -(quadratic.change(new, G, D) + lam * penalty.value(new))
+        score = penalty.score_quadratic(G, D, lam)
+        assert np.allclose(score, gained, rtol=1e-9, atol=1e-14 * (G**2).sum(1).max())
+        assert np.array_equal(score > 0, penalty.leaves_zero(G, lam) if penalty.name != "none" else G.any(axis=1))
 
-    new, _ = penalty.solve_exponential(zero, mu_plus, mu_minus, a, lam, 700.0)
-    gained = -(exponential.change(new, mu_plus, mu_minus, a) + lam * penalty.value(new))
-    score = penalty.score_exponential(mu_plus, mu_minus, a, lam)
-    total = a * (mu_plus + mu_minus).sum(1)
-    assert np.all(score <= gained + 1e-13 * total)
-    assert np.array_equal(score > 0, penalty.leaves_zero(G, lam) if penalty.name != "none" else G.any(axis=1))
-    group = (penalty.compiled[0] == 0 and penalty.compiled[1] > 0) or penalty.compiled[0] == 5
-    if penalty.name == "smooth_l1":
-        # its bound covers the penalty as well: the score is that bound's decrease, the step gains no less
-        assert np.median(score[score > 0] / gained[score > 0]) > 0.2
-    elif not group or k == 1:
-        assert np.allclose(score, gained, rtol=1e-9, atol=1e-13 * total.max())
-    else:
-        alive = score > 0
-        ratio = np.median(score[alive] / gained[alive])
-        assert alive.sum() > 200 and 0.3 < ratio <= 1.0
+        new, _ = penalty.solve_exponential(zero, mu_plus, mu_minus, a, lam, 700.0)
+        gained = -(exponential.change(new, mu_plus, mu_minus, a) + lam * penalty.value(new))
+        score = penalty.score_exponential(mu_plus, mu_minus, a, lam)
+        total = a * (mu_plus + mu_minus).sum(1)
+        assert np.all(score <= gained + 1e-13 * total)
+        assert np.array_equal(score > 0, penalty.leaves_zero(G, lam) if penalty.name != "none" else G.any(axis=1))
+        group = (penalty.compiled[0] == 0 and penalty.compiled[1] > 0) or penalty.compiled[0] == 5
+        if penalty.name == "smooth_l1":
+            # its bound covers the penalty as well: the score is that bound's decrease, the step gains no less
+            assert np.median(score[score > 0] / gained[score > 0]) > 0.2
+        elif not group or k == 1:
+            assert np.allclose(score, gained, rtol=1e-9, atol=1e-13 * total.max())
+        else:
+            alive = score > 0
+            ratio = np.median(score[alive] / gained[alive])
+            assert alive.sum() > 200 and 0.3 < ratio <= 1.0
 
 
 @pytest.mark.parametrize("name", ["l1", "l1/linf", "l1/l2", "l1/l2+l1"])
