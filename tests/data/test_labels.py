@@ -144,16 +144,16 @@ def test_class_weights(plan):
     np.testing.assert_allclose(twice.coder.factors, balanced.coder.factors)
 
 
-@pytest.mark.parametrize("labels", [[1, 2, 2, 10, 1, 2], [1.0, 2.0, 2.0, 10.0, 1.0, 2.0]], ids=["int", "float"])
-def test_texts_name_the_numbers_they_write(plan, labels):
-    named = {"1": 3.0, "10": 0.5}
-    found, expected = (plan(X2, labels, class_weight=given) for given in (named, {1: 3.0, 10: 0.5}))
-    assert found.coder.factors.tolist() == expected.coder.factors.tolist()
-    assert len(set(found.coder.factors.tolist())) == 3
-    with pytest.raises(UsageError, match=r"names the label 1(\.0)? twice, as '1' and as 1"):
-        plan(X2, labels, class_weight={"1": 3.0, 1: 2.0})
-    with pytest.raises(UsageError, match="not classes: '01'"):
-        plan(X2, labels, class_weight={"01": 3.0})
+def test_texts_name_the_numbers_they_write(plan):
+    for labels in [[1, 2, 2, 10, 1, 2], [1.0, 2.0, 2.0, 10.0, 1.0, 2.0]]:
+        named = {"1": 3.0, "10": 0.5}
+        found, expected = (plan(X2, labels, class_weight=given) for given in (named, {1: 3.0, 10: 0.5}))
+        assert found.coder.factors.tolist() == expected.coder.factors.tolist()
+        assert len(set(found.coder.factors.tolist())) == 3
+        with pytest.raises(UsageError, match=r"names the label 1(\.0)? twice, as '1' and as 1"):
+            plan(X2, labels, class_weight={"1": 3.0, 1: 2.0})
+        with pytest.raises(UsageError, match="not classes: '01'"):
+            plan(X2, labels, class_weight={"01": 3.0})
 
 
 def test_two_texts_of_one_number_are_refused(plan):
@@ -168,25 +168,21 @@ def test_texts_name_no_number_where_the_labels_are_texts(plan):
         plan(X2, ["1", "2", "2", "1", "1", "2"], class_weight={1: 2.0})
 
 
-@pytest.mark.parametrize(
-    "class_weight, words",
-    [
+def test_refused_class_weights(plan):
+    for class_weight, words in [
         ("even", "class_weight='even'"),
         ({"z": 1}, "not classes: 'z'"),
         ({"a": -1}, "finite, >= 0"),
         ({"a": np.nan}, "finite, >= 0"),
         ({"a": 0, "b": 0, "c": 0}, "not all zero"),
         ([1, 2, 3], "class_weight is a list"),
-    ],
-)
-def test_refused_class_weights(plan, class_weight, words):
-    with pytest.raises(UsageError, match=words):
-        plan(X2, WORDS, class_weight=class_weight)
+    ]:
+        with pytest.raises(UsageError, match=words):
+            plan(X2, WORDS, class_weight=class_weight)
 
 
-@pytest.mark.parametrize(
-    "weight, words",
-    [
+def test_refused_sample_weights(plan):
+    for weight, words in [
         ([1, 1], r"shape \(2,\), expected \(6,\)"),
         (np.ones((6, 2)), "shape"),
         ([1, 1, -1, 1, 1, 1], "-1.0 in row 2"),
@@ -194,11 +190,9 @@ def test_refused_class_weights(plan, class_weight, words):
         ([1, 1, 1, np.inf, 1, 1], "inf in row 3"),
         (["x"] * 6, "not numbers"),
         (np.zeros(6), "weight.*zero"),
-    ],
-)
-def test_refused_sample_weights(plan, weight, words):
-    with pytest.raises(DataError, match=words):
-        plan(X2, WORDS, weight)
+    ]:
+        with pytest.raises(DataError, match=words):
+            plan(X2, WORDS, weight)
 
 
 def test_scalar_weight():
@@ -208,9 +202,8 @@ def test_scalar_weight():
 TASKS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])
 
 
-@pytest.mark.parametrize(
-    "y",
-    [
+def test_tasks(plan):
+    for y in [
         TASKS,
         TASKS * 2 - 1,
         TASKS.astype(bool),
@@ -219,14 +212,12 @@ TASKS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])
         sparse.csr_matrix(TASKS),
         pd.DataFrame(TASKS, columns=["u", "v"]),
         TASKS.tolist(),
-    ],
-)
-def test_tasks(plan, y):
-    found = plan(np.ones((4, 1)), y, task="multitask")
-    assert found.n_outputs == 2 and found.task == "multitask"
-    np.testing.assert_array_equal(found.items[0].y, TASKS * 2 - 1)
-    assert found.items[0].y.dtype == np.int8
-    assert (found.classes is None) == (not hasattr(y, "columns"))
+    ]:
+        found = plan(np.ones((4, 1)), y, task="multitask")
+        assert found.n_outputs == 2 and found.task == "multitask"
+        np.testing.assert_array_equal(found.items[0].y, TASKS * 2 - 1)
+        assert found.items[0].y.dtype == np.int8
+        assert (found.classes is None) == (not hasattr(y, "columns"))
 
 
 def test_tasks_with_missing_labels(plan):
@@ -238,20 +229,17 @@ def test_tasks_with_missing_labels(plan):
     assert plan(np.ones((4, 1)), objects, task="multitask").items[0].y[0].tolist() == [-1, 0]
 
 
-@pytest.mark.parametrize(
-    "y, words",
-    [
+def test_refused_tasks(plan):
+    for y, words in [
         (np.array([[0, 1], [1, 2], [0, 0], [1, 1]]), "label 2 in row 1, task 1"),
         (np.array([[0, 1], [1, -1], [0, 0], [1, 1]]), "hold both 0 and -1"),
         (np.array([[0, 1], [1, 1], [0, 1], [1, 1]]), "only one class in 1 of 2 tasks, which are called 1"),
         (np.array([["a", "b"]] * 4, dtype=object), "not numbers"),
         (np.array([["a", "b"]] * 4), "have type"),
         (np.ones(4), r"expected \(m, k\)"),
-    ],
-)
-def test_refused_tasks(plan, y, words):
-    with pytest.raises(DataError, match=words):
-        plan(np.ones((4, 1)), y, task="multitask")
+    ]:
+        with pytest.raises(DataError, match=words):
+            plan(np.ones((4, 1)), y, task="multitask")
 
 
 def test_names_of_tasks(plan):

@@ -162,20 +162,17 @@ def test_the_cut_depends_on_cost_only():
     assert block_bounds(skewed, 5)[-1] == 4
 
 
-@pytest.mark.parametrize(
-    "rows, n_features, n_outputs, blocks",
-    [
+def test_little_data_is_cut_where_threads_can_share_a_pass():
+    for rows, n_features, n_outputs, blocks in [
         (1000, 50, 1, 1),
         (1000, 50, 19, 1),
         (1000, 50, 20, 2),
         (1000, 50, 79, 4),
         (1000, 50, 2000, 8),
         (1000, 10_000, 79, 2),
-    ],
-)
-def test_little_data_is_cut_where_threads_can_share_a_pass(rows, n_features, n_outputs, blocks):
-    cost = np.arange(rows + 1, dtype=np.int64) * 100
-    assert len(block_bounds(cost, n_features, n_outputs)) == blocks + 1
+    ]:
+        cost = np.arange(rows + 1, dtype=np.int64) * 100
+        assert len(block_bounds(cost, n_features, n_outputs)) == blocks + 1
 
 
 def test_the_cut_of_many_classes(plan):

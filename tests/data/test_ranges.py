@@ -16,19 +16,19 @@ X = RNG.standard_normal((30, 4))
 Y = (X[:, 0] + RNG.standard_normal(30) > 0).astype(int)
 
 
-@pytest.mark.parametrize("weight", [5e-324, 1e-300, 1e-38, 1e38, 1.7e308])
-def test_the_largest_weight_comes_near_one_without_a_change_of_digits(weight: float) -> None:
-    exponent = weight_exponent((weight, 1.0))
-    moved = scaled(np.array([weight]), exponent)[0]
-    assert 1.0 <= moved < 2.0
-    assert np.frexp(weight)[0] == np.frexp(moved)[0]
+def test_the_largest_weight_comes_near_one_without_a_change_of_digits() -> None:
+    for weight in [5e-324, 1e-300, 1e-38, 1e38, 1.7e308]:
+        exponent = weight_exponent((weight, 1.0))
+        moved = scaled(np.array([weight]), exponent)[0]
+        assert 1.0 <= moved < 2.0
+        assert np.frexp(weight)[0] == np.frexp(moved)[0]
 
 
-@pytest.mark.parametrize("weight", [0.0, 2.0**-ORDINARY_BITS, 1.0, 3.0, 2.0**ORDINARY_BITS - 1])
-def test_ordinary_weights_stay_as_they_are(weight: float) -> None:
-    assert weight_exponent((weight, 1.0)) == 0
-    given = np.array([weight])
-    assert scaled(given, 0) is given
+def test_ordinary_weights_stay_as_they_are() -> None:
+    for weight in [0.0, 2.0**-ORDINARY_BITS, 1.0, 3.0, 2.0**ORDINARY_BITS - 1]:
+        assert weight_exponent((weight, 1.0)) == 0
+        given = np.array([weight])
+        assert scaled(given, 0) is given
 
 
 def test_factors_of_classes_count_with_the_weights() -> None:
@@ -40,15 +40,15 @@ def test_factors_of_classes_count_with_the_weights() -> None:
     np.testing.assert_allclose(coder.encode(Y, weight)[1], 1.0 + Y, rtol=1e-15)
 
 
-@pytest.mark.parametrize("cut", [1, 7, 30])
-def test_the_unit_is_of_all_blocks(cut: int) -> None:
-    weight = 10.0 ** RNG.uniform(100, 124, 30)
-    whole, parts = scan("binary", Y, weight), scan("binary", Y[:cut], weight[:cut])
-    parts.merge(scan("binary", Y[cut:], weight[cut:]))
-    assert parts.largest_weight == whole.largest_weight == weight.max()
-    coder = plan_labels(parts, "binary")
-    assert coder.exponent == weight_exponent((float(weight.max()), 1.0))
-    assert 1.0 <= coder.encode(Y, weight)[1].max() < 2.0
+def test_the_unit_is_of_all_blocks() -> None:
+    for cut in [1, 7, 30]:
+        weight = 10.0 ** RNG.uniform(100, 124, 30)
+        whole, parts = scan("binary", Y, weight), scan("binary", Y[:cut], weight[:cut])
+        parts.merge(scan("binary", Y[cut:], weight[cut:]))
+        assert parts.largest_weight == whole.largest_weight == weight.max()
+        coder = plan_labels(parts, "binary")
+        assert coder.exponent == weight_exponent((float(weight.max()), 1.0))
+        assert 1.0 <= coder.encode(Y, weight)[1].max() < 2.0
 
 
 def test_weights_that_add_up_to_more_than_a_number_are_refused() -> None:
@@ -56,18 +56,21 @@ def test_weights_that_add_up_to_more_than_a_number_are_refused() -> None:
         plan_labels(scan("binary", Y, np.full(30, 1.7e308)), "binary")
 
 
-@pytest.mark.parametrize("scale", [1e300, 1e155, 1e-155, 1e-300])
-def test_targets_whose_squares_are_no_numbers_are_refused(scale: float) -> None:
-    y = scale * RNG.standard_normal(30)
-    with LocalEngine(1) as engine, pytest.raises(DataError, match="the largest target is .*; divide all targets by 1e"):
-        build_plan(X, y, task="regression", engine=engine)
+def test_targets_whose_squares_are_no_numbers_are_refused() -> None:
+    for scale in [1e300, 1e155, 1e-155, 1e-300]:
+        y = scale * RNG.standard_normal(30)
+        with (
+            LocalEngine(1) as engine,
+            pytest.raises(DataError, match="the largest target is .*; divide all targets by 1e"),
+        ):
+            build_plan(X, y, task="regression", engine=engine)
 
 
-@pytest.mark.parametrize("scale", [1e29, 1.0, 1e-29, 0.0])
-def test_targets_that_can_be_squared_are_used(scale: float) -> None:
-    with LocalEngine(1) as engine:
-        plan = build_plan(X, scale * RNG.standard_normal(30), task="regression", engine=engine)
-    assert plan.n_rows == 30
+def test_targets_that_can_be_squared_are_used() -> None:
+    for scale in [1e29, 1.0, 1e-29, 0.0]:
+        with LocalEngine(1) as engine:
+            plan = build_plan(X, scale * RNG.standard_normal(30), task="regression", engine=engine)
+        assert plan.n_rows == 30
 
 
 def test_a_target_of_weight_zero_is_no_target() -> None:

@@ -17,9 +17,8 @@ pytestmark = pytest.mark.timeout(60)
 GIB = 2**30
 
 
-@pytest.mark.parametrize(
-    "cores, memory, asked, shape",
-    [
+def test_the_shape_follows_the_machine():
+    for cores, memory, asked, shape in [
         (1, 4 * GIB, None, (1, 1)),
         (2, 8 * GIB, None, (2, 1)),
         (16, 64 * GIB, None, (4, 4)),
@@ -27,12 +26,10 @@ GIB = 2**30
         (8, GIB // 2, None, (1, 8)),
         (2, 8 * GIB, 5, (5, 1)),
         (16, 64 * GIB, 2, (2, 8)),
-    ],
-)
-def test_the_shape_follows_the_machine(cores, memory, asked, shape):
-    workers, threads, each = worker_shape(cores, memory, asked)
-    assert (workers, threads) == shape
-    assert 0.79 * memory - workers < workers * each <= 0.8 * memory
+    ]:
+        workers, threads, each = worker_shape(cores, memory, asked)
+        assert (workers, threads) == shape
+        assert 0.79 * memory - workers < workers * each <= 0.8 * memory
 
 
 def test_no_workers_are_refused():

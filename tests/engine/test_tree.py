@@ -48,23 +48,23 @@ def join(left, right):
     return f"({left} {right})"
 
 
-@pytest.mark.parametrize("rows", SHAPES)
-def test_split_is_the_nearest_to_half(rows):
-    cumulated = cumulate(rows)
-    for lo in range(len(rows)):
-        for hi in range(lo + 2, len(rows) + 1):
-            middle = split(cumulated, lo, hi)
-            assert lo < middle < hi
-            distance = [abs(2 * cumulated[c] - cumulated[lo] - cumulated[hi]) for c in range(lo + 1, hi)]
-            assert distance[middle - lo - 1] == min(distance)
+def test_split_is_the_nearest_to_half():
+    for rows in SHAPES:
+        cumulated = cumulate(rows)
+        for lo in range(len(rows)):
+            for hi in range(lo + 2, len(rows) + 1):
+                middle = split(cumulated, lo, hi)
+                assert lo < middle < hi
+                distance = [abs(2 * cumulated[c] - cumulated[lo] - cumulated[hi]) for c in range(lo + 1, hi)]
+                assert distance[middle - lo - 1] == min(distance)
 
 
-@pytest.mark.parametrize("rows", SHAPES)
-def test_a_subtree_knows_its_shape_from_its_own_rows(rows):
-    for lo, hi in frontier(rows, 4):
-        own = rows[lo:hi]
-        if hi - lo > 1:
-            assert split(cumulate(own), 0, hi - lo) + lo == split(cumulate(rows), lo, hi)
+def test_a_subtree_knows_its_shape_from_its_own_rows():
+    for rows in SHAPES:
+        for lo, hi in frontier(rows, 4):
+            own = rows[lo:hi]
+            if hi - lo > 1:
+                assert split(cumulate(own), 0, hi - lo) + lo == split(cumulate(rows), lo, hi)
 
 
 def test_empty_partitions_make_a_shallow_tree():
@@ -99,16 +99,16 @@ def test_frontier_is_balanced():
     assert frontier([], 3) == []
 
 
-@pytest.mark.parametrize("rows", SHAPES)
-def test_coalesced_groups_still_combine(rows):
-    nodes = frontier(rows, 6)
-    for cut in range(1, len(nodes)):
-        groups = [coalesce(rows, nodes[:cut]), coalesce(rows, nodes[cut:])]
-        merged = groups[0] + groups[1]
-        assert len(merged) <= len(nodes)
-        values = [bracket(rows, lo, hi) for lo, hi in merged]
-        assert combine(rows, merged, values, join) == bracket(rows, 0, len(rows))
-    assert coalesce(rows, nodes) == [(0, len(rows))]
+def test_coalesced_groups_still_combine():
+    for rows in SHAPES:
+        nodes = frontier(rows, 6)
+        for cut in range(1, len(nodes)):
+            groups = [coalesce(rows, nodes[:cut]), coalesce(rows, nodes[cut:])]
+            merged = groups[0] + groups[1]
+            assert len(merged) <= len(nodes)
+            values = [bracket(rows, lo, hi) for lo, hi in merged]
+            assert combine(rows, merged, values, join) == bracket(rows, 0, len(rows))
+        assert coalesce(rows, nodes) == [(0, len(rows))]
 
 
 def test_combine_refuses_what_is_no_cut():

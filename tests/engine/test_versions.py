@@ -37,14 +37,14 @@ def test_the_scheduler_need_not_have_what_only_workers_use():
         versions.compare(made(), made(numpy=None), {"w1": made()})
 
 
-@pytest.mark.parametrize("package", versions.PACKAGES)
-def test_each_package_counts(package):
-    with pytest.raises(ClusterError) as caught:
-        versions.compare(made(), made(), {"tcp://w1": made(), "tcp://w2": made(**{package: "2.0"})})
-    text = str(caught.value)
-    assert package in text and "tcp://w2 2.0" in text and "w1" not in text
-    with pytest.raises(ClusterError, match="missing"):
-        versions.compare(made(), made(), {"tcp://w1": made(**{package: None})})
+def test_each_package_counts():
+    for package in versions.PACKAGES:
+        with pytest.raises(ClusterError) as caught:
+            versions.compare(made(), made(), {"tcp://w1": made(), "tcp://w2": made(**{package: "2.0"})})
+        text = str(caught.value)
+        assert package in text and "tcp://w2 2.0" in text and "w1" not in text
+        with pytest.raises(ClusterError, match="missing"):
+            versions.compare(made(), made(), {"tcp://w1": made(**{package: None})})
 
 
 def test_many_workers_make_a_short_table():

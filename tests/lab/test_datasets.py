@@ -55,13 +55,13 @@ def check(dataset: Any) -> None:
         assert dataset.y.ndim == (2 if dataset.task == "multitask" else 1)
 
 
-@pytest.mark.parametrize("name", sorted(SYNTHETIC))
-def test_twin_is_whole_and_reproducible(name: str) -> None:
-    first, again, other = SYNTHETIC[name](0), SYNTHETIC[name](0), SYNTHETIC[name](1)
-    check(first)
-    np.testing.assert_array_equal(first.y, again.y)
-    assert (first.X != again.X).sum() == 0
-    assert not np.array_equal(first.y, other.y)
+def test_twin_is_whole_and_reproducible() -> None:
+    for name in sorted(SYNTHETIC):
+        first, again, other = SYNTHETIC[name](0), SYNTHETIC[name](0), SYNTHETIC[name](1)
+        check(first)
+        np.testing.assert_array_equal(first.y, again.y)
+        assert (first.X != again.X).sum() == 0
+        assert not np.array_equal(first.y, other.y)
 
 
 def test_data_home_is_explained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -100,18 +100,15 @@ def test_sparse_text_is_read() -> None:
     np.testing.assert_array_equal(X.toarray(), [[2, 0, 0, 1]])
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
+def test_bad_sparse_text_is_refused() -> None:
+    for line, message in [
         ("3 1:1", "label 3, expected -1 or 1"),
         ("1 a", "line 1 is not"),
         ("1 5:1", "indices 5 to 5, expected 1 to 4"),
         ("1 0:1", "indices 0 to 0, expected 1 to 4"),
-    ],
-)
-def test_bad_sparse_text_is_refused(line: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        libsvm.parse_sparse([line], 4, 1, "file")
+    ]:
+        with pytest.raises(DataError, match=message):
+            libsvm.parse_sparse([line], 4, 1, "file")
 
 
 ARFF = """% a comment
@@ -137,19 +134,16 @@ def test_arff_sparse_and_dense_agree() -> None:
     np.testing.assert_array_equal(Y, [[-1, -1], [-1, -1], [1, 1]])
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_bad_arff_is_refused() -> None:
+    for text, message in [
         (ARFF + "1,2\n", "2 values for 4 attributes"),
         (ARFF + "{9 1}\n", "does not fit the attributes"),
         ("@attribute when date\n@data\n", "type 'date', expected numeric or nominal"),
         ("@attribute c {red,blue}\n@data\n", "expected numbers or YES/NO"),
         ("@attribute c {2,0}\n@data\n{}\n", "left out it would mean 2.0, expected 0"),
-    ],
-)
-def test_bad_arff_is_refused(text: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        bibtex.parse_arff(text.splitlines(), "file")
+    ]:
+        with pytest.raises(DataError, match=message):
+            bibtex.parse_arff(text.splitlines(), "file")
 
 
 def test_bad_label_lists_are_refused() -> None:

@@ -40,34 +40,34 @@ def small(loss: str, seed: int = 0) -> tuple[Any, Any]:
     return X, Y
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_loss_is_that_of_its_formula(loss: str) -> None:
-    X, y = small(loss)
-    F = X @ np.random.default_rng(1).standard_normal((5, plain.n_outputs(y, loss)))
-    total = 0.0
-    for i in range(30):
-        if loss == "multinomial":
-            total += np.log(np.exp(F[i]).sum()) - F[i, y[i]]
-        else:
-            for r, label in enumerate(np.atleast_1d(y[i])):
-                total += np.log(1 + np.exp(-label * F[i, r])) if label else 0.0
-    assert plain.mean_loss(F, y, loss) == pytest.approx(total / 30, rel=1e-13)
+def test_loss_is_that_of_its_formula() -> None:
+    for loss in LOSSES:
+        X, y = small(loss)
+        F = X @ np.random.default_rng(1).standard_normal((5, plain.n_outputs(y, loss)))
+        total = 0.0
+        for i in range(30):
+            if loss == "multinomial":
+                total += np.log(np.exp(F[i]).sum()) - F[i, y[i]]
+            else:
+                for r, label in enumerate(np.atleast_1d(y[i])):
+                    total += np.log(1 + np.exp(-label * F[i, r])) if label else 0.0
+        assert plain.mean_loss(F, y, loss) == pytest.approx(total / 30, rel=1e-13)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_residual_is_minus_the_gradient(loss: str) -> None:
-    X, y = small(loss)
-    F = X @ np.random.default_rng(1).standard_normal((5, plain.n_outputs(y, loss)))
-    U = plain.residual(F, y, loss)
-    step = 1e-4
-    for i, r in ((0, 0), (4, F.shape[1] // 2), (29, F.shape[1] - 1)):
-        values = []
-        for t in (-2, -1, 1, 2):
-            moved = F.copy()
-            moved[i, r] += t * step
-            values.append(30 * plain.mean_loss(moved, y, loss))
-        slope = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * step)
-        assert U[i, r] == pytest.approx(-slope, abs=1e-9)
+def test_residual_is_minus_the_gradient() -> None:
+    for loss in LOSSES:
+        X, y = small(loss)
+        F = X @ np.random.default_rng(1).standard_normal((5, plain.n_outputs(y, loss)))
+        U = plain.residual(F, y, loss)
+        step = 1e-4
+        for i, r in ((0, 0), (4, F.shape[1] // 2), (29, F.shape[1] - 1)):
+            values = []
+            for t in (-2, -1, 1, 2):
+                moved = F.copy()
+                moved[i, r] += t * step
+                values.append(30 * plain.mean_loss(moved, y, loss))
+            slope = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * step)
+            assert U[i, r] == pytest.approx(-slope, abs=1e-9)
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -82,21 +82,21 @@ def test_prox_is_never_beaten_and_obeys_the_three_point_inequality(penalty: str)
             assert (other - value >= 0.5 * ((V - T) ** 2).sum(axis=1) - 1e-12).all()
 
 
-@pytest.mark.parametrize("penalty", PENALTIES)
-def test_dual_norm_is_the_largest_product(penalty: str) -> None:
-    rng = np.random.default_rng(3)
-    G = rng.standard_normal((3, 4)) * np.array([[0.2], [1.0], [7.0]])
-    norms = plain.dual_norm(G, penalty)
-    directions = rng.standard_normal((20_000, 4)) * (rng.random((20_000, 4)) < 0.7)
-    directions = np.vstack([directions, np.sign(directions), G, np.eye(4), -np.eye(4)])
-    size = plain.omega(directions, penalty)
-    ratio = (directions[size > 0] @ G.T) / size[size > 0, None]
-    assert (ratio.max(axis=0) <= norms * (1 + 1e-12)).all()
-    assert (ratio.max(axis=0) >= 0.97 * norms).all()
-    # The prox is zero on one side of the dual norm and not on the other.
-    for row, norm in zip(G, norms, strict=True):
-        assert not plain.prox(row[None], norm * 1.000001, penalty).any()
-        assert plain.prox(row[None], norm * 0.999999, penalty).any()
+def test_dual_norm_is_the_largest_product() -> None:
+    for penalty in PENALTIES:
+        rng = np.random.default_rng(3)
+        G = rng.standard_normal((3, 4)) * np.array([[0.2], [1.0], [7.0]])
+        norms = plain.dual_norm(G, penalty)
+        directions = rng.standard_normal((20_000, 4)) * (rng.random((20_000, 4)) < 0.7)
+        directions = np.vstack([directions, np.sign(directions), G, np.eye(4), -np.eye(4)])
+        size = plain.omega(directions, penalty)
+        ratio = (directions[size > 0] @ G.T) / size[size > 0, None]
+        assert (ratio.max(axis=0) <= norms * (1 + 1e-12)).all()
+        assert (ratio.max(axis=0) >= 0.97 * norms).all()
+        # The prox is zero on one side of the dual norm and not on the other.
+        for row, norm in zip(G, norms, strict=True):
+            assert not plain.prox(row[None], norm * 1.000001, penalty).any()
+            assert plain.prox(row[None], norm * 0.999999, penalty).any()
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -51,9 +51,8 @@ def test_what_slows_both_is_no_change_and_one_turn_is_no_noise() -> None:
     assert interrupted.ratio == pytest.approx(2.0) and interrupted.noise == pytest.approx(0.0, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("ratio", "noise", "worse", "better"),
-    [
+def test_a_verdict_is_by_the_noise_of_both() -> None:
+    for ratio, noise, worse, better in [
         (2.0, 0.01, False, False),
         (2.19, 0.01, False, False),
         (2.3, 0.01, True, False),
@@ -61,12 +60,10 @@ def test_what_slows_both_is_no_change_and_one_turn_is_no_noise() -> None:
         (4.0, 0.05, True, False),
         (1.7, 0.01, False, True),
         (float("nan"), 0.01, True, False),
-    ],
-)
-def test_a_verdict_is_by_the_noise_of_both(ratio: float, noise: float, worse: bool, better: bool) -> None:
-    found = Standing("a", STEADY, replace(STEADY, ratio=ratio, noise=noise))
-    assert (found.worse, found.better) == (worse, better)
-    assert found.margin >= LEAST_MARGIN
+    ]:
+        found = Standing("a", STEADY, replace(STEADY, ratio=ratio, noise=noise))
+        assert (found.worse, found.better) == (worse, better)
+        assert found.margin >= LEAST_MARGIN
 
 
 def test_what_seems_slower_is_visited_until_it_is_decided() -> None:

@@ -49,22 +49,26 @@ def test_the_distribution_of_coverage_against_a_loop():
     assert metrics.coverage_counts(np.array([[1.0], [1.0], [0.0]]), signs).tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("k", [1, 4])
-def test_normalised_margins_against_a_loop(k):
-    rng = np.random.default_rng(4)
-    W = rng.normal(size=(6, k)) * (rng.random((6, k)) < 0.5)
-    X = rng.normal(size=(30, 6))
-    F = X @ W
-    y = rng.integers(0, 4, 30).astype(np.int32) if k > 1 else np.where(rng.random((30, 1)) < 0.5, 1, -1).astype(np.int8)
-    norm = sum(max(abs(w) for w in row) for row in W)
-    for i, margin in enumerate(metrics.normalised_margins(F, y, W).reshape(30)):
-        if k == 1:
-            expected = y[i, 0] * F[i, 0]
-        else:
-            expected = F[i, y[i]] - max(F[i, r] for r in range(k) if r != y[i])
-        assert margin == pytest.approx(expected / norm, rel=1e-12)
-    np.testing.assert_allclose(metrics.normalised_margins(5 * F, y, 5 * W), metrics.normalised_margins(F, y, W))
-    assert np.all(metrics.normalised_margins(F * 0, y, W[:0]) == 0)
+def test_normalised_margins_against_a_loop():
+    for k in [1, 4]:
+        rng = np.random.default_rng(4)
+        W = rng.normal(size=(6, k)) * (rng.random((6, k)) < 0.5)
+        X = rng.normal(size=(30, 6))
+        F = X @ W
+        y = (
+            rng.integers(0, 4, 30).astype(np.int32)
+            if k > 1
+            else np.where(rng.random((30, 1)) < 0.5, 1, -1).astype(np.int8)
+        )
+        norm = sum(max(abs(w) for w in row) for row in W)
+        for i, margin in enumerate(metrics.normalised_margins(F, y, W).reshape(30)):
+            if k == 1:
+                expected = y[i, 0] * F[i, 0]
+            else:
+                expected = F[i, y[i]] - max(F[i, r] for r in range(k) if r != y[i])
+            assert margin == pytest.approx(expected / norm, rel=1e-12)
+        np.testing.assert_allclose(metrics.normalised_margins(5 * F, y, 5 * W), metrics.normalised_margins(F, y, W))
+        assert np.all(metrics.normalised_margins(F * 0, y, W[:0]) == 0)
 
 
 def test_what_must_be_computed():
@@ -146,26 +150,26 @@ def test_tasks_skip_missing_labels():
         found.coverage_at_most()
 
 
-@pytest.mark.parametrize("kind", ["multiclass", "binary", "tasks"])
-def test_merged_partials_equal_the_whole(kind):
-    rng = np.random.default_rng(3)
-    if kind == "multiclass":
-        F, y, s = multiclass(3)
-    else:
-        k = 1 if kind == "binary" else 3
-        F = rng.normal(size=(40, k))
-        y = rng.choice([-1, 1], (40, k)).astype(np.int8)
-        s = rng.uniform(0.1, 2, 40)
-    whole = metrics.summarise(metrics.partial(F, y, s))
-    total = metrics.partial(F[:7], y[:7], s[:7])
-    for a, b in ((7, 7), (7, 31), (31, 40)):  # one batch is empty
-        total.merge(metrics.partial(F[a:b], y[a:b], s[a:b]))
-    merged = metrics.summarise(total)
-    for name, value in vars(whole).items():
-        if value is None:
-            assert getattr(merged, name) is None
+def test_merged_partials_equal_the_whole():
+    for kind in ["multiclass", "binary", "tasks"]:
+        rng = np.random.default_rng(3)
+        if kind == "multiclass":
+            F, y, s = multiclass(3)
         else:
-            np.testing.assert_allclose(getattr(merged, name), value, rtol=1e-12, err_msg=name)
+            k = 1 if kind == "binary" else 3
+            F = rng.normal(size=(40, k))
+            y = rng.choice([-1, 1], (40, k)).astype(np.int8)
+            s = rng.uniform(0.1, 2, 40)
+        whole = metrics.summarise(metrics.partial(F, y, s))
+        total = metrics.partial(F[:7], y[:7], s[:7])
+        for a, b in ((7, 7), (7, 31), (31, 40)):  # one batch is empty
+            total.merge(metrics.partial(F[a:b], y[a:b], s[a:b]))
+        merged = metrics.summarise(total)
+        for name, value in vars(whole).items():
+            if value is None:
+                assert getattr(merged, name) is None
+            else:
+                np.testing.assert_allclose(getattr(merged, name), value, rtol=1e-12, err_msg=name)
 
 
 def test_weight_two_is_the_row_twice_and_zero_its_absence():

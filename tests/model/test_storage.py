@@ -131,13 +131,13 @@ def test_links_pipes_folders_and_large_files_are_refused(tmp_path):
     assert read_plain_file(tmp_path, "real", max_bytes=11) == b"12345678901"
 
 
-@pytest.mark.parametrize("shape", [(3, 2), (0, 2), (4,), ()])
-def test_arrays_round_trip(shape):
-    value = np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape)
-    back, metadata = unpack_arrays(pack_arrays({"a": value}, {"note": "x"}), file="f")
-    assert back["a"].shape == shape
-    assert back["a"].tobytes() == value.tobytes()
-    assert metadata == {"note": "x"}
+def test_arrays_round_trip():
+    for shape in [(3, 2), (0, 2), (4,), ()]:
+        value = np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape)
+        back, metadata = unpack_arrays(pack_arrays({"a": value}, {"note": "x"}), file="f")
+        assert back["a"].shape == shape
+        assert back["a"].tobytes() == value.tobytes()
+        assert metadata == {"note": "x"}
 
 
 def test_oversize_and_cut_headers_are_refused():

@@ -74,16 +74,16 @@ def test_zero_row_agrees_with_dual_norm(pulling_penalty, cases):
     assert penalty.leaves_zero(Z, dual * (1 - 1e-9)).all()
 
 
-@pytest.mark.parametrize("name", ["l1", "l1/l2", "l1/linf"])
-def test_zero_row_agrees_with_dual_norm_to_the_last_bit(name, cases):
-    penalty = get_penalty(name)
-    Z = cases.rows(2000, 9)
-    dual = penalty.dual_norm(Z)
-    assert not penalty.prox(Z, dual).any()
-    alive = dual > 0
-    below = np.nextafter(dual[alive], 0.0)
-    assert penalty.prox(Z[alive], below).any(axis=1).all()
-    assert np.all(penalty.score_quadratic(Z[alive], 1.0, below) > 0)
+def test_zero_row_agrees_with_dual_norm_to_the_last_bit(cases):
+    for name in ["l1", "l1/l2", "l1/linf"]:
+        penalty = get_penalty(name)
+        Z = cases.rows(2000, 9)
+        dual = penalty.dual_norm(Z)
+        assert not penalty.prox(Z, dual).any()
+        alive = dual > 0
+        below = np.nextafter(dual[alive], 0.0)
+        assert penalty.prox(Z[alive], below).any(axis=1).all()
+        assert np.all(penalty.score_quadratic(Z[alive], 1.0, below) > 0)
 
 
 def test_dual_norm_is_the_dual(norm_penalty, cases, rng):
@@ -119,13 +119,15 @@ def test_the_conjugate_is_the_supremum(kind, ratio, cases, rng):
     assert np.array_equal(top > 0, penalty.leaves_zero(G, lam)) and 50 < (top > 0).sum() < 300
 
 
-@pytest.mark.parametrize("kind, norm", [(ElasticNet, L1()), (GroupElasticNet, L2())])
-def test_the_norm_alone(kind, norm, cases, rng):
-    penalty, Z, lam = kind(1.0), cases.rows(300, 6), 10.0 ** rng.uniform(-2, 1, size=300)
-    W, G, D = cases.rows(300, 6), cases.rows(300, 6), 10.0 ** rng.uniform(-2, 2, size=300)
-    assert np.array_equal(penalty.prox(Z, lam), norm.prox(Z, lam))
-    assert np.allclose(penalty.solve_quadratic(W, G, D, lam), norm.solve_quadratic(W, G, D, lam), rtol=1e-13)
-    assert np.array_equal(penalty.value(Z), norm.value(Z)) and np.array_equal(penalty.dual_norm(Z), norm.dual_norm(Z))
+def test_the_norm_alone(cases, rng):
+    for kind, norm in [(ElasticNet, L1()), (GroupElasticNet, L2())]:
+        penalty, Z, lam = kind(1.0), cases.rows(300, 6), 10.0 ** rng.uniform(-2, 1, size=300)
+        W, G, D = cases.rows(300, 6), cases.rows(300, 6), 10.0 ** rng.uniform(-2, 2, size=300)
+        assert np.array_equal(penalty.prox(Z, lam), norm.prox(Z, lam))
+        assert np.allclose(penalty.solve_quadratic(W, G, D, lam), norm.solve_quadratic(W, G, D, lam), rtol=1e-13)
+        assert np.array_equal(penalty.value(Z), norm.value(Z)) and np.array_equal(
+            penalty.dual_norm(Z), norm.dual_norm(Z)
+        )
 
 
 def test_dual_norm_of_the_mix_joins_its_ends(cases):

@@ -11,17 +11,17 @@ from dboost.penalties import L1, L2Squared, SmoothL1
 from tests.penalties.optimality import missed
 
 
-@pytest.mark.parametrize("sharpness", [0.1, 1.0, 30.0])
-def test_value_is_the_symmetrised_logistic_loss_less_its_value_at_zero(cases, sharpness):
-    W = cases.rows(200, 4)
-    rule = SmoothL1(sharpness)
-    by_definition = (np.logaddexp(0, sharpness * W) + np.logaddexp(0, -sharpness * W) - 2 * np.log(2)) / sharpness
-    np.testing.assert_allclose(rule.value(W), by_definition.sum(axis=1), rtol=1e-12, atol=1e-12)
-    assert not rule.value(np.zeros((2, 3))).any()
-    small = np.array([[1e-9]])
-    assert rule.value(small)[0] == pytest.approx(sharpness * 1e-18 / 4, rel=1e-9)
-    excess = np.abs(W) + 2 * np.log(2) / sharpness - by_definition - 2 * np.log(2) / sharpness
-    assert (excess >= -1e-12 * np.abs(W)).all() and (excess <= 2 * np.log(2) / sharpness + 1e-12 * np.abs(W)).all()
+def test_value_is_the_symmetrised_logistic_loss_less_its_value_at_zero(cases):
+    for sharpness in [0.1, 1.0, 30.0]:
+        W = cases.rows(200, 4)
+        rule = SmoothL1(sharpness)
+        by_definition = (np.logaddexp(0, sharpness * W) + np.logaddexp(0, -sharpness * W) - 2 * np.log(2)) / sharpness
+        np.testing.assert_allclose(rule.value(W), by_definition.sum(axis=1), rtol=1e-12, atol=1e-12)
+        assert not rule.value(np.zeros((2, 3))).any()
+        small = np.array([[1e-9]])
+        assert rule.value(small)[0] == pytest.approx(sharpness * 1e-18 / 4, rel=1e-9)
+        excess = np.abs(W) + 2 * np.log(2) / sharpness - by_definition - 2 * np.log(2) / sharpness
+        assert (excess >= -1e-12 * np.abs(W)).all() and (excess <= 2 * np.log(2) / sharpness + 1e-12 * np.abs(W)).all()
 
 
 def test_the_sharper_the_closer_to_l1(cases):
@@ -30,20 +30,20 @@ def test_the_sharper_the_closer_to_l1(cases):
     assert np.all(SmoothL1(1e6).value(Z) <= L1().value(Z))
 
 
-@pytest.mark.parametrize("sharpness", [0.3, 1.0, 5.0])
-def test_the_step_is_that_of_boosting_with_a_pseudo_example(cases, sharpness):
+def test_the_step_is_that_of_boosting_with_a_pseudo_example(cases):
     """Against the bound written out: x = b, y = 0, eps = 0, weight lam / b, in a template with a b <= 1."""
-    W, mu_plus, mu_minus, a, lam = cases.exponential(300, 3)
-    rule = SmoothL1(sharpness)
-    new, unbounded = rule.solve_exponential(W, mu_plus, mu_minus, a, lam)
-    weight = lam[:, None]
-    plus = mu_plus + weight / (1 + np.exp(sharpness * W))
-    minus = mu_minus + weight / (1 + np.exp(-sharpness * W))
-    short = np.minimum(a, 1 / sharpness)[:, None]
-    silent = (mu_plus == 0) & (mu_minus == 0)
-    expected = np.where(silent, 0.0, W + 0.5 * short * np.log(plus / minus))
-    np.testing.assert_allclose(new, expected, rtol=1e-9, atol=1e-12)
-    assert not unbounded.any()
+    for sharpness in [0.3, 1.0, 5.0]:
+        W, mu_plus, mu_minus, a, lam = cases.exponential(300, 3)
+        rule = SmoothL1(sharpness)
+        new, unbounded = rule.solve_exponential(W, mu_plus, mu_minus, a, lam)
+        weight = lam[:, None]
+        plus = mu_plus + weight / (1 + np.exp(sharpness * W))
+        minus = mu_minus + weight / (1 + np.exp(-sharpness * W))
+        short = np.minimum(a, 1 / sharpness)[:, None]
+        silent = (mu_plus == 0) & (mu_minus == 0)
+        expected = np.where(silent, 0.0, W + 0.5 * short * np.log(plus / minus))
+        np.testing.assert_allclose(new, expected, rtol=1e-9, atol=1e-12)
+        assert not unbounded.any()
 
 
 @pytest.mark.parametrize("sharpness", [0.3, 1.0, 5.0])

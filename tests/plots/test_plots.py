@@ -159,9 +159,8 @@ def test_lines_differ_by_more_than_colour():
     assert len({c for c, _, _ in looks}) == 7 == len({m for _, _, m in looks})
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+def test_nonsense_is_refused():
+    for call, message in [
         (lambda: plots.plot_progress({}), "empty"),
         (lambda: plots.plot_progress([]), "no records"),
         (lambda: plots.plot_progress(3), "holds a int"),
@@ -174,11 +173,9 @@ def test_lines_differ_by_more_than_colour():
         (lambda: plots.plot_sparsity_map(STAGES), "a list has no model"),
         (lambda: plots.plot_sparsity_map(Model(np.zeros((0, 3)), Held([]))), "no feature"),
         (lambda: plots.plot_progress(RECORDS, ax=3), "ax is a int"),
-    ],
-)
-def test_nonsense_is_refused(call, message):
-    with pytest.raises(UsageError, match=message):
-        call()
+    ]:
+        with pytest.raises(UsageError, match=message):
+            call()
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
