@@ -145,16 +145,32 @@ def _splits(table: pa.Table, how: TextColumns, path: str, group: int) -> list[st
     return found
 
 
-def _counts_of(folder: str, chunk: TextChunk) -> AnyPath:
+@dataclass(frozen=True)
+class CountedChunk:
+    """What a chunk tells of its terms, which lie in a file.
+
+    Parameters
+    ----------
+    rows : int
+        Documents that were counted.
+    size : int
+        Bytes of the terms.
+    """
+
+    rows: int
+    size: int
+
+
+def counts_of(folder: str, chunk: TextChunk) -> AnyPath:
     """Where the counts of a chunk are kept from the first pass to the second."""
     return any_path(folder) / COUNTS / str(chunk.number)
 
 
-def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> tuple[pa.Table, int]:
-    """Term counts over the rows of `split`, and how many rows that are.
+def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> CountedChunk:
+    """Count the terms over the rows of `split`, into a file in `folder`.
 
-    Where these are all rows of the chunk, the counts of every document are kept in `folder`, so that the second pass
-    need not read the text again.
+    Where these are all rows of the chunk, the counts of every document are kept there too, so that the second pass need
+    not read the text again.
     """
     texts: list[pa.ChunkedArray] = []
     for span in chunk.spans:
@@ -175,14 +191,13 @@ def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> 
             with as_data_errors(span[0].path, span[1]):
                 one.validate(full=True)
         raise
-    if how.split is None:
-        path = _counts_of(folder, chunk)
-        try:
-            path.parent.mkdir(exist_ok=True)
-            counted.save(path)
-        except OSError as fault:
-            raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(path)) from fault
-    return counted.frequencies(), len(counted)
+    path = counts_of(folder, chunk)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        size = counted.save(path, documents=how.split is None)
+    except OSError as fault:
+        raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(path)) from fault
+    return CountedChunk(len(counted), size)
 
 
 @lru_cache(maxsize=2)
@@ -198,8 +213,9 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
     """
     label = how.label if chunk.labelled else None
     transform = _transform(folder, vocabulary["file"], vocabulary["sha256"], how.rule, how.hashing)
-    kept_counts = _counts_of(folder, chunk)
-    rows = transform.weigh(TermCounts.load(kept_counts), np.float32) if kept_counts.exists() else None
+    kept_counts = counts_of(folder, chunk)
+    counted = how.split is None and kept_counts.exists()
+    rows = transform.weigh(TermCounts.load(kept_counts), np.float32) if counted else None
     others = list(dict.fromkeys([*([label] if label else []), *how.keep]))
     parts: dict[str, list[pa.Table]] = {}
     labels: dict[str, Labels] = {}
