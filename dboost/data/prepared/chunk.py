@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dboost.data.labels.factorise import factorise, finite_labels
-from dboost.data.manifest import read_vocabulary, write_parquet
+from dboost.data.manifest import vocabulary_table, write_parquet
 from dboost.data.parquet.block import at
 from dboost.data.parquet.read import FileRef, as_data_errors, check_unchanged, file_ref, open_file
 from dboost.data.prepared.text import TermCounts, TextRule, TextTransform, count_texts
@@ -25,6 +25,8 @@ from dboost.errors import DataError, StorageError
 from dboost.files.stores import AnyPath, any_path
 
 GROUP_ROWS = 40_000
+# Letters of the name of a split, which is a folder: a file system allows 255 bytes, and a document is longer.
+LONGEST_NAME = 60
 # The folder, in the one that is being made, where counts are kept between the passes.
 COUNTS = "_counts"
 
@@ -131,6 +133,11 @@ def texts_of(table: pa.Table, columns: tuple[str, ...], path: str, group: int) -
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, pa.scalar("\n", pa.large_string()))
 
 
+def is_split_name(name: str) -> bool:
+    """Whether a value of the split column can name a folder."""
+    return 0 < len(name) <= LONGEST_NAME and not name.startswith(("_", ".")) and not set(name) & set("/\\\0")
+
+
 def _splits(table: pa.Table, how: TextColumns, path: str, group: int) -> list[str] | None:
     """The split of each row where a column says it."""
     if how.split is None:
@@ -140,8 +147,14 @@ def _splits(table: pa.Table, how: TextColumns, path: str, group: int) -> list[st
         raise DataError(f"{column.null_count} rows of no split", file=path, column=how.split, row_group=group)
     found = [str(value) for value in column.to_pylist()]
     for name in set(found):
-        if not name or name.startswith(("_", ".")) or "/" in name or "\\" in name or "\0" in name:
-            raise DataError(f"{name!r} cannot name a split", file=path, column=how.split, row_group=group)
+        if not is_split_name(name):
+            raise DataError(
+                f"a value of {len(name)} letters cannot name a split, as split names are folders",
+                file=path,
+                column=how.split,
+                row_group=group,
+                hint=f"name a column of at most {LONGEST_NAME} letters, without / and \\, that begin with neither _ nor .",
+            )
     return found
 
 
@@ -202,8 +215,8 @@ def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> 
 
 @lru_cache(maxsize=2)
 def _transform(folder: str, file: str, sha256: str, rule: TextRule, hashing: int | None) -> TextTransform:
-    terms, _, idf = read_vocabulary(folder, {"file": file, "sha256": sha256})
-    return TextTransform(rule, terms, idf, hashing)
+    table = vocabulary_table(folder, {"file": file, "sha256": sha256})
+    return TextTransform(rule, table.column("term").combine_chunks(), table.column("idf").to_numpy(), hashing)
 
 
 def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dict[str, str]) -> list[dict[str, Any]]:

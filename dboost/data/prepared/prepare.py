@@ -24,6 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from dboost.data.absent_column import absent_column
+from dboost.data.budget import block_budget
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
 from dboost.data.meaning import column_kind, joint_type
 from dboost.data.parquet.read import FileInfo, inspect_file, with_folders
@@ -32,7 +33,7 @@ from dboost.data.prepared.contract import contract_of, kept, look, read_contract
 from dboost.data.prepared.documents import Wanted
 from dboost.data.prepared.mapper import InProcess, Mapper
 from dboost.data.prepared.text import TextRule, choose_vocabulary
-from dboost.data.prepared.vocabulary import count_shards, gather
+from dboost.data.prepared.vocabulary import count_shards, gather, refuse_many
 from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.files import store_folders
@@ -236,6 +237,7 @@ def _prepared(
     limits = {name: settings[name] for name in ("min_df", "max_df")}
     shards = count_shards(files, sum(chunk.size for chunk in counted), documents, **limits, mapper=mapper)
     most = settings["max_features"]
+    refuse_many(shards, most, block_budget(mapper))
     found, n_terms = gather(shards, most), sum(shard.terms for shard in shards)
     terms, df, idf = choose_vocabulary(found, documents, max_features=most, n_terms=n_terms, **limits)
     vocabulary = write_vocabulary(staging, terms, df, idf)

@@ -390,7 +390,7 @@ class TextTransform:
     ----------
     tokenizer : str or TextRule
         A key of ``TOKENISERS``, or all of what is done to documents.
-    terms : sequence of str
+    terms : sequence of str or Arrow array of strings
         Term of each feature.
     idf : float64 array, shape (number of terms,)
     hashing : int, optional
@@ -398,12 +398,13 @@ class TextTransform:
     """
 
     def __init__(
-        self, tokenizer: str | TextRule, terms: Sequence[str], idf: NDArray[np.float64], hashing: int | None = None
+        self, tokenizer: str | TextRule, terms: Any, idf: NDArray[np.float64], hashing: int | None = None
     ) -> None:
         self.rule = TextRule.of(tokenizer)
         self.idf = np.asarray(idf, dtype=np.float64)
         self.hashing = hashing
-        self.table = table_of(pa.array(terms, pa.large_string()))
+        found = terms if isinstance(terms, pa.Array) else pa.array(terms, pa.large_string())
+        self.table = table_of(found.cast(pa.large_string()))
 
     def transform(self, texts: Any, dtype: Any = np.float64) -> Any:
         """Rows of length 1, or empty, as a ``scipy.sparse.csr_array`` (documents, terms).

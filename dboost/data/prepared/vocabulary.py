@@ -24,12 +24,15 @@ import pyarrow.parquet as pq
 from dboost.data.manifest import write_parquet
 from dboost.data.prepared.mapper import Mapper
 from dboost.data.prepared.text import SHARDS, count_limits, load_shards, merge_counts, most_frequent, within
+from dboost.errors import DataError
 from dboost.files.stores import AnyPath, any_path, open_input
 
 # Bytes of terms that a task adds. Their table takes about five times as many.
-_TASK_BYTES = 16 << 20
+TASK_BYTES = 16 << 20
+# Bytes of a term in the table by which documents are weighed, beside its name.
+TERM_BYTES = 120
 # Rows beyond twice the features that are wanted, above which the driver drops what cannot be among them.
-_SLACK = 1 << 16
+SLACK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Kept:
     Parameters
     ----------
     file : str
-        Where it lies, sorted by nothing; empty where nothing stays.
+        Where it lies, in no order; empty where nothing stays.
     terms : int
         Distinct terms of the shards.
     rows, size : int
@@ -67,7 +70,7 @@ def count_shards(
     min_df, max_df : int or float
     mapper : Mapper
     """
-    tasks = min(max(-(-size // _TASK_BYTES), 1), SHARDS)
+    tasks = min(max(-(-size // TASK_BYTES), 1), SHARDS)
     cuts = [SHARDS * i // tasks for i in range(tasks + 1)]
     limits = count_limits(documents, min_df, max_df)
     names = [str(file) for file in files]
@@ -86,6 +89,32 @@ def _count_some(shards: tuple[int, int], files: Sequence[str], limits: tuple[flo
     return Kept(str(path), counts.num_rows, kept.num_rows, size)
 
 
+def refuse_many(shards: Sequence[Kept], max_features: int | None, memory: int) -> None:
+    """Refuse a vocabulary that no process could hold, before a feature is written.
+
+    Parameters
+    ----------
+    shards : sequence of Kept
+    max_features : int, optional
+    memory : int
+        Bytes that a process has for it.
+
+    Raises
+    ------
+    DataError
+    """
+    rows, size = sum(shard.rows for shard in shards), sum(shard.size for shard in shards)
+    if max_features is not None and rows > max_features:
+        rows, size = max_features, size * max_features // rows
+    needed = TERM_BYTES * rows + 3 * size
+    if needed > memory:
+        raise DataError(
+            f"the vocabulary has {rows:,} terms, which take about {needed >> 20:,} MiB in every process, and there is "
+            f"room for {memory >> 20:,} MiB",
+            hint="raise min_df, set max_features or hashing, or give the workers more memory",
+        )
+
+
 def gather(shards: Sequence[Kept], max_features: int | None) -> pa.Table:
     """The terms that stay, of which the most frequent `max_features`; those of one task at a time beside them."""
     found = pa.table({"term": pa.array([], pa.large_string()), "df": np.zeros(0, int), "tf": np.zeros(0, int)})
@@ -99,7 +128,7 @@ def gather(shards: Sequence[Kept], max_features: int | None) -> pa.Table:
             tied = pc.and_(pc.equal(more.column("tf"), last["tf"]), pc.less(more.column("term"), last["term"]))
             more = more.filter(pc.or_(pc.greater(more.column("tf"), last["tf"]), tied))
         found = pa.concat_tables([found, more])
-        if max_features is not None and found.num_rows > 2 * max_features + _SLACK:
+        if max_features is not None and found.num_rows > 2 * max_features + SLACK:
             found = most_frequent(found, max_features).combine_chunks()
             last = found.slice(max_features - 1, 1).to_pylist()[0]
     return found
