@@ -48,8 +48,8 @@ class Manifest:
         ``indices`` and ``values``: the two list columns; ``n_features``.
     label : str or None
     splits : dict of str to dict
-        ``rows``, ``nnz``, ``files`` (each ``name``, ``rows``, ``size``, ``footer``) and ``classes``
-        (pairs of label and count, in sort order; None without a label).
+        ``rows``, ``nnz``, ``files`` (each ``name``, ``rows``, ``size``, ``footer`` and the sha256 of its ``columns``)
+        and ``classes`` (pairs of label and count, in sort order; None without a label).
     vocabulary : dict or None
         ``file`` and ``sha256``.
     settings : dict

@@ -26,6 +26,7 @@ from ..console import Console, finite
 from ..rejoin import Cluster
 from . import folder as names
 from .folder import RunFolder
+from .foresight import foresee
 from .lock import Lease, held
 from .run_file import RunFile, checked, read_run_file
 from .stages import STAGES, Stage, Work, check
@@ -175,6 +176,7 @@ def _run(
     check(run)
     if not trust:
         run.refuse_reaching(cluster=client is None and cluster is None)
+    foresee(run)
     _refuse_other(target)
     check_writable(target)
     target.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ Does not cover: the cut into chunks and the order of the passes (``prepare``).
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -333,4 +334,13 @@ def _write(table: pa.Table, folder: AnyPath, number: int, label: str | None) -> 
     )
     ref = file_ref(str(path), name)
     nnz = len(table.column("indices").combine_chunks().flatten())
-    return {"name": name, "rows": table.num_rows, "nnz": nnz, "size": ref.size, "footer": ref.footer}
+    about = {"name": name, "rows": table.num_rows, "nnz": nnz, "size": ref.size, "footer": ref.footer}
+    return about | {"columns": {column: _digest(table.select([column])) for column in table.column_names}}
+
+
+def _digest(table: pa.Table) -> str:
+    """SHA-256 of the values of a column: what reads it need not be done again for a change of another one."""
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return hashlib.sha256(stream.getvalue()).hexdigest()

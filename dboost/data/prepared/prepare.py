@@ -400,7 +400,7 @@ def _split_entries(entries: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any
         splits[split] = {
             "rows": sum(entry["rows"] for entry in mine),
             "nnz": sum(entry["nnz"] for entry in mine),
-            "files": [{key: entry[key] for key in ("name", "rows", "size", "footer")} for entry in mine],
+            "files": [{key: entry[key] for key in ("name", "rows", "size", "footer", "columns")} for entry in mine],
             "classes": [[_plain(value), labels.count[value]] for value in sorted(labels.count)] or None,
         }
         if labels.fractions:
