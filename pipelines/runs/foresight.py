@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from dboost.data import load_manifest
 from dboost.data.absent_column import listed, nearest
@@ -164,8 +163,8 @@ def _prepared(run: RunFile, source: Columns, test: Columns | None) -> Columns:
     kept = [*labels, *keep, *([weight] if weight else [])]
     kinds = {name: source.kinds.get(name) for name in kept}
     splits = None if split is not None else frozenset({"train", "test"} if test is not None else {"train"})
-    return Columns("the prepared documents", {"indices": "list<int>", "values": "list<float32>", **kinds}, prepared=True,
-                   splits=splits, label=labels[0])  # fmt: skip
+    columns = {"indices": "list<int>", "values": "list<float32>", **kinds}
+    return Columns("the prepared documents", columns, prepared=True, splits=splits, label=labels[0])
 
 
 def _train(run: RunFile, source: Columns, learned: Columns, training: Training) -> None:
@@ -247,7 +246,7 @@ def _predict(run: RunFile, found: Columns, learned: Columns, training: Training)
     written = (*_WRITTEN, *(() if numbers else _OF_CLASSES), *(["scores"] if table.get("scores") else []))
     for name in keep:
         if name in written:
-            raise UsageError(f"predict.keep names {name!r}, which is a column of predictions", hint="rename that column")
+            raise UsageError(f"predict.keep names {name!r}, a column of predictions", hint="rename that column")
     if table.get("probabilities") and numbers:
         raise UsageError("predict.probabilities: a regression has no probabilities", hint="leave it out")
     if table.get("top") is not None and (numbers or len(data.get("label") or ()) > 1):

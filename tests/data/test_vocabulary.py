@@ -68,9 +68,7 @@ def test_terms_that_occur_once_do_not_reach_the_driver(tmp_path, monkeypatch):
         most = prepare_text(
             tmp_path / "d.parquet", tmp_path / f"m{task_bytes}", text="text", label="y", min_df=1, max_features=120
         )
-        assert list(most.feature_names()) == sorted(
-            [term for term in ranked if df[term] <= 0.5 * N][:120]
-        )
+        assert list(most.feature_names()) == sorted([term for term in ranked if df[term] <= 0.5 * N][:120])
         folders[task_bytes] = (made.fingerprint, most.fingerprint)
     assert len(set(folders.values())) == 1
 

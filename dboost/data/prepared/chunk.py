@@ -154,7 +154,7 @@ def _splits(table: pa.Table, how: TextColumns, path: str, group: int) -> list[st
                 file=path,
                 column=how.split,
                 row_group=group,
-                hint=f"name a column of at most {LONGEST_NAME} letters, without / and \\, that begin with neither _ nor .",
+                hint=f"its values have at most {LONGEST_NAME} letters, no / or \\, and begin with neither _ nor .",
             )
     return found
 

@@ -28,7 +28,16 @@ from dboost.data.budget import block_budget
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
 from dboost.data.meaning import column_kind, joint_type
 from dboost.data.parquet.read import FileInfo, inspect_file, with_folders
-from dboost.data.prepared.chunk import COUNTS, GROUP_ROWS, Labels, TextChunk, TextColumns, count_chunk, counts_of, write_chunk
+from dboost.data.prepared.chunk import (
+    COUNTS,
+    GROUP_ROWS,
+    Labels,
+    TextChunk,
+    TextColumns,
+    count_chunk,
+    counts_of,
+    write_chunk,
+)
 from dboost.data.prepared.contract import contract_of, kept, look, read_contract, together
 from dboost.data.prepared.documents import Wanted
 from dboost.data.prepared.mapper import InProcess, Mapper
