@@ -10,6 +10,7 @@ from dboost.data import prepare_text
 from dboost.files.stores import any_path
 
 from .. import pages
+from ..before_preparing import announce
 from ..cluster import engine_on
 from ..config import (
     ClusterSettings,
@@ -98,14 +99,15 @@ def done(settings: PrepareSettings, console: Console, client: Any = None) -> Any
     with Cluster(settings, console, client) as cluster:
         there = cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("prepare"):
-            manifest = prepare(settings, there)
+            manifest = prepare(settings, there, console)
     console.page("prepared", [pages.facts(facts(manifest))], {"out": settings.out, **manifest.content()})
     console.say(f"prepared: {settings.out}   next: dboost train {settings.out} --out MODEL")
     return manifest
 
 
-def prepare(settings: PrepareSettings, client: Any) -> Any:
-    """Run the passes of the preparation on a client, or on threads of this process."""
+def prepare(settings: PrepareSettings, client: Any, console: Console) -> Any:
+    """Run the passes of the preparation on a client, or on threads of this process; what it takes is said first."""
+    announce(settings, client, console)
     source: Any = settings.data if settings.test is None else {"train": settings.data, "test": settings.test}
     with engine_on(client) as engine:
         return prepare_text(

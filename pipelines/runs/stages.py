@@ -119,7 +119,7 @@ def _prepare_inputs(work: Work) -> dict[str, Any]:
 
 
 def _prepare(work: Work) -> dict[str, Any]:
-    manifest = prepare.prepare(_settings_of_prepare(work), work.client())
+    manifest = prepare.prepare(_settings_of_prepare(work), work.client(), work.console)
     work.console.page("prepared", [pages.facts(prepare.facts(manifest))], manifest.content())
     return {"features": manifest.features["n_features"], "splits": {k: v["rows"] for k, v in manifest.splits.items()}}
 
