@@ -108,9 +108,9 @@ class Preparation:
         """All of it in one line."""
         what = f"{in_words(self.text)} of text" + ("" if self.documents is None else f", {self.documents:,} documents")
         where = f" on the fullest of {len(self.room.places)} workers" if self.room.cluster else ""
-        disk = f"about {in_words(self.disk)}" + ("" if self.free is None else f" of {in_words(self.free)} that are free")
+        free = "" if self.free is None else f" of {in_words(self.free)} that are free"
         memory = f"{in_words(self.memory)} of {in_words(self.fullest.memory)}{where}"
-        said = f"pre-flight: {what}; memory {memory}; disk {disk}; about {self.seconds:.2g} s"
+        said = f"pre-flight: {what}; memory {memory}; disk about {in_words(self.disk)}{free}; about {self.seconds:.2g} s"
         return f"{said}; {self.advice}" if self.advice else said
 
     @property

@@ -136,7 +136,7 @@ def each_once(files: list[tuple[str, str]]) -> list[tuple[str, str]]:
             return files
         state = os.stat(path)
         known.setdefault((state.st_dev, state.st_ino), []).append((path, name))
-    kept = {min(same, key=lambda file: os.path.realpath(file[0]) != os.path.abspath(file[0])) for same in known.values()}
+    kept = {min(same, key=lambda one: os.path.realpath(one[0]) != os.path.abspath(one[0])) for same in known.values()}
     left_out = [name for path, name in files if (path, name) not in kept]
     if left_out:
         warn_user(f"left out, each being a file that is read under a second name, such as a link: {_some(left_out)}")

@@ -74,8 +74,10 @@ def files_of_each(paths: Sequence[AnyPath], read: Sequence[str]) -> list[tuple[s
     if not any(several):
         return [(str(path.absolute()), str(path)) for path in paths]
     # Names within several folders are one only as whole paths.
-    wholes = [[str(path.absolute())] if here is None else [file for file, _ in here] for path, here in zip(paths, several)]
-    return [(file, file) for whole in wholes for file in whole]
+    found = []
+    for path, here in zip(paths, several, strict=True):
+        found += [str(path.absolute())] if here is None else [file for file, _ in here]
+    return [(file, file) for file in found]
 
 
 def refuse_absent(path: AnyPath) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 from dboost.data.manifest import Manifest, find_manifest
 from dboost.data.meaning import PARQUET, files_below
 from dboost.data.patterns import delta_files, files_of_each, matches, refuse_absent
-from dboost.errors import DataError, UsageError
+from dboost.errors import UsageError
 from dboost.files.store_folders import current
-from dboost.files.stores import AnyPath, any_path
+from dboost.files.stores import any_path
 from dboost.redact import redact_urls
 
 
@@ -28,8 +28,8 @@ class ParquetData:
     ----------
     path : str, path or list of them
         A file, a folder (all Parquet files below it, names starting with ``_`` or ``.`` left out), a pattern, or a list
-        of these. The order is that of the sorted names, or of the list. Names of folders such as ``year=2020`` are columns.
-        Paths are local, from the home folder where they begin with ``~``, or ``file:`` URLs; all workers must see them.
+        of these. The order is that of the sorted names, or of the list. Names of folders such as ``year=2020`` are
+        columns. Paths are local, from the home folder where they begin with ``~``, or ``file:`` URLs; all workers must see them.
     features : str, sequence of str, or None
         - names of numeric columns: each column is a feature;
         - the name of one fixed-size list column: each position is a feature;
