@@ -90,6 +90,9 @@ def test_shards_of_a_file_are_its_terms(tmp_path, hashing):
     pieces = [load_shards(tmp_path / "c", a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
     assert pa.concat_tables(pieces).sort_by("term").equals(counted.frequencies().sort_by("term"))
     assert size < (tmp_path / "c").stat().st_size
+    empty = count_texts(["", "a"], "words", hashing)
+    empty.save(tmp_path / "none")
+    assert load_shards(tmp_path / "none", 0, SHARDS).num_rows == 0 and len(TermCounts.load(tmp_path / "none")) == 2
     counted.save(tmp_path / "terms", documents=False)
     assert (tmp_path / "terms").stat().st_size == size and TermCounts.load(tmp_path / "terms").parts == []
 

@@ -207,7 +207,7 @@ class TermCounts:
 
         def dump(stream: IO[bytes]) -> None:
             for array in columns:
-                stream.write(memoryview(array).cast("B"))
+                stream.write(array.tobytes())
             for part in self.parts if documents else ():
                 narrow = np.uint16 if part.counts.max(initial=0) <= np.iinfo(np.uint16).max else np.int32
                 for array in (part.indptr, place[part.ids], part.counts.astype(narrow)):
