@@ -20,6 +20,7 @@ from dboost.redact import redact, redact_urls
 # What other libraries quote of the data: what stands in quotation marks, an array, and the fields of a row.
 _QUOTED = re.compile(r"""array=\[.*\]|["'].*["']|["'].*""", re.DOTALL)
 _FIELDS = re.compile(r"(, got \d+): .*", re.DOTALL)
+_CONVERTED = re.compile(r"Could not convert .*(?= with type )", re.DOTALL)
 
 
 def without_values(fault: object) -> str:
@@ -30,7 +31,8 @@ def without_values(fault: object) -> str:
     >>> without_values(ValueError("could not convert string to float: 'of the patient'"))
     'could not convert string to float: (a value)'
     """
-    return _QUOTED.sub("(a value)", _FIELDS.sub(r"\1", str(fault))).strip()
+    said = _CONVERTED.sub("Could not convert (a value)", _FIELDS.sub(r"\1", str(fault)))
+    return _QUOTED.sub("(a value)", said).strip()
 
 
 @contextmanager

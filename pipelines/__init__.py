@@ -1,7 +1,8 @@
 """Runs: the command line, run files, the demo, and what they share. Installed as ``dboost_pipelines``.
 
 Owns paths, settings, printing and exit codes; owns no algorithm. It uses the public names of ``dboost``; nothing in
-``dboost`` imports it. For a notebook or an orchestrator: ``dboost_pipelines.run("run.toml")`` does what `dboost run`
+``dboost`` imports it. For a notebook or an orchestrator: ``prepare``, ``train``, ``evaluate`` and ``predict`` do what
+the commands of these names do, with ``client=`` and the flags as arguments; ``run("run.toml")`` does what `dboost run`
 does and returns a ``RunResult``, ``resume(folder)`` goes on with a run, ``list_runs(folder)`` says how each stands, and
 ``retrain("retrain.toml")`` does what `dboost retrain` does and returns a ``Decision``; ``preflight(data)`` says what a
 training will take, before it begins.
@@ -13,15 +14,34 @@ from typing import Any
 _HOMES = {
     "Decision": "retraining.retrain",
     "RunResult": "runs.execute",
+    "StageResult": "functions",
+    "evaluate": "functions",
     "list_runs": "runs.listing",
+    "predict": "functions",
     "preflight": "before_training.verdict",
+    "prepare": "functions",
     "resume": "runs.execute",
     "retrain": "retraining.retrain",
     "rollback": "retraining.retrain",
     "run": "runs.execute",
+    "train": "functions",
 }
 
-__all__ = ["Decision", "RunResult", "list_runs", "preflight", "resume", "retrain", "rollback", "run"]
+__all__ = [
+    "Decision",
+    "RunResult",
+    "StageResult",
+    "evaluate",
+    "list_runs",
+    "predict",
+    "preflight",
+    "prepare",
+    "resume",
+    "retrain",
+    "rollback",
+    "run",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

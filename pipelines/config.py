@@ -253,7 +253,9 @@ def near(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
-def load(kind: type[Settings], file: str | None, flags: Mapping[str, object], *, kept: bool = False) -> Settings:
+def load(
+    kind: type[Settings], file: str | None, flags: Mapping[str, object], *, kept: bool = False, python: bool = False
+) -> Settings:
     """Settings from a TOML file and the flags that override it.
 
     Parameters
@@ -264,6 +266,8 @@ def load(kind: type[Settings], file: str | None, flags: Mapping[str, object], *,
         What the command line gave; keys without a value are absent.
     kept : bool
         Whether the file is that of work which was broken off, and is judged by who goes on with it.
+    python : bool
+        Whether the values are arguments of a function, which errors call by their names.
 
     Raises
     ------
@@ -275,7 +279,7 @@ def load(kind: type[Settings], file: str | None, flags: Mapping[str, object], *,
     values: dict[str, Any] = {}
     for source, given in ((file, read_toml(file) if file else {}), (None, flags)):
         for name, value in given.items():
-            where = name if source else flag(name)
+            where = name if source or python else flag(name)
             if name not in known:
                 raise UsageError(f"unknown key {name!r}{near(name, known)}", file=source)
             if source and name == "trust":

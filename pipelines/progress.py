@@ -27,7 +27,7 @@ PASSES = {
     "find-types": "finding types",
     "copy-documents": "copying documents",
     "count-terms": "counting terms",
-    "merge-counts": "joining counts",
+    "count-shards": "joining counts",
     "write-features": "writing features",
     "scan-labels": "reading labels",
     "count-features": "counting features",

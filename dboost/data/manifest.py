@@ -48,8 +48,8 @@ class Manifest:
         ``indices`` and ``values``: the two list columns; ``n_features``.
     label : str or None
     splits : dict of str to dict
-        ``rows``, ``nnz``, ``files`` (each ``name``, ``rows``, ``size``, ``footer``) and ``classes``
-        (pairs of label and count, in sort order; None without a label).
+        ``rows``, ``nnz``, ``files`` (each ``name``, ``rows``, ``size``, ``footer`` and the sha256 of its ``columns``)
+        and ``classes`` (pairs of label and count, in sort order; None without a label).
     vocabulary : dict or None
         ``file`` and ``sha256``.
     settings : dict
@@ -266,6 +266,16 @@ def read_vocabulary(
     folder: str | os.PathLike[str], entry: Mapping[str, str]
 ) -> tuple[tuple[str, ...], NDArray[np.int64], NDArray[np.float64]]:
     """Terms, document frequencies and idf; the sha256 of the manifest is checked."""
+    table = vocabulary_table(folder, entry)
+    return (
+        tuple(table.column("term").to_pylist()),
+        table.column("document_frequency").to_numpy(),
+        table.column("idf").to_numpy(),
+    )
+
+
+def vocabulary_table(folder: str | os.PathLike[str], entry: Mapping[str, str]) -> Any:
+    """The vocabulary as an Arrow table; the sha256 of the manifest is checked."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -276,9 +286,4 @@ def read_vocabulary(
         raise DataError(f"cannot be read: {fault.strerror or fault}", file=str(path)) from fault
     if hashlib.sha256(content).hexdigest() != entry["sha256"]:
         raise DataError("the vocabulary is not the one of the manifest", file=str(path), hint="prepare the data again")
-    table = pq.read_table(pa.BufferReader(content))
-    return (
-        tuple(table.column("term").to_pylist()),
-        table.column("document_frequency").to_numpy(),
-        table.column("idf").to_numpy(),
-    )
+    return pq.read_table(pa.BufferReader(content))

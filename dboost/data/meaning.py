@@ -122,7 +122,25 @@ def files_below(folder: AnyPath, read: Sequence[str]) -> list[tuple[str, str]]:
         raise DataError(f"the folder holds no files of {' or '.join(read)}{other}", file=str(folder))
     if left_out:
         warn_user(f"left out of {folder}, as they are no {next(iter(formats))}: {_some(left_out)}")
-    return [(str(folder / name), name) for name in sorted(names)]
+    return each_once([(str(folder / name), name) for name in sorted(names)])
+
+
+def each_once(files: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The files without those that are another one under a second name, such as a link, which are said to be left out.
+
+    Where one of the names is a link and the other is not, the latter stays.
+    """
+    known: dict[tuple[int, int], list[tuple[str, str]]] = {}
+    for path, name in files:
+        if is_store(path):
+            return files
+        state = os.stat(path)
+        known.setdefault((state.st_dev, state.st_ino), []).append((path, name))
+    kept = {min(same, key=lambda one: os.path.realpath(one[0]) != os.path.abspath(one[0])) for same in known.values()}
+    left_out = [name for path, name in files if (path, name) not in kept]
+    if left_out:
+        warn_user(f"left out, each being a file that is read under a second name, such as a link: {_some(left_out)}")
+    return [file for file in files if file in kept]
 
 
 def check_readable(paths: Iterable[str]) -> None:
@@ -138,6 +156,9 @@ def check_readable(paths: Iterable[str]) -> None:
 
 
 def _unread(path: str, *, beside: bool = False) -> DataError:
+    packed = _endings(path)
+    if len(packed) > 1 and FORMATS.get(packed[-2]) == PARQUET:
+        return DataError("a Parquet file that is packed once more is not read", file=path, hint="unpack it")
     hint = "write Parquet, CSV (.csv) or JSON lines (.jsonl), one object a line; .gz, .bz2, .zst, .lz4 and .br are read"
     return DataError(
         f"documents in {ending_of(path)} are not read",

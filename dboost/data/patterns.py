@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import glob
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from dboost.data.meaning import is_hidden
+from dboost.data.meaning import each_once, files_below, is_hidden
 from dboost.errors import DataError, UsageError
 from dboost.files.stores import AnyPath, StorePath, any_path
 
@@ -52,7 +53,37 @@ def matches(path: AnyPath) -> list[tuple[str, str]] | None:
     files = [file for file in files if not any(map(is_hidden, file[1].split("/")))]
     if not files:
         raise DataError("no file fits the pattern", file=str(path), hint="quote it, so that no shell reads it first")
-    return files
+    return each_once(files)
+
+
+def files_of_each(paths: Sequence[AnyPath], read: Sequence[str]) -> list[tuple[str, str]]:
+    """(path, name) of the files that the paths of a list mean: files, folders, patterns.
+
+    Raises
+    ------
+    DataError
+        Nothing there, or files of formats that are not to be `read`.
+    """
+    several: list[list[tuple[str, str]] | None] = []
+    for path in paths:
+        here = matches(path.absolute())
+        if here is None:
+            refuse_absent(path)
+            here = files_below(path.absolute(), read) if path.is_dir() else None
+        several.append(here)
+    if not any(several):
+        return [(str(path.absolute()), str(path)) for path in paths]
+    # Names within several folders are one only as whole paths.
+    found = []
+    for path, here in zip(paths, several, strict=True):
+        found += [str(path.absolute())] if here is None else [file for file, _ in here]
+    return [(file, file) for file in found]
+
+
+def refuse_absent(path: AnyPath) -> None:
+    """Refuse a path at which nothing is."""
+    if not path.exists():
+        raise DataError("no such file or folder", file=str(path))
 
 
 def _root(text: str) -> str:

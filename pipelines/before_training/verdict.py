@@ -73,7 +73,7 @@ class Preflight:
             what += f" (at least {self.outputs:,}: the labels of the first rows)"
         passes = f"about {needs.seconds:.2g} s"
         if self.room.cluster:
-            passes += f" and {_size(needs.network)} between driver and workers"
+            passes += f" and {in_words(needs.network)} between driver and workers"
         takes = f"memory {self.memory}; {passes} a pass"
         return (f"pre-flight: {what}", takes, self.advice) if self.advice else (f"pre-flight: {what}", takes)
 
@@ -87,7 +87,7 @@ class Preflight:
         """The memory of the fullest process, in words."""
         fullest = self.fullest
         there = next(place.memory for place in self.room.places if place.name == fullest.name)
-        words = f"{_size(fullest.total)} of {_size(there)}"
+        words = f"{in_words(fullest.total)} of {in_words(there)}"
         return f"{words} on the fullest of {len(self.room.places)} workers" if self.room.cluster else words
 
     def values(self) -> dict[str, Any]:
@@ -222,8 +222,8 @@ def _refuse(shape: Shape, outputs: int, room: Room) -> None:
             whose = "no worker has as much" if room.cluster else "this process has less"
             more = "or give the workers more memory (--memory-limit)" if room.cluster else "or use a larger machine"
             raise DataError(
-                f"the row groups of one block have {block.n_rows:,} rows, which take at least {_size(least)} with "
-                f"{outputs:,} outputs, and {whose}: at most {_size(max(most, 0.0))} beside its libraries",
+                f"the row groups of one block have {block.n_rows:,} rows, which take at least {in_words(least)} with "
+                f"{outputs:,} outputs, and {whose}: at most {in_words(max(most, 0.0))} beside its libraries",
                 file=ref.path,
                 row_group=groups[0],
                 hint=f"write the file again with smaller row groups, {more}",
@@ -242,7 +242,7 @@ def _advice(shape: Shape, needs: Needs, room: Room) -> str:
     limit = "more memory for each worker (--memory-limit)" if room.cluster else "a machine of more memory"
     if fullest.total > place.memory:
         if fullest.libraries > 0.5 * place.memory:
-            return f"libraries alone may take {_size(fullest.libraries)}: fewer workers, or {limit}"
+            return f"libraries alone may take {in_words(fullest.libraries)}: fewer workers, or {limit}"
         return f"memory may run out: smaller row groups, fewer threads for each process, or {limit}"
     if room.cluster and needs.driver > room.driver:
         return "the memory of the driver may run out: prepare with fewer columns (--max-features, --min-df)"
@@ -275,7 +275,7 @@ def _counted(count: int, thing: str) -> str:
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
-def _size(count: float) -> str:
+def in_words(count: float) -> str:
     """Bytes, in words."""
     size, unit = float(count), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):

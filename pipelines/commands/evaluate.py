@@ -18,10 +18,11 @@ from dboost.model.fitted import Model
 from dboost.partition import NUMBERS, Partition, Sums
 
 from .. import pages, targets
-from ..cluster import connect, engine_on
+from ..cluster import engine_on
 from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, key, needed, string, whole
 from ..console import Console
 from ..inputs import input_positions, open_data, read_model, refuse_existing
+from ..rejoin import Cluster
 from ..strangers import UNKNOWN, Strangers, find_strangers
 
 MARKER = "evaluation.json"
@@ -46,6 +47,12 @@ SETTINGS = EvaluateSettings
 
 def run(settings: EvaluateSettings, console: Console) -> int:
     """Print the figures; save them as JSON where `out` says so."""
+    done(settings, console)
+    return 0
+
+
+def done(settings: EvaluateSettings, console: Console, client: Any = None) -> dict[str, Any]:
+    """Do it, on a client of the caller where one is given; the figures as plain values."""
     needed(settings, *settings.required)
     if settings.out is not None:
         refuse_existing(settings.out, MARKER, settings.force)
@@ -53,13 +60,15 @@ def run(settings: EvaluateSettings, console: Console) -> int:
         raise UsageError("force= without out=, which is the folder that it replaces", hint="give both, or neither")
     model = read_model(settings.model)
     data = open_data(settings, "test", model)
-    with connect(settings, console) as client, console.stage("evaluate"):
-        found, strangers = figures(model, data, client)
+    with Cluster(settings, console, client) as cluster:
+        there = cluster.client()
+        with console.stage("evaluate"):
+            found, strangers = figures(model, data, there)
     values = values_of(found, model) | {"unknown_classes": {str(label): n for label, n in strangers.counts.items()}}
     console.page("evaluation", page(found, model, settings.top, strangers), values)
     if settings.out is not None:
         write(settings.out, values, settings.force)
-    return 0
+    return values
 
 
 def values_of(found: Figures, model: Model) -> dict[str, Any]:

@@ -66,6 +66,12 @@ SETTINGS = PredictSettings
 
 def run(settings: PredictSettings, console: Console) -> int:
     """Label the data and write the folder."""
+    done(settings, console)
+    return 0
+
+
+def done(settings: PredictSettings, console: Console, client: Any = None) -> dict[str, Any]:
+    """Do it, on a client of the caller where one is given; what was read and written."""
     needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
     model = read_model(settings.model)
@@ -75,13 +81,13 @@ def run(settings: PredictSettings, console: Console) -> int:
         refuse_without_effect(settings)
     else:
         prepared_rows(settings, model, settings.keep or ())  # refused before a cluster starts
-    with kept_beside(settings, "predict", console) as work, Cluster(settings, console) as cluster:
+    with kept_beside(settings, "predict", console) as work, Cluster(settings, console, client) as cluster:
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("predict"):
-            about = cluster.do(lambda client: predict(settings, model, client, work, console))
+            about = cluster.do(lambda there: predict(settings, model, there, work, console))
     console.event("predictions", out=settings.out, **about)
     console.say(f"{about['rows']:,} predictions: {settings.out}   {read_words(about)}")
-    return 0
+    return about
 
 
 def refuse_without_effect(settings: PredictSettings) -> None:

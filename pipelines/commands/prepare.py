@@ -10,7 +10,8 @@ from dboost.data import prepare_text
 from dboost.files.stores import any_path
 
 from .. import pages
-from ..cluster import connect, engine_on
+from ..before_preparing import announce
+from ..cluster import engine_on
 from ..config import (
     ClusterSettings,
     Expected,
@@ -26,6 +27,7 @@ from ..config import (
 )
 from ..console import Console
 from ..inputs import MANIFEST, refuse_existing
+from ..rejoin import Cluster
 
 
 def documents(value: object) -> int | float:
@@ -83,20 +85,29 @@ SETTINGS = PrepareSettings
 
 def run(settings: PrepareSettings, console: Console) -> int:
     """Write the prepared folder."""
+    done(settings, console)
+    return 0
+
+
+def done(settings: PrepareSettings, console: Console, client: Any = None) -> Any:
+    """Do it, on a client of the caller where one is given; the manifest."""
     needed(settings, *settings.required)
     refuse_existing(settings.out, MANIFEST, settings.force)
     for name in ("data", "test"):
         if getattr(settings, name) is not None:
             any_path(getattr(settings, name), name)
-    with connect(settings, console) as client, console.stage("prepare"):
-        manifest = prepare(settings, client)
+    with Cluster(settings, console, client) as cluster:
+        there = cluster.client()  # starts before the stage whose seconds are counted
+        with console.stage("prepare"):
+            manifest = prepare(settings, there, console)
     console.page("prepared", [pages.facts(facts(manifest))], {"out": settings.out, **manifest.content()})
     console.say(f"prepared: {settings.out}   next: dboost train {settings.out} --out MODEL")
-    return 0
+    return manifest
 
 
-def prepare(settings: PrepareSettings, client: Any) -> Any:
-    """Run the passes of the preparation on a client, or on threads of this process."""
+def prepare(settings: PrepareSettings, client: Any, console: Console) -> Any:
+    """Run the passes of the preparation on a client, or on threads of this process; what it takes is said first."""
+    announce(settings, client, console)
     source: Any = settings.data if settings.test is None else {"train": settings.data, "test": settings.test}
     with engine_on(client) as engine:
         return prepare_text(

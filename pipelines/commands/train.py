@@ -55,21 +55,26 @@ SETTINGS = TrainSettings
 
 def run(settings: TrainSettings, console: Console) -> int:
     """Fit and save a model; 6 when a limit came before ``tol``."""
+    return 0 if done(settings, console).converged else NOT_CONVERGED
+
+
+def done(settings: TrainSettings, console: Console, client: Any = None) -> Trained:
+    """Do it, on a client of the caller where one is given."""
     needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
     training = plan_training(settings)
     data = open_data(settings, "train")
-    with kept_beside(settings, "train", console) as work, Cluster(settings, console) as cluster:
+    with kept_beside(settings, "train", console) as work, Cluster(settings, console, client) as cluster:
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("train"):
-            trained = cluster.do(lambda client: fit(training, data, client, console, work=work))
+            trained = cluster.do(lambda there: fit(training, data, there, console, work=work))
         with console.stage("save"):
             with finished_folder(str(settings.out), MARKER, settings.force) as (out, force):
                 trained.estimator.save(out, force=force)
                 keep_transform(data, out)
                 write_manifest(trained.estimator, out, dataclasses.asdict(settings), console)
     show(trained, settings, console)
-    return 0 if trained.converged else NOT_CONVERGED
+    return trained
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ damaged champion goes on from the last sound one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
@@ -29,9 +30,10 @@ from dboost.estimators.transform_files import read_beside
 from dboost.files.paths import local_path
 from dboost.files.storage import sha256_json, write_file
 
+from ..asynchronous import serves_asynchronous
 from ..cluster import engine_on
 from ..config import DataSettings
-from ..console import Console, finite
+from ..console import Console, console_of_call, finite
 from ..inputs import read_model
 from ..runs import fingerprints
 from ..runs import folder as names
@@ -84,6 +86,7 @@ class Decision:
         return page_of.block(page_of.lines([head]), page_of.table(["gate", "", "found"], rows))
 
 
+@serves_asynchronous
 def retrain(
     config: str | os.PathLike[str] | Mapping[str, Any],
     *,
@@ -99,7 +102,7 @@ def retrain(
         A file with the tables [retrain] and [gates], or these tables; paths in a mapping are relative to the working
         folder.
     client : distributed.Client, optional
-        Where the work runs, in place of what the run file says.
+        Where the work runs; of an asynchronous one the call is awaited. In place of what the run file says.
     console : Console, optional
     trust : bool
         Whether the file, and its run file, may name hosts, programs and places to write outside of their folders.
@@ -118,15 +121,11 @@ def retrain(
     plan = checked(config, Path.cwd()) if isinstance(config, Mapping) else read_retraining(os.fspath(config))
     if not trust:
         plan.refuse_reaching()
-    quiet = open(os.devnull, "w", encoding="utf-8") if console is None else None
-    try:
-        console = console or Console("plain", out=quiet)
+    with contextlib.ExitStack() as opened:
+        console = console or console_of_call(opened)
         plan.home.mkdir(parents=True, exist_ok=True)
-        with held(plan.home, say=console.say) as lease:
-            return _retrain(plan, Home(plan.home), client, console, lease)
-    finally:
-        if quiet is not None:
-            quiet.close()
+        lease = opened.enter_context(held(plan.home, say=console.say))
+        return _retrain(plan, Home(plan.home), client, console, lease)
 
 
 def rollback(home: str | os.PathLike[str], *, reason: str = "", console: Console | None = None) -> tuple[str, str]:

@@ -21,11 +21,13 @@ from dboost.files.paths import local_path
 from dboost.files.storage import check_writable, sha256_json, write_file
 from dboost.redact import redact
 
+from ..asynchronous import serves_asynchronous
 from ..config import ClusterSettings
-from ..console import Console, finite
+from ..console import Console, console_of_call, finite
 from ..rejoin import Cluster
 from . import folder as names
 from .folder import RunFolder
+from .foresight import foresee
 from .lock import Lease, held
 from .run_file import RunFile, checked, read_run_file
 from .stages import STAGES, Stage, Work, check
@@ -89,6 +91,7 @@ class RunResult:
         return found
 
 
+@serves_asynchronous
 def run(
     config: str | os.PathLike[str] | Mapping[str, Any],
     *,
@@ -110,9 +113,9 @@ def run(
     overrides : sequence of str
         ``"model.alpha=1e-4"``, which wins over the file.
     client : distributed.Client, optional
-        Where the work runs, in place of what the table [cluster] says.
+        Where the work runs; of an asynchronous one the call is awaited. In place of what the table [cluster] says.
     console : Console, optional
-        Where progress is printed; by default nowhere.
+        Where progress is printed; by default below the cell of a notebook, and nowhere else.
     take_over : bool
         Whether a process of another host that the folder's lock names is known to have ended.
     trust : bool
@@ -137,6 +140,7 @@ def run(
     return _run(found, target.resolve(), client, console, write=True, take_over=take_over, trust=trust)
 
 
+@serves_asynchronous
 def resume(
     path: str | os.PathLike[str],
     *,
@@ -175,12 +179,13 @@ def _run(
     check(run)
     if not trust:
         run.refuse_reaching(cluster=client is None and cluster is None)
+    foresee(run)
     _refuse_other(target)
     check_writable(target)
     target.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as opened:
         if console is None:
-            console = Console("plain", out=opened.enter_context(open(os.devnull, "w", encoding="utf-8")))
+            console = console_of_call(opened)
         lease = opened.enter_context(held(target, take_over, console.say))
         folder = RunFolder(target)
         opened.callback(folder.close)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dboost.data import load_manifest
 from dboost.data.meaning import visible
 from dboost.data.patterns import matches
+from dboost.data.prepared.text import TextRule
 from dboost.errors import DataError
 from dboost.files.paths import PathLike
 from dboost.files.storage import sha256_json
@@ -29,6 +31,8 @@ SMALL = 4 << 20
 # Columns of a fit's history that differ from run to run.
 VOLATILE = ("seconds", "bytes_moved")
 _MAGIC = b"PAR1"
+# Settings of a preparation by which a model reads documents (``dboost.estimators.document_features``).
+RULE = ("text", "hashing", *TextRule().about())
 
 
 def of_input(given: PathLike) -> Any:
@@ -50,6 +54,28 @@ def of_input(given: PathLike) -> Any:
     if not path.is_dir():
         raise DataError("there is no such file or folder", file=str(path))
     return {name: of_file(path / name) for name in sorted(visible(path))}
+
+
+def of_rows(given: PathLike, split: str, columns: Sequence[str]) -> Any:
+    """The features, the label and some columns of a split of a prepared folder, and how its terms are made.
+
+    Other columns that the folder holds, and other splits, change nothing here. None where the data is no prepared
+    folder, has no such split, or was prepared by a version that wrote no digests of columns.
+    """
+    folder = current(any_path(given, "data"))
+    if not (folder / MANIFEST).is_file():
+        return None
+    manifest = load_manifest(folder)
+    files = manifest.splits.get(split, {}).get("files", [{}])
+    if not all("columns" in file for file in files):
+        return None
+    features = [manifest.features[name] for name in ("indices", "values")]
+    names = dict.fromkeys([*features, *([manifest.label] if manifest.label else []), *columns])
+    return {
+        "vocabulary": manifest.vocabulary,
+        "rule": {name: manifest.settings.get(name) for name in RULE},
+        "rows": [[file["name"], file["rows"], *(file["columns"].get(name) for name in names)] for file in files],
+    }
 
 
 def of_file(path: AnyPath) -> list[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +28,11 @@ from ..console import Console, finite
 from ..inputs import MANIFEST, open_data, read_model
 from ..report_page.held_out import look_at
 from ..report_page.page import html, read_json
-from ..toml import to_toml
 from ..training import plan_training, save_path
 from . import fingerprints
 from . import folder as names
 from .folder import RunFolder
+from .foresight import columns_of
 from .report import report
 from .run_file import RunFile, keys_of
 
@@ -90,15 +90,6 @@ def check(run: RunFile) -> None:
     if "data" not in run.values.get("data", {}):
         raise UsageError("data.data is missing: set it in the table [data], or give --set data.data=PATH")
     plan_training(run.model())
-    keep, data = run.values.get("predict", {}).get("keep"), run.table("data")
-    if keep and "prepare" in run.tables and "data" not in run.values["predict"]:
-        there = {*(data.get("label") or ()), data.get("weight"), *run.table("prepare").get("keep", ())}
-        lacking = [name for name in keep if name not in there]
-        if lacking:
-            raise UsageError(
-                f"predict.keep names {lacking[0]!r}, which the prepared rows will not have",
-                hint=f"add it to prepare.keep, as in keep = {to_toml(list(keep))}",
-            )
 
 
 # ---- prepare -------------------------------------------------------------------------------------------------------
@@ -128,7 +119,7 @@ def _prepare_inputs(work: Work) -> dict[str, Any]:
 
 
 def _prepare(work: Work) -> dict[str, Any]:
-    manifest = prepare.prepare(_settings_of_prepare(work), work.client())
+    manifest = prepare.prepare(_settings_of_prepare(work), work.client(), work.console)
     work.console.page("prepared", [pages.facts(prepare.facts(manifest))], manifest.content())
     return {"features": manifest.features["n_features"], "splits": {k: v["rows"] for k, v in manifest.splits.items()}}
 
@@ -153,14 +144,17 @@ def _prepared_data(work: Work, split: str | None) -> DataSettings:
     )
 
 
-def _data_inputs(data: DataSettings) -> dict[str, Any]:
+def _data_inputs(data: DataSettings, preferred: str, more: Sequence[str] = ()) -> dict[str, Any]:
+    """The rows that a stage reads: those of a prepared folder by the columns it reads, others as they are."""
     columns = {item.name: getattr(data, item.name) for item in dataclasses.fields(data) if item.name != "data"}
-    return {"data": fingerprints.of_input(str(data.data)), "columns": columns}
+    named = [*(data.label or ()), *([data.weight] if data.weight else ()), *more]
+    read = fingerprints.of_rows(str(data.data), data.split or preferred, named)
+    return {"data": fingerprints.of_input(str(data.data)) if read is None else read, "columns": columns}
 
 
 def _train_inputs(work: Work) -> dict[str, Any]:
     settings = work.run.values.get("model", {})
-    found = {**_data_inputs(_training_data(work)), "settings": settings, "versions": _versions()}
+    found = {**_data_inputs(_training_data(work), "train"), "settings": settings, "versions": _versions()}
     if settings.get("start") is not None:
         found["start"] = fingerprints.of_model(settings["start"])
     return found
@@ -212,12 +206,26 @@ def _held_out(work: Work, table: str) -> DataSettings | None:
     return None
 
 
+def _has_labels(work: Work) -> bool:
+    """Whether what is held out can be judged."""
+    held_out = _held_out(work, "evaluate")
+    if held_out is None:
+        return False
+    folder = current(any_path(str(held_out.data)))
+    if (folder / MANIFEST).is_file():
+        entry = load_manifest(folder).splits.get(held_out.split or "test", {})
+        return entry.get("classes") is not None or entry.get("targets") is not None
+    return columns_of(str(held_out.data)).has(held_out.label or ())
+
+
 def _nothing_held_out(table: str) -> Callable[[Work], str]:
     def why(work: Work) -> str:
         if table == "predict" and table not in work.run.tables:
             return "there is no table [predict]"
         if _held_out(work, table) is None:
             return f"no data is held out: set data.test or {table}.data"
+        if table == "evaluate" and not _has_labels(work):
+            return "what is held out has no labels"
         return ""
 
     return why
@@ -228,7 +236,8 @@ def _model_inputs(work: Work, table: str) -> dict[str, Any]:
     assert held_out is not None, "a stage without data is left out"
     mine = {name: value for name, value in work.run.table(table).items() if name not in ("data", "split")}
     model = work.folder.record("train")["facts"]["model"]
-    return {"model": model, **_data_inputs(held_out), "settings": mine, "versions": _versions()}
+    keep = tuple(mine.get("keep") or ()) if table == "predict" else ()
+    return {"model": model, **_data_inputs(held_out, "test", keep), "settings": mine, "versions": _versions()}
 
 
 def _evaluate(work: Work) -> dict[str, Any]:
@@ -288,7 +297,7 @@ def _page(work: Work, values: dict[str, Any]) -> str:
     if not (folder / "model.json").is_file():
         return ""
     model, held_out = read_model(str(folder)), _held_out(work, "evaluate")
-    looked = None if held_out is None else look_at(model, open_data(held_out, "test", model))
+    looked = None if held_out is None or not _has_labels(work) else look_at(model, open_data(held_out, "test", model))
     return html(
         model,
         title=work.run.name,

@@ -253,6 +253,7 @@ def test_a_split_without_labels_is_named_where_labels_are_needed(tmp_path: Path)
     assert load_manifest(tmp_path / "out").label == "label"
 
 
+@pytest.mark.filterwarnings("ignore:left out, each")
 def test_one_file_in_two_splits_is_refused(tmp_path: Path) -> None:
     path = write_as(tmp_path / "a.csv", corpus(30))
     (tmp_path / "link.csv").symlink_to(path)

@@ -89,7 +89,7 @@ REFUSED = {
     "a.csv.xz": r"\.xz are not read",
     "a.csv.zip": r"\.zip are not read",
     "a.xlsx": r"\.xlsx are not read",
-    "a.parquet.gz": r"\.gz are not read",
+    "a.parquet.gz": "packed once more is not read",
     "a.jsonl": "files of several formats: 2025.csv .CSV., a.jsonl .JSON lines.",
 }
 
@@ -239,6 +239,31 @@ def test_one_type_holds_the_values_of_both_files() -> None:
         and joint_type(pa.null(), pa.bool_()) == pa.bool_()
     )
     assert joint_type(pa.string(), pa.int8()) is None
+
+
+def test_a_file_counts_once_whatever_it_is_called(tmp_path: Path) -> None:
+    """Links within a folder, and lists of folders and patterns."""
+    table = pa.table({"x": [1.0, 2.0], "y": ["a", "b"]})
+    for name in ("d/2023", "d/2024", "e"):
+        (tmp_path / name).mkdir(parents=True)
+        pq.write_table(table.set_column(0, "x", [[float(len(name)), 3.0]]), tmp_path / name / "a.parquet")
+    (tmp_path / "d" / "2022-and-newest").symlink_to("2024")
+    (tmp_path / "d" / "1-newest.parquet").symlink_to("2023/a.parquet")
+    (tmp_path / "d" / "other").symlink_to(tmp_path / "e")
+    names = ["2023/a.parquet", "2024/a.parquet", "other/a.parquet"]
+    with pytest.warns(DboostWarning, match="as a link: 1-newest.parquet, 2022-and-newest/a.parquet"):
+        assert [name for _, name in ParquetData(tmp_path / "d").files()] == names
+    with pytest.warns(DboostWarning, match="under a second name"):
+        assert [name for _, name in ParquetData(str(tmp_path / "d/**/*.parquet")).files()] == names
+    listed = [tmp_path / "e", tmp_path / "d" / "2023" / "a.parquet", str(tmp_path / "d/2024/*.parquet")]
+    files = [str(tmp_path / name / "a.parquet") for name in ("e", "d/2023", "d/2024")]
+    assert [path for path, _ in ParquetData(listed).files()] == files
+    assert [path for path, _ in document_files(listed)] == files
+    with pytest.raises(DataError, match="no such file or folder"):
+        ParquetData([tmp_path / "e", tmp_path / "gone"]).files()
+    (tmp_path / "e" / "b.parquet.gz").write_bytes(b"packed")
+    with pytest.raises(DataError, match=r"packed once more is not read.*b.parquet.gz.*unpack it"):
+        ParquetData(tmp_path / "e").files()
 
 
 def test_numbers_of_csv_are_refused_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

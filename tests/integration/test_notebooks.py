@@ -22,6 +22,7 @@ def texts(path, folder):
     [
         ("first_model", "of new digits right"),
         ("cluster_and_path", "RegularizationPath(8 models)"),
+        ("documents_at_a_client", "'prepare': 'done'"),
         ("nightly_retraining", "v0001 is the champion again, and no longer v0002"),
     ],
 )

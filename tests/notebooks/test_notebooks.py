@@ -15,8 +15,9 @@ from tests.notebooks.kernels import ROOT, executed
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
 
-def test_there_are_three() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["cluster_and_path", "first_model", "nightly_retraining"]
+def test_there_are_four() -> None:
+    names = ["cluster_and_path", "documents_at_a_client", "first_model", "nightly_retraining"]
+    assert [path.stem for path in NOTEBOOKS] == names
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -39,4 +40,21 @@ def test_the_first_notebook_runs_and_shows_the_model(tmp_path: Path) -> None:
     assert any("parameters-table" in page and "certified gap" in page for page in pages)
     assert sum("image/png" in output.get("data", {}) for output in outputs) == 2
     assert outputs[-1]["data"]["text/plain"] == "True"
+    assert not [output for output in outputs if output.get("name") == "stderr"]
+
+
+@pytest.mark.full
+def test_documents_become_a_page_at_a_client_with_progress_below_the_cells(tmp_path: Path) -> None:
+    shown = executed(ROOT / "examples" / "notebooks" / "documents_at_a_client.ipynb", tmp_path)
+    outputs = [output for cell in shown.cells if cell.cell_type == "code" for output in cell.outputs]
+    said = "".join(output["text"] for output in outputs if output.get("name") == "stdout")
+    for line in ("pre-flight: ", "prepare: ", "certified gap", "evaluate: ", "90 predictions: "):
+        assert line in said, line
+    values = [" ".join(output["data"].get("text/plain", "").split()) for output in outputs if "data" in output]
+    # Six words of each tree, and "and", "in", "the" and "note", of which none is in at most half of the notes.
+    assert "{'features': 18, 'splits': {'test': 90, 'train': 600}}" in values
+    assert "0.0" in values
+    assert str(dict.fromkeys(("prepare", "train", "evaluate", "predict", "report"), "done")) in values
+    pages = [output["data"]["text/html"] for output in outputs if "text/html" in output.get("data", {})]
+    assert any("orchard" in page and "</html>" in page for page in pages)
     assert not [output for output in outputs if output.get("name") == "stderr"]

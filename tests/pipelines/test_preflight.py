@@ -6,7 +6,10 @@ tables, many classes and ten million values (``python -m lab preflight``).
 
 from __future__ import annotations
 
+import dataclasses
+import gzip
 import json
+import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,14 +19,16 @@ import pytest
 
 import dboost
 import pipelines
-from dboost.errors import ClusterError, DataError
+from dboost.errors import ClusterError, DataError, StorageError
 from lab import preflight as measuring
+from pipelines.before_preparing import preparation_of
 from pipelines.before_training import room as room_module
 from pipelines.before_training.needs import LIBRARIES, MIB, needs_of
 from pipelines.before_training.room import Place, Room
 from pipelines.before_training.shape import Shape, shape_of
 from pipelines.before_training.verdict import judged
 from pipelines.cli import main
+from pipelines.commands.prepare import PrepareSettings
 
 GIB = 2**30
 SCALE = 0.05
@@ -220,3 +225,35 @@ def test_classes_tell_the_outputs(tmp_path, monkeypatch):
 def test_it_is_offered_in_python(prepared):
     found = pipelines.preflight(dboost.ParquetData(prepared, split="train"))
     assert found.outputs == 4 and found.line.startswith("pre-flight: ") and found.values()["text"] == found.line
+
+
+def settings_of(path, **more):
+    return PrepareSettings(**{"data": str(path), "out": str(path.with_name("made")), "label": "y"} | more)
+
+
+def test_what_a_preparation_takes_is_said_and_refused_where_it_could_never_do(tmp_path, capsys):
+    texts = [f"word{i % 7} " * 50 for i in range(1000)]
+    pq.write_table(pa.table({"text": texts, "y": ["a", "b"] * 500}), tmp_path / "d.parquet", use_dictionary=False)
+    size = sum(map(len, texts))
+    found = preparation_of(settings_of(tmp_path / "d.parquet"), cluster(GIB, GIB))
+    assert found.documents == 1000 and 0.9 * size < found.text < 1.2 * size and found.largest == found.text
+    assert found.line.startswith("pre-flight: ") and "of 1 GiB on the fullest of 2 workers; disk about" in found.line
+    twice = preparation_of(settings_of(tmp_path / "d.parquet", ngrams=2), cluster(GIB, GIB))
+    assert twice.disk == pytest.approx(3 * found.disk) and twice.seconds == pytest.approx(3 * found.seconds)
+    # The documents of the larger case (10^8 terms in 5,000,000 documents) on two workers of 1 GiB: 246 MiB and 479 MiB
+    # were measured, and 3.8 GiB of disk.
+    large = dataclasses.replace(found, text=1.95e9, largest=15.7e6)
+    assert 479 * MIB < large.memory < 2 * 479 * MIB and 4.1e9 < large.disk < 8.2e9
+    assert large.advice == "" and dataclasses.replace(large, largest=60e6).advice.startswith("memory may run out")
+    with pytest.raises(DataError, match="a piece of .* takes at least .*, and no worker has as much"):
+        dataclasses.replace(large, largest=400e6).refuse("made")
+    assert "disk may run out" in dataclasses.replace(large, free=2 * GIB).advice
+    with pytest.raises(StorageError, match="the disk has 100 MiB free, and preparing 1.82 GiB of text writes about"):
+        dataclasses.replace(large, free=100 * MIB).refuse("made")
+    (tmp_path / "d.csv.gz").write_bytes(gzip.compress(b"text,y\n" + os.urandom(3000)))
+    packed = preparation_of(settings_of(tmp_path / "d.csv.gz"), here(GIB))
+    assert packed.documents is None and packed.text == packed.copied > 10_000
+    arguments = ["prepare", str(tmp_path / "d.parquet"), "--label", "y", "--workers", "0", "--max-df", "1.0"]
+    assert main([*arguments, "--out", str(tmp_path / "o"), "--log-format", "json"]) == 0
+    (event,) = [one for one in map(json.loads, capsys.readouterr().out.splitlines()) if one["event"] == "preflight"]
+    assert event["documents"] == 1000 and event["memory_needed"] > 220 * MIB and event["disk_free"] > 0

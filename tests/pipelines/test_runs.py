@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -20,6 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import dboost
@@ -91,6 +95,8 @@ def test_a_run_does_all_stages_once_and_a_second_call_does_none(file: Path) -> N
     [
         ("model.alpha=0.01", done("train", "evaluate", "predict", "report")),
         ("prepare.min_df=50", done(*ALL)),
+        # What is kept beside the features is read by no stage here.
+        ("prepare.keep=text", done("prepare")),
         ("predict.probabilities=true", done("predict")),
         ("report.top=3", done("report")),
         ("cluster.workers=0", done()),
@@ -373,6 +379,57 @@ def test_columns_that_are_kept_are_known_before_the_work_and_what_is_left_out_is
     assert "evaluate: left out, since no data is held out" in shown and "predict: left out" not in shown
 
 
+def test_a_stage_that_cannot_work_is_refused_before_the_first_one(file: Path, tmp_path: Path, capsys) -> None:
+    table = pq.read_table(tmp_path / "documents.parquet")
+    test = table.filter(pc.equal(table["split"], "test")).drop_columns("split")
+    pq.write_table(test.drop_columns("label"), tmp_path / "unlabelled.parquet")
+    numbers = pa.array(range(test.num_rows))
+    pq.write_table(test.set_column(test.column_names.index("label"), "label", numbers), tmp_path / "other.parquet")
+    (tmp_path / "new.csv").write_text("words,label\nroot and leaf,a\n")
+    refused = {
+        "prepare.keep=txet": "prepare.keep names a column that is not there.*column 'txet'; did you mean 'text'",
+        "data.label=topic": "data.label names a column that is not there",
+        "data.weight=w": "data.weight names a column",
+        "prepare.split=part": "prepare.split names a column",
+        "prepare.where=year > 3": "prepare.where names a column",
+        "prepare.text=label,nothing": "prepare.text names a column",
+        "data.features=label": "data.features has no effect on documents",
+        "prepare.expect=contract.toml": "contract.toml",
+        "evaluate.data=new.csv": "holds documents as they are",
+        "evaluate.data=gone.parquet": "gone.parquet",
+        "predict.data=new.csv": "predict, which reads prepare.text, names a column that is not there",
+        "predict.keep=text": "predict.keep names 'text', which the prepared rows will not have",
+        "predict.keep=file": "predict.keep names 'file'",
+        "model.start=nothing": "no such model folder",
+        "model.estimator=regressor": "data.label, of a regression, is of type str, expected numbers",
+        "data.test=new.csv": "prepare.split and data.test both say what is held out",
+    }
+    for change, said in refused.items():
+        if change == "predict.keep=file":
+            changes = ["prepare.keep=file"]
+            pq.write_table(table.append_column("file", table["label"]), tmp_path / "documents.parquet")
+        else:
+            changes = []
+        with pytest.raises((UsageError, DataError)) as found:
+            pipelines.run(file, overrides=[*changes, change.replace("=new", f"={tmp_path}/new")])
+        assert re.search(said, str(found.value)), (change, str(found.value))
+    file.write_text(file.read_text().replace('split = "split"', "").replace("[model]", "[evaluate]\n[model]"))
+    for change, said in {
+        "data.test=unlabelled.parquet": "evaluate: these rows have no labels to be judged by",
+        "data.test=other.parquet": "the label is of type int, and of type str in the data",
+        "evaluate.split=dev": "no such split.*there are train",
+        "data.split=dev": "no such split",
+    }.items():
+        with pytest.raises((UsageError, DataError), match=said):
+            pipelines.run(file, overrides=[change.replace("test=", f"test={tmp_path}/")])
+    assert not (file.parent / "runs").exists()
+    # Without the table [evaluate] these documents are labelled, and not judged.
+    file.write_text(file.read_text().replace("[evaluate]", ""))
+    labelled = pipelines.run(file, overrides=[f"data.test={tmp_path}/unlabelled.parquet"])
+    assert labelled.stages["evaluate"].why == "what is held out has no labels"
+    assert labelled.stages["predict"].state == labelled.stages["report"].state == "done"
+
+
 def test_a_folder_of_something_else_is_refused(file: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").write_text("x")
@@ -386,7 +443,7 @@ def test_a_folder_of_something_else_is_refused(file: Path, tmp_path: Path) -> No
 def test_runs_are_listed_with_their_state(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pipelines.run(file)
     with pytest.raises(DataError):
-        pipelines.run(file, out=file.parent / "runs" / "bad", overrides=["data.label=absent"])
+        pipelines.run(file, out=file.parent / "runs" / "bad", overrides=["prepare.min_df=9999"])
     found = {one.name: one for one in pipelines.list_runs(file.parent / "runs")}
     assert (found["trees"].state, found["trees"].stage) == ("done", "report")
     assert found["trees"].rounds is not None and found["trees"].gap is not None and found["trees"].gap <= 1e-4

@@ -210,6 +210,13 @@ class Terms:
         _enter(self.slots, self.records, self.arena, self.number, self.used, text, offsets, False, numbers)
         return numbers
 
+    def hashes(self) -> NDArray[np.uint32]:
+        """Half of the hash of each term, which is the same in every table; shape (terms,)."""
+        used = self.slots[self.slots != 0]
+        found = np.empty(self.number, np.uint32)
+        found[(used & _LOWER) - np.uint64(1)] = used >> _HALF
+        return found
+
     def offsets(self) -> NDArray[np.int64]:
         """Where each term begins in ``arena``, and the end of the last one; shape (terms + 1,)."""
         found = np.empty(self.number + 1, np.int64)

@@ -14,10 +14,10 @@ from typing import Any
 
 from dboost.data.manifest import Manifest, find_manifest
 from dboost.data.meaning import PARQUET, files_below
-from dboost.data.patterns import delta_files, matches
-from dboost.errors import DataError, UsageError
+from dboost.data.patterns import delta_files, files_of_each, matches, refuse_absent
+from dboost.errors import UsageError
 from dboost.files.store_folders import current
-from dboost.files.stores import AnyPath, any_path
+from dboost.files.stores import any_path
 from dboost.redact import redact_urls
 
 
@@ -27,9 +27,9 @@ class ParquetData:
     Parameters
     ----------
     path : str, path or list of them
-        A file, a folder (all Parquet files below it, names starting with ``_`` or ``.`` left out), or a list of files.
-        The order is that of the sorted names, or of the list. Names of folders such as ``year=2020`` are columns.
-        Paths are local, from the home folder where they begin with ``~``, or ``file:`` URLs; all workers must see them.
+        A file, a folder (all Parquet files below it, names starting with ``_`` or ``.`` left out), a pattern, or a list
+        of these. The order is that of the sorted names, or of the list. Names of folders such as ``year=2020`` are
+        columns. Paths are local, from the home folder where they begin with ``~``, or ``file:`` URLs; all workers must see them.
     features : str, sequence of str, or None
         - names of numeric columns: each column is a feature;
         - the name of one fixed-size list column: each position is a feature;
@@ -134,8 +134,7 @@ class ParquetData:
                 raise UsageError("path is an empty list", hint="name at least one Parquet file")
             if self.split is not None:
                 raise UsageError("split was given with a list of files", hint="give the prepared folder instead")
-            _refuse_absent(paths)
-            return [(str(path.absolute()), str(path)) for path in paths], None, None
+            return files_of_each(paths, [PARQUET]), None, None
         # Workers may stand in another folder than this process: they are told the whole path.
         path = current(any_path(self.path).absolute())
         several = matches(path)
@@ -146,7 +145,7 @@ class ParquetData:
             if self.split is not None:
                 raise UsageError(f"split={self.split!r}, but there is no manifest", file=str(path))
             return several, None, None
-        _refuse_absent([path])
+        refuse_absent(path)
         found = find_manifest(str(path))
         if path.is_file():
             if self.split is not None:
@@ -175,9 +174,3 @@ class ParquetData:
             label = None if manifest is None else manifest.label
         found: dict[str, Any] = {} if label is None else {"y": label if isinstance(label, str) else list(label)}
         return found if self.weight is None else found | {"sample_weight": self.weight}
-
-
-def _refuse_absent(paths: Sequence[AnyPath]) -> None:
-    for path in paths:
-        if not path.exists():
-            raise DataError("no such file or folder", file=str(path))

@@ -129,10 +129,13 @@ def as_data_errors(path: str, row_group: int | None = None) -> Iterator[None]:
     except FileNotFoundError as fault:
         raise DataError("the file is gone", file=path, row_group=row_group) from fault
     except UnicodeDecodeError as fault:
-        shown = ascii(fault.object[max(0, fault.start - 20) : fault.end + 20])
-        raise DataError(f"a column name is not UTF-8: {shown}", file=path, hint="rename the column") from fault
+        what = f"the name of a column, or a text in one, is not UTF-8: {fault.reason} at its byte {fault.start}"
+        raise DataError(what, file=path, row_group=row_group, hint="write it again in UTF-8") from fault
     except (OSError, pa.ArrowException, ValueError, OverflowError) as fault:
         line = _first_line(fault)
+        if not isinstance(fault, OSError):
+            # A traceback shows it too, and what pyarrow quotes of a row is a document.
+            fault.args = (without_values(fault),)
         raise DataError(
             f"the file cannot be read: {line}",
             file=path,

@@ -6,6 +6,7 @@ Does not cover: the cut into chunks and the order of the passes (``prepare``).
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dboost.data.labels.factorise import factorise, finite_labels
-from dboost.data.manifest import read_vocabulary, write_parquet
+from dboost.data.manifest import vocabulary_table, write_parquet
 from dboost.data.parquet.block import at
 from dboost.data.parquet.read import FileRef, as_data_errors, check_unchanged, file_ref, open_file
 from dboost.data.prepared.text import TermCounts, TextRule, TextTransform, count_texts
@@ -25,6 +26,8 @@ from dboost.errors import DataError, StorageError
 from dboost.files.stores import AnyPath, any_path
 
 GROUP_ROWS = 40_000
+# Letters of the name of a split, which is a folder: a file system allows 255 bytes, and a document is longer.
+LONGEST_NAME = 60
 # The folder, in the one that is being made, where counts are kept between the passes.
 COUNTS = "_counts"
 
@@ -131,6 +134,11 @@ def texts_of(table: pa.Table, columns: tuple[str, ...], path: str, group: int) -
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, pa.scalar("\n", pa.large_string()))
 
 
+def is_split_name(name: str) -> bool:
+    """Whether a value of the split column can name a folder."""
+    return 0 < len(name) <= LONGEST_NAME and not name.startswith(("_", ".")) and not set(name) & set("/\\\0")
+
+
 def _splits(table: pa.Table, how: TextColumns, path: str, group: int) -> list[str] | None:
     """The split of each row where a column says it."""
     if how.split is None:
@@ -140,21 +148,43 @@ def _splits(table: pa.Table, how: TextColumns, path: str, group: int) -> list[st
         raise DataError(f"{column.null_count} rows of no split", file=path, column=how.split, row_group=group)
     found = [str(value) for value in column.to_pylist()]
     for name in set(found):
-        if not name or name.startswith(("_", ".")) or "/" in name or "\\" in name or "\0" in name:
-            raise DataError(f"{name!r} cannot name a split", file=path, column=how.split, row_group=group)
+        if not is_split_name(name):
+            raise DataError(
+                f"a value of {len(name)} letters cannot name a split, as split names are folders",
+                file=path,
+                column=how.split,
+                row_group=group,
+                hint=f"its values have at most {LONGEST_NAME} letters, no / or \\, and begin with neither _ nor .",
+            )
     return found
 
 
-def _counts_of(folder: str, chunk: TextChunk) -> AnyPath:
+@dataclass(frozen=True)
+class CountedChunk:
+    """What a chunk tells of its terms, which lie in a file.
+
+    Parameters
+    ----------
+    rows : int
+        Documents that were counted.
+    size : int
+        Bytes of the terms.
+    """
+
+    rows: int
+    size: int
+
+
+def counts_of(folder: str, chunk: TextChunk) -> AnyPath:
     """Where the counts of a chunk are kept from the first pass to the second."""
     return any_path(folder) / COUNTS / str(chunk.number)
 
 
-def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> tuple[pa.Table, int]:
-    """Term counts over the rows of `split`, and how many rows that are.
+def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> CountedChunk:
+    """Count the terms over the rows of `split`, into a file in `folder`.
 
-    Where these are all rows of the chunk, the counts of every document are kept in `folder`, so that the second pass
-    need not read the text again.
+    Where these are all rows of the chunk, the counts of every document are kept there too, so that the second pass need
+    not read the text again.
     """
     texts: list[pa.ChunkedArray] = []
     for span in chunk.spans:
@@ -175,20 +205,19 @@ def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> 
             with as_data_errors(span[0].path, span[1]):
                 one.validate(full=True)
         raise
-    if how.split is None:
-        path = _counts_of(folder, chunk)
-        try:
-            path.parent.mkdir(exist_ok=True)
-            counted.save(path)
-        except OSError as fault:
-            raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(path)) from fault
-    return counted.frequencies(), len(counted)
+    path = counts_of(folder, chunk)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        size = counted.save(path, documents=how.split is None)
+    except OSError as fault:
+        raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(path)) from fault
+    return CountedChunk(len(counted), size)
 
 
 @lru_cache(maxsize=2)
 def _transform(folder: str, file: str, sha256: str, rule: TextRule, hashing: int | None) -> TextTransform:
-    terms, _, idf = read_vocabulary(folder, {"file": file, "sha256": sha256})
-    return TextTransform(rule, terms, idf, hashing)
+    table = vocabulary_table(folder, {"file": file, "sha256": sha256})
+    return TextTransform(rule, table.column("term").combine_chunks(), table.column("idf").to_numpy(), hashing)
 
 
 def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dict[str, str]) -> list[dict[str, Any]]:
@@ -198,8 +227,9 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
     """
     label = how.label if chunk.labelled else None
     transform = _transform(folder, vocabulary["file"], vocabulary["sha256"], how.rule, how.hashing)
-    kept_counts = _counts_of(folder, chunk)
-    rows = transform.weigh(TermCounts.load(kept_counts), np.float32) if kept_counts.exists() else None
+    kept_counts = counts_of(folder, chunk)
+    counted = how.split is None and kept_counts.exists()
+    rows = transform.weigh(TermCounts.load(kept_counts), np.float32) if counted else None
     others = list(dict.fromkeys([*([label] if label else []), *how.keep]))
     parts: dict[str, list[pa.Table]] = {}
     labels: dict[str, Labels] = {}
@@ -304,4 +334,13 @@ def _write(table: pa.Table, folder: AnyPath, number: int, label: str | None) -> 
     )
     ref = file_ref(str(path), name)
     nnz = len(table.column("indices").combine_chunks().flatten())
-    return {"name": name, "rows": table.num_rows, "nnz": nnz, "size": ref.size, "footer": ref.footer}
+    about = {"name": name, "rows": table.num_rows, "nnz": nnz, "size": ref.size, "footer": ref.footer}
+    return about | {"columns": {column: _digest(table.select([column])) for column in table.column_names}}
+
+
+def _digest(table: pa.Table) -> str:
+    """SHA-256 of the values of a column: what reads it need not be done again for a change of another one."""
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return hashlib.sha256(stream.getvalue()).hexdigest()

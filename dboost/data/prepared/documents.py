@@ -46,7 +46,7 @@ from dboost.data.meaning import (
 )
 from dboost.data.parquet.input import ParquetData
 from dboost.data.parquet.read import as_data_errors
-from dboost.data.patterns import delta_files, matches
+from dboost.data.patterns import delta_files, files_of_each, matches
 from dboost.errors import DataError
 from dboost.files.store_folders import current
 from dboost.files.stores import StorePath, any_path, open_input
@@ -114,7 +114,10 @@ def document_files(where: Any) -> list[tuple[str, str]]:
         if where.is_dir() and find_manifest(str(where)) is None:
             return files_below(where, [PARQUET, CSV, JSON_LINES])
         where = [where] if is_text(str(where)) else where
-    files = ParquetData(where).files()
+    if isinstance(where, str | os.PathLike):
+        files = ParquetData(where).files()
+    else:
+        files = files_of_each([any_path(path, "source") for path in where], [PARQUET, CSV, JSON_LINES])
     check_readable([path for path, _ in files])
     return files
 

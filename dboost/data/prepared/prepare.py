@@ -7,8 +7,7 @@ the layout of the folder (``manifest``).
 Two passes: one reads the text and counts terms, one writes features. The counts of every document are kept in the
 folder that is being made until the second pass; only where a column says the split of a row, or for documents from
 which nothing is learned, does that read the text itself. No process holds more than a chunk of documents and the
-vocabulary. Counts are added along a tree and are exact: nothing is pruned before the end, so the merged counts of all
-distinct terms have to fit into the memory of one process (hashing bounds them by the number of buckets).
+vocabulary: counts are exact, and are added in shards of the terms (``vocabulary``), for which disk must do.
 """
 
 from __future__ import annotations
@@ -25,14 +24,25 @@ from typing import Any
 import pyarrow as pa
 
 from dboost.data.absent_column import absent_column
+from dboost.data.budget import block_budget
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
 from dboost.data.meaning import column_kind, joint_type
 from dboost.data.parquet.read import FileInfo, inspect_file, with_folders
-from dboost.data.prepared.chunk import COUNTS, GROUP_ROWS, Labels, TextChunk, TextColumns, count_chunk, write_chunk
+from dboost.data.prepared.chunk import (
+    COUNTS,
+    GROUP_ROWS,
+    Labels,
+    TextChunk,
+    TextColumns,
+    count_chunk,
+    counts_of,
+    write_chunk,
+)
 from dboost.data.prepared.contract import contract_of, kept, look, read_contract, together
 from dboost.data.prepared.documents import Wanted
 from dboost.data.prepared.mapper import InProcess, Mapper
-from dboost.data.prepared.text import TextRule, choose_vocabulary, merge_counts
+from dboost.data.prepared.text import TextRule, choose_vocabulary
+from dboost.data.prepared.vocabulary import count_shards, gather, refuse_many
 from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.files import store_folders
@@ -45,7 +55,6 @@ from dboost.files.unfinished import own_folder
 # longer in all, since each is decoded from the start.
 SLICE_BYTES = 24 << 20
 _SLICES = 8
-_MERGE = 8
 # What stands for a count, by whether it is binary and sublinear.
 _TF = {(False, True): "(1 + ln tf)", (False, False): "tf", (True, True): "[tf > 0]", (True, False): "[tf > 0]"}
 REFUSE, QUARANTINE = "refuse", "quarantine"
@@ -230,15 +239,16 @@ def _prepared(
     """Learn the vocabulary and write the features of every chunk."""
     mine = [chunk for chunk in chunks if chunk.split in (None, how.learned)]
     counted = mapper.map(count_chunk, mine, how, how.learned, str(staging), name="count-terms")
-    documents = sum(rows for _, rows in counted)
+    documents = sum(chunk.rows for chunk in counted)
     if documents == 0:
         raise DataError(f"no rows in split {how.learned!r}, from which the vocabulary is learned")
-    tables = [table for table, _ in counted]
-    while len(tables) > _MERGE:
-        groups = [tables[i : i + _MERGE] for i in range(0, len(tables), _MERGE)]
-        tables = mapper.map(merge_counts, groups, name="merge-counts")
-    limits = {name: settings[name] for name in ("min_df", "max_df", "max_features")}
-    terms, df, idf = choose_vocabulary(merge_counts(tables), documents, **limits)
+    files = [counts_of(str(staging), chunk) for chunk in mine]
+    limits = {name: settings[name] for name in ("min_df", "max_df")}
+    shards = count_shards(files, sum(chunk.size for chunk in counted), documents, **limits, mapper=mapper)
+    most = settings["max_features"]
+    refuse_many(shards, most, block_budget(mapper))
+    found, n_terms = gather(shards, most), sum(shard.terms for shard in shards)
+    terms, df, idf = choose_vocabulary(found, documents, max_features=most, n_terms=n_terms, **limits)
     vocabulary = write_vocabulary(staging, terms, df, idf)
     written = mapper.map(write_chunk, chunks, how, str(staging), vocabulary, name="write-features")
     return Manifest(
@@ -399,7 +409,7 @@ def _split_entries(entries: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any
         splits[split] = {
             "rows": sum(entry["rows"] for entry in mine),
             "nnz": sum(entry["nnz"] for entry in mine),
-            "files": [{key: entry[key] for key in ("name", "rows", "size", "footer")} for entry in mine],
+            "files": [{key: entry[key] for key in ("name", "rows", "size", "footer", "columns")} for entry in mine],
             "classes": [[_plain(value), labels.count[value]] for value in sorted(labels.count)] or None,
         }
         if labels.fractions:

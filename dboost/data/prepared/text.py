@@ -40,8 +40,13 @@ from dboost.data.prepared.text_terms import count_piece, names_of
 from dboost.data.prepared.text_weights import Weights, by_bucket, in_order_of_features, present, rows
 from dboost.data.prepared.text_words import WordRule, table_of, text_and_offsets
 from dboost.errors import DataError, UsageError
-from dboost.files.stores import AnyPath, StorePath
+from dboost.files.stores import AnyPath, StorePath, open_input
 
+# Shards that the terms of a corpus are in: 10^9 terms of some 30 bytes are then counted in pieces of 30 MB.
+SHARD_BITS = 10
+SHARDS = 1 << SHARD_BITS
+# An odd constant of Knuth's multiplicative hashing.
+_SPREAD = np.uint32(0x9E3779B1)
 _WORDS = re.compile(r"\w\w+")
 _CASE = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_A-Za-z]+")
 
@@ -147,57 +152,116 @@ class TermCounts:
     ----------
     terms : pyarrow.LargeStringArray
         Distinct terms, or buckets of terms.
+    shard : int64 array, shape (terms,)
+        To which of ``SHARDS`` shards each term belongs; the same for a term wherever it is met.
     parts : list of Counts
         Consecutive documents; ids are places in `terms`.
     """
 
     terms: pa.Array
+    shard: NDArray[np.int64]
     parts: list[Counts]
 
     def __len__(self) -> int:
         return sum(part.indptr.shape[0] - 1 for part in self.parts)
 
-    def frequencies(self) -> pa.Table:
-        """Document and term frequency of every term, exact, in the columns ``term``, ``df``, ``tf``."""
+    def _frequencies(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """In how many documents each term is, and how often in all of them."""
         df, tf = np.zeros(len(self.terms), np.int64), np.zeros(len(self.terms), np.int64)
         for part in self.parts:
             df[: part.df.shape[0]] += part.df
             add_counts(part.ids, part.counts, tf)
-        return pa.table({"term": self.terms, "df": df, "tf": tf})
+        return df, tf
 
-    def save(self, path: AnyPath) -> None:
-        """Write everything but `df` into a file that ``load`` reads; it is there as a whole, or not."""
+    def frequencies(self) -> pa.Table:
+        """Document and term frequency of every term, exact, in the columns ``term``, ``df``, ``tf``."""
+        return pa.table({"term": self.terms, **dict(zip(("df", "tf"), self._frequencies(), strict=True))})
+
+    def save(self, path: AnyPath, *, documents: bool = True) -> int:
+        """Write a file that ``load`` and ``load_shards`` read; it is there as a whole, or not.
+
+        The terms lie in the order of their shards, so that those of some shards are one piece of each column: the
+        bounds of the shards in terms and in bytes, then lengths, df and tf of the terms, their text, and the documents.
+
+        Parameters
+        ----------
+        path : path
+        documents : bool
+            Whether the counts of every document are written, for ``load``.
+
+        Returns
+        -------
+        int
+            Bytes of the terms in the file.
+        """
+        order = np.argsort(self.shard, kind="stable")
+        df, tf = self._frequencies()
+        text, offsets = text_and_offsets(self.terms.take(pa.array(order)))
+        bounds = np.zeros((2, SHARDS + 1), np.int64)
+        np.cumsum(np.bincount(self.shard, minlength=SHARDS), out=bounds[0, 1:])
+        bounds[1] = offsets[bounds[0]]
+        lengths = np.diff(offsets).astype(np.int32)
+        columns = (bounds, lengths, df[order].astype(np.int32), tf[order], text[: offsets[-1]])
+        place = np.empty(order.shape[0], np.int32)
+        place[order] = np.arange(order.shape[0], dtype=np.int32)
+
+        def dump(stream: IO[bytes]) -> None:
+            for array in columns:
+                stream.write(array.tobytes())
+            for part in self.parts if documents else ():
+                narrow = np.uint16 if part.counts.max(initial=0) <= np.iinfo(np.uint16).max else np.int32
+                for array in (part.indptr, place[part.ids], part.counts.astype(narrow)):
+                    np.save(stream, array)
+
         if isinstance(path, StorePath):
             whole = io.BytesIO()
-            self._dump(whole)
+            dump(whole)
             path.write_bytes(whole.getvalue())
-            return
-        beside = f"{os.fspath(path)}.{secrets.token_hex(6)}"
-        with open(beside, "wb") as stream:
-            self._dump(stream)
-        os.replace(beside, path)
-
-    def _dump(self, stream: IO[bytes]) -> None:
-        for array in (*text_and_offsets(self.terms), np.array([len(self.parts)])):
-            np.save(stream, array)
-        for part in self.parts:
-            narrow = np.uint16 if part.counts.max(initial=0) <= np.iinfo(np.uint16).max else np.int32
-            for array in (part.indptr, part.ids, part.counts.astype(narrow)):
-                np.save(stream, array)
+        else:
+            beside = f"{os.fspath(path)}.{secrets.token_hex(6)}"
+            with open(beside, "wb") as stream:
+                dump(stream)
+            os.replace(beside, path)
+        return sum(array.nbytes for array in columns)
 
     @classmethod
     def load(cls, path: AnyPath) -> TermCounts:
         """What ``save`` has written, with an empty `df`."""
-        with io.BytesIO(path.read_bytes()) if isinstance(path, StorePath) else open(path, "rb") as stream:
-            text, offsets, [n_parts] = (np.load(stream) for _ in range(3))
-            terms = pa.Array.from_buffers(
-                pa.large_string(), offsets.shape[0] - 1, [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-            )
+        with open_input(str(path)) as stream:
+            terms, bounds = _terms_in(stream, 0, SHARDS)[::3]
             parts = []
-            for _ in range(n_parts):
+            while head := stream.read(1):
+                stream.seek(-len(head), os.SEEK_CUR)
                 indptr, ids, counts = (np.load(stream) for _ in range(3))
                 parts.append(Counts(indptr, ids, counts.astype(np.int32), np.zeros(0, np.int64)))
-        return cls(terms, parts)
+        return cls(terms, np.repeat(np.arange(SHARDS), np.diff(bounds[0])), parts)
+
+
+def load_shards(path: AnyPath, first: int, end: int) -> pa.Table:
+    """The terms of some shards that ``TermCounts.save`` has written, as ``TermCounts.frequencies`` gives them."""
+    with open_input(str(path)) as stream:
+        terms, df, tf, _ = _terms_in(stream, first, end)
+    return pa.table({"term": terms, "df": df.astype(np.int64), "tf": tf})
+
+
+def _terms_in(stream: Any, first: int, end: int) -> tuple[pa.Array, Any, Any, NDArray[np.int64]]:
+    """Terms of some shards, their df and tf, and the bounds of all shards; the stream is then behind their text."""
+    bounds = np.frombuffer(stream.read(2 * 8 * (SHARDS + 1)), np.int64).reshape(2, -1)
+    (begin, stop), (begin_text, end_text), n_terms = bounds[0, [first, end]], bounds[1, [first, end]], bounds[0, -1]
+
+    def column(dtype: Any, before: int) -> Any:
+        """The values of these terms in a column, which has so many bytes of others before it for each term."""
+        size = np.dtype(dtype).itemsize
+        stream.seek(int(bounds.nbytes + before * n_terms + size * begin))
+        return np.frombuffer(stream.read(int(size * (stop - begin))), dtype)
+
+    lengths, df, tf = column(np.int32, 0), column(np.int32, 4), column(np.int64, 8)
+    stream.seek(int(bounds.nbytes + 16 * n_terms + begin_text))
+    text = stream.read(int(end_text - begin_text))
+    offsets = np.zeros(lengths.shape[0] + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+    return pa.Array.from_buffers(pa.large_string(), lengths.shape[0], buffers), df, tf, bounds
 
 
 def count_texts(texts: Any, tokenizer: str | TextRule, hashing: int | None) -> TermCounts:
@@ -213,14 +277,24 @@ def count_texts(texts: Any, tokenizer: str | TextRule, hashing: int | None) -> T
     counted = count_piece(documents(texts), TextRule.of(tokenizer).words())
     terms = names_of(counted.terms, np.arange(counted.terms.number))
     if hashing is None:
-        return TermCounts(terms, counted.counts)
+        return TermCounts(terms, _shards(counted.terms.hashes()), counted.counts)
     number: dict[str, int] = {}
     bucket = np.array(
         [number.setdefault(bucket_name(term, hashing), len(number)) for term in terms.to_pylist()], np.int32
     )
     sign = np.ones(bucket.shape[0], np.int32)
     parts = [by_bucket(part, bucket, sign, len(number)) for part in counted.counts]
-    return TermCounts(pa.array(list(number), pa.large_string()), parts)
+    hashes = np.array([zlib.crc32(name.encode()) for name in number], np.uint32)
+    return TermCounts(pa.array(list(number), pa.large_string()), _shards(hashes), parts)
+
+
+def _shards(hashes: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """The shard of each hash.
+
+    Hashes are multiplied first: the terms of one shard enter a table whose places are bits of the same hashes, and
+    would crowd a small part of it if the shard were some of these bits.
+    """
+    return ((hashes * _SPREAD) >> np.uint32(32 - SHARD_BITS)).astype(np.int64)
 
 
 def count_terms(texts: Any, tokenizer: str | TextRule, hashing: int | None) -> pa.Table:
@@ -249,6 +323,23 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
 
 
+def count_limits(documents: int, min_df: int | float, max_df: int | float) -> tuple[float, float]:
+    """Fewest and most documents that a term may be in; a float is a share of them."""
+    low = min_df if isinstance(min_df, int) else min_df * documents
+    return low, max_df if isinstance(max_df, int) else max_df * documents
+
+
+def within(counts: pa.Table, low: float, high: float) -> pa.Table:
+    """The terms that are in at least `low` and at most `high` documents."""
+    df = counts.column("df")
+    return counts.filter(pc.and_(pc.greater_equal(df, low), pc.less_equal(df, high)))
+
+
+def most_frequent(counts: pa.Table, number: int) -> pa.Table:
+    """The terms of the highest total counts, from the highest on; ties by name."""
+    return counts.sort_by([("tf", "descending"), ("term", "ascending")]).slice(0, number)
+
+
 def choose_vocabulary(
     counts: pa.Table,
     n_documents: int,
@@ -256,32 +347,35 @@ def choose_vocabulary(
     min_df: int | float,
     max_df: int | float,
     max_features: int | None,
+    n_terms: int | None = None,
 ) -> tuple[list[str], NDArray[np.int64], NDArray[np.float64]]:
     """Terms sorted by name, their document frequencies and idf.
 
     Parameters
     ----------
     counts : pyarrow.Table
-        Of ``merge_counts``.
+        Of ``merge_counts``, or what ``vocabulary.gather`` has left of it.
     n_documents : int
     min_df, max_df : int or float
         Bounds on the document frequency: a number of documents, or as a float a share of them.
     max_features : int, optional
         Keep the most frequent terms (by total count, ties by name).
+    n_terms : int, optional
+        How many terms there were, where `counts` has not all of them.
 
     Raises
     ------
     DataError
         No term is left.
     """
-    low = min_df if isinstance(min_df, int) else min_df * n_documents
-    high = max_df if isinstance(max_df, int) else max_df * n_documents
-    kept = counts.filter(pc.and_(pc.greater_equal(counts.column("df"), low), pc.less_equal(counts.column("df"), high)))
+    low, high = count_limits(n_documents, min_df, max_df)
+    kept = within(counts, low, high)
     if max_features is not None:
-        kept = kept.sort_by([("tf", "descending"), ("term", "ascending")]).slice(0, max_features)
+        kept = most_frequent(kept, max_features)
     if kept.num_rows == 0:
         raise DataError(
-            f"none of the {counts.num_rows} terms is in {low:g} to {high:g} of the {n_documents} documents",
+            f"none of the {counts.num_rows if n_terms is None else n_terms} terms is in {low:g} to {high:g} of the "
+            f"{n_documents} documents",
             hint="lower min_df or raise max_df",
         )
     kept = kept.sort_by("term")
@@ -296,7 +390,7 @@ class TextTransform:
     ----------
     tokenizer : str or TextRule
         A key of ``TOKENISERS``, or all of what is done to documents.
-    terms : sequence of str
+    terms : sequence of str or Arrow array of strings
         Term of each feature.
     idf : float64 array, shape (number of terms,)
     hashing : int, optional
@@ -304,12 +398,13 @@ class TextTransform:
     """
 
     def __init__(
-        self, tokenizer: str | TextRule, terms: Sequence[str], idf: NDArray[np.float64], hashing: int | None = None
+        self, tokenizer: str | TextRule, terms: Any, idf: NDArray[np.float64], hashing: int | None = None
     ) -> None:
         self.rule = TextRule.of(tokenizer)
         self.idf = np.asarray(idf, dtype=np.float64)
         self.hashing = hashing
-        self.table = table_of(pa.array(terms, pa.large_string()))
+        found = terms if isinstance(terms, pa.Array) else pa.array(terms, pa.large_string())
+        self.table = table_of(found.cast(pa.large_string()))
 
     def transform(self, texts: Any, dtype: Any = np.float64) -> Any:
         """Rows of length 1, or empty, as a ``scipy.sparse.csr_array`` (documents, terms).

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, without_values
 
 # More pieces than this, or pieces of fewer bytes on average, are first joined: each costs a call of a loop.
 _MOST_SEGMENTS = 64
@@ -213,7 +213,7 @@ def _converted(values: Any) -> pa.Array | pa.ChunkedArray:
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as fault:
         for number, value in enumerate(values):
             _refuse_other_than_text(number, value)
-        raise DataError(f"the documents are no text: {fault}") from None
+        raise DataError(f"the documents are no text: {without_values(fault)}") from None
 
 
 def _refuse_other_than_text(number: int, value: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import dask
 import dask.config
+import numpy as np
 from dask.base import normalize_token
 from distributed import Future, span
 
@@ -26,6 +27,8 @@ PLAN_HOLD_BYTES = 64 * 1024
 """Descriptions of a bundle's partitions that are larger than this are not sent again in every pass."""
 
 NAMES_SHOWN = 8
+BESIDE_SHOWN = 2
+"""Names of partitions in a message, and of tasks that were beside the one that it is about."""
 
 
 class Graph(dict[str, Any]):
@@ -170,10 +173,23 @@ def release(values: Sequence[Any]) -> None:
 
 
 def names(items: Sequence[Any]) -> str:
-    """Name partitions, or the first few of many."""
-    keys = [str(getattr(item, "key", item)) for item in items]
-    shown = ", ".join(keys[:NAMES_SHOWN])
-    if len(keys) == 1:
+    """Name partitions, or the first few of many.
+
+    An item is named by its key or by the file that it reads, and else by its number: what it holds is data, which no
+    message repeats.
+    """
+    shown = ", ".join(_name(item, number) for number, item in enumerate(items[:NAMES_SHOWN]))
+    if len(items) == 1:
         return f"partition {shown}"
-    more = f" and {len(keys) - NAMES_SHOWN} more" if len(keys) > NAMES_SHOWN else ""
+    more = f" and {len(items) - NAMES_SHOWN} more" if len(items) > NAMES_SHOWN else ""
     return f"one of the partitions {shown}{more}"
+
+
+def _name(item: Any, number: int) -> str:
+    if hasattr(item, "spans"):
+        return f"{item.spans[0][0].path} from row group {np.min(item.spans[0][1])} on"
+    if isinstance(item, tuple) and item:
+        # A file with its name, or the bounds of something.
+        return str(item[0]) if isinstance(item[0], str) else "-".join(str(one) for one in item if isinstance(one, int))
+    found = getattr(item, "key", getattr(item, "path", item if isinstance(item, int) else number))
+    return str(found)
