@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dboost.estimators.cross_validated import cross_validated
     from dboost.estimators.cv import BoostedClassifierCV
     from dboost.estimators.early_stopping import EarlyStopping
+    from dboost.estimators.features import Features
     from dboost.estimators.halving import successive_halving
     from dboost.estimators.jointboost import JointBoostClassifier
     from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
@@ -87,6 +88,7 @@ _HOMES = {
     "Products": "dboost.hypotheses.products.family",
     "ShareBoostClassifier": "dboost.estimators.shareboost",
     "EarlyStopping": "dboost.estimators.early_stopping",
+    "Features": "dboost.estimators.features",
     "StabilitySelection": "dboost.estimators.stability",
     "Stumps": "dboost.hypotheses.stumps.family",
     "TextFeatures": "dboost.estimators.text_features",
@@ -130,6 +132,7 @@ __all__ = [
     "DboostError",
     "DboostWarning",
     "EarlyStopping",
+    "Features",
     "JointBoostClassifier",
     "Kernels",
     "Learned",

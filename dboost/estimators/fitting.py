@@ -23,7 +23,7 @@ from sklearn import config_context
 import dboost
 from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, with_fixed
 from dboost.data.labels.class_weight import weights_by_label
-from dboost.data.named_columns import WEIGHT, Named, split_named
+from dboost.data.named_columns import WEIGHT, Named, split_named, table_behind
 from dboost.data.plan import build_plan
 from dboost.data.planned import Plan
 from dboost.engine.base import Engine
@@ -97,6 +97,8 @@ def prepared(
     if kind in ("matrix", "table"):
         X, y, sample_weight, named = split_named(X, y, sample_weight)
         X, y = _checked_local(estimator, X, y, kind, task)
+    elif table_behind(X) is not None:
+        X, y, sample_weight, named = split_named(X, y, sample_weight)
     else:
         named = _named_in_place(X, y, sample_weight)
     with as_raised(), open_engine(estimator.client, distributed_input=kind in ("parquet", "frame", "array")) as engine:

@@ -18,6 +18,7 @@ from typing import Any
 from dboost.errors import ModelFormatError
 from dboost.estimators import text_feature_files
 from dboost.estimators.document_features import DocumentFeatures
+from dboost.estimators.features import Features
 from dboost.estimators.table_features import TableFeatures
 from dboost.estimators.text_features import TextFeatures
 from dboost.files.documents import MAX_ARRAYS_BYTES, MAX_JSON_BYTES, MODEL_FILE, Document, read_document, to_json
@@ -54,6 +55,7 @@ KINDS: dict[str, Kind] = {
     "documents": Kind(
         DocumentFeatures, DocumentFeatures.to_document, DocumentFeatures.to_arrays, DocumentFeatures.from_files
     ),
+    "features": Kind(Features, Features.to_document, Features.to_arrays, Features.from_files),
     "table": Kind(
         TableFeatures, TableFeatures.to_document, lambda _: {}, lambda spec, _: TableFeatures.from_document(spec)
     ),
