@@ -202,13 +202,11 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = [name for name in column_names(X) if not (isinstance(y, str) and name == y)]
         if not all(isinstance(name, str) for name in names):
             raise UsageError("the names of the columns are not distinct texts", hint="rename the columns")
-        given = self.columns if self.columns is not None else {}
-        texts = {name: one for name in given if (one := self._text_told(given[name])) is not None}
-        rest = (
-            {name: said for name, said in given.items() if name not in texts} if isinstance(given, Mapping) else given
-        )
-        told = told_columns(rest, names, defaults)
-        told_columns(dict.fromkeys(texts, DROP), names, defaults)
+        given = {} if self.columns is None else self.columns
+        if not isinstance(given, Mapping):
+            raise UsageError(f"columns is a {type(given).__name__}", hint='give a dict, such as {"title": "text"}')
+        texts = {name: one for name, said in given.items() if (one := self._text_told(said)) is not None}
+        told = told_columns(given, names, defaults, passed=texts)
         why = dict.fromkeys([*told, *texts], "told")
         kinds = {name: DROP if one is None else one.kind for name, one in told.items()} | dict.fromkeys(texts, TEXT)
         open_ones = [name for name in names if name not in kinds]

@@ -61,7 +61,26 @@ def over_parts(X: Any, count: Callable[[Any], Any], merge: Callable[[Sequence[An
     parts = [counted(count, part, number) for number, part in enumerate(X.to_delayed())]
     while len(parts) > 1:
         parts = [merged(parts[i : i + _MERGE]) for i in range(0, len(parts), _MERGE)]
-    return parts[0].compute()
+    return computed(parts[0])
+
+
+def computed(lazy: Any) -> Any:
+    """What a lazy value is.
+
+    Raises
+    ------
+    UsageError
+        The Dask client is asynchronous, and this is its own thread, which would wait for itself.
+    """
+    try:
+        return lazy.compute()
+    except RuntimeError as error:
+        if "asynchronous" not in str(error):
+            raise
+        raise UsageError(
+            "the Dask client is asynchronous, and its own event loop cannot wait for it",
+            hint="await asyncio.to_thread(model.fit, X, y), which such a client serves",
+        ) from None
 
 
 def _in_part(fn: Callable[[Any], Any], part: Any, number: int) -> Any:

@@ -33,7 +33,7 @@ def is_pipeline(path: PathLike) -> bool:
 
 
 def save_model(model: Any, path: PathLike, *, force: bool = False) -> None:
-    """Save a fitted estimator, or a ``Pipeline`` of ``TextFeatures`` or ``TableFeatures`` and one, as one folder.
+    """Save a fitted estimator, or a ``Pipeline`` of ``Features`` (or ``TextFeatures``, ``TableFeatures``) and one, as one folder.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def save_model(model: Any, path: PathLike, *, force: bool = False) -> None:
     if len(names) != 2 or kind_of(model[0]) is None or not isinstance(model[1], BoostedEstimator):
         raise UsageError(
             f"a Pipeline of {', '.join(kinds)} cannot be saved",
-            hint="it takes TextFeatures or TableFeatures, and one estimator of dboost that holds one model",
+            hint="it takes Features, TextFeatures or TableFeatures, and one estimator of dboost that holds one model",
         )
     check_is_fitted(model[0])
     check_is_fitted(model[1])

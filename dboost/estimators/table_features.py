@@ -7,7 +7,7 @@ and its transform (``dboost.estimators.pipeline_folder``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -271,8 +271,10 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return made
 
 
-def told_columns(given: Any, names: Sequence[Any], defaults: Told) -> dict[str, Told | None]:
-    """What a user says of some columns; None for those that are no features.
+def told_columns(
+    given: Any, names: Sequence[Any], defaults: Told, passed: Collection[str] = ()
+) -> dict[str, Told | None]:
+    """What a user says of some columns; None for those that are no features, and nothing of those of `passed`.
 
     Raises
     ------
@@ -287,6 +289,8 @@ def told_columns(given: Any, names: Sequence[Any], defaults: Told) -> dict[str, 
     for name, value in given.items():
         if name not in names:
             raise unknown_column(name, list(names))
+        if name in passed:
+            continue
         said = {"kind": value} if isinstance(value, str) else value
         if not isinstance(said, Mapping) or "kind" not in said:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""``Features``: every kind of column beside scikit-learn and pandas, found and told, in every kind of table, refusals."""
+"""``Features``: every kind of column beside scikit-learn and pandas, found and told, in every table; refusals."""
 
 from __future__ import annotations
 

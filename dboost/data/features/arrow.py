@@ -78,7 +78,7 @@ def arrow_of(name: str, values: Any) -> Any:
 
 
 def _pairs(values: Any) -> Any:
-    """Lists of pairs of a text and a number, which Arrow takes for a map only where it is told; None if they are none."""
+    """Lists of pairs of a text and a number, which Arrow takes for a map only where it is told; else None."""
     try:
         return pa.array([None if one is None else [*one] for one in values], _PAIRS)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError):

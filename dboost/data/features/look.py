@@ -43,7 +43,8 @@ class Seen:
         ``null``, ``number``, ``boolean``, ``category``, ``date``, ``text``, ``list``, ``numbers`` (lists of them),
         ``weights``, or the Arrow type of what is none of these.
     rows, words, dates, written : int
-        Texts (or lists) that are there, their words (of lists, whether one has an element), how many of them are dates, and how many a written list or dict.
+        Texts (or lists) that are there, their words (of lists, whether one has an element), how many of them are dates,
+        and how many a written list or dict.
     hashes : uint32 array
         The smallest hashes of the texts, ascending.
     short, long : int
