@@ -17,6 +17,7 @@ settle(Path(__file__).parent / "compiled")
 
 if TYPE_CHECKING:
     from dboost import hypotheses, losses, metrics, penalties, plots
+    from dboost.data.labels.tags import frequent_tags
     from dboost.data.parquet.input import ParquetData
     from dboost.errors import (
         ClusterError,
@@ -96,6 +97,7 @@ _HOMES = {
     "cross_validated": "dboost.estimators.cross_validated",
     "TableFeatures": "dboost.estimators.table_features",
     "explain": "dboost.model.explained",
+    "frequent_tags": "dboost.data.labels.tags",
     "load_model": "dboost.estimators.load",
     "load_pipeline": "dboost.estimators.load",
     "minimise_linf": "dboost.penalties.linf_minimum",
@@ -160,6 +162,7 @@ __all__ = [
     "adaptive_factors",
     "cross_validated",
     "explain",
+    "frequent_tags",
     "hypotheses",
     "load_model",
     "load_pipeline",

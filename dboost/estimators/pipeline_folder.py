@@ -33,7 +33,7 @@ def is_pipeline(path: PathLike) -> bool:
 
 
 def save_model(model: Any, path: PathLike, *, force: bool = False) -> None:
-    """Save a fitted estimator, or a ``Pipeline`` of ``Features`` (or ``TextFeatures``, ``TableFeatures``) and one, as one folder.
+    """Save a fitted estimator, or a ``Pipeline`` of ``Features`` (or what it is made of) and one, as one folder.
 
     Parameters
     ----------

@@ -233,6 +233,11 @@ def _as_pandas(model: Model, F: NDArray[np.float64], index: Any, what: str) -> A
     import pandas as pd
 
     values = finish(model, F, what)
+    if what == LABELS and model.tags is not None:
+        import pyarrow as pa
+
+        # of Python's lists a Series would not say what they are where there is none
+        return pd.Series(values.tolist(), index=index, name="prediction", dtype=pd.ArrowDtype(pa.list_(pa.string())))
     if values.ndim == 1:
         kind = _type_of_labels(model.classes) if what == LABELS and model.task != "regression" else values.dtype
         return pd.Series(values, index=index, name="prediction", dtype=kind)
