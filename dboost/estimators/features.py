@@ -172,33 +172,74 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if dropped and self.others == FIND:
             about = ", ".join(f"{name} ({kinds.why[name]})" for name in dropped)
             warn_user(f"no features: {about}. To use a column, tell its kind in columns=")
-        planned = list(told.items())
         if is_lazy(X):
             X = X[[*told, *texts]]
-        if is_lazy(X) or not texts:
-            count = partial(_count, planned, texts, self.missing)
-        else:
-            # all of the text is at hand, whose terms are counted on all cores
-            count = partial(_count, planned, {}, self.missing)
-        counted, terms, rows = over_parts(X, count, partial(_merged, list(told), list(texts)))
-        refuse_no_rows(rows)
+        # where all of the text is at hand, its terms are counted on all cores
+        counted = over_parts(X, partial(_count_part, self, told, texts if is_lazy(X) else {}), self.merge)
         fitted = {name: clone(one) for name, one in texts.items()}
         if texts and not is_lazy(X):
             columns, _ = columns_of(X)
             for name, one in fitted.items():
                 with _of_column(name):
                     one.fit(documents_of(name, columns[name], self.missing))
+        return self.settle(counted, told, fitted, kinds)
+
+    def count(self, columns: Mapping[str, Any], told: Mapping[str, Told], texts: Mapping[str, TextFeatures]) -> Any:
+        """What some rows say of columns: values, terms, and how many rows they are. Parts of a table add up.
+
+        Parameters
+        ----------
+        columns : mapping of str to Arrow array
+        told : mapping of str to Told
+            What is said of each column that is no text.
+        texts : mapping of str to TextFeatures
+        """
+        terms = {}
+        for name, one in texts.items():
+            with _of_column(name):
+                terms[name] = one.count(documents_of(name, columns[name], self.missing))
+        rows = len(next(iter(columns.values()))) if columns else 0
+        return count_columns(list(told.items()), columns), terms, rows
+
+    @staticmethod
+    def merge(parts: Sequence[Any]) -> Any:
+        """What the rows of several counts say together."""
+        values, terms, rows = parts[0]
+        for other, _, count in parts[1:]:
+            values = {name: one.merge(other[name], name) for name, one in values.items()}
+            rows += count
+        return values, {name: TextFeatures.merge([one[1][name] for one in parts]) for name in terms}, rows
+
+    def settle(
+        self, counted: Any, told: Mapping[str, Told], texts: Mapping[str, TextFeatures], kinds: Kinds | None = None
+    ) -> Features:
+        """Take the features from what all rows say (``count``, ``merge``), as ``fit`` does."""
+        values, terms, rows = counted
+        refuse_no_rows(rows)
         for name, parts in terms.items():
             with _of_column(name):
-                fitted[name].settle(parts)
-        self._settle([settle(name, counted[name], one) for name, one in planned], fitted, kinds)
+                texts[name].settle(parts)
+        if kinds is None:
+            found = {name: one.kind for name, one in told.items()} | dict.fromkeys(texts, TEXT)
+            kinds = Kinds(found, dict.fromkeys(found, "told"))
+        self._settle([settle(name, values[name], one) for name, one in told.items()], dict(texts), kinds)
         return self
+
+    def told(self) -> tuple[dict[str, Told], dict[str, TextFeatures]]:
+        """What is said of the columns that are told: of those that are no text, and how the others are read."""
+        given = {} if self.columns is None else self.columns
+        texts = {name: clone(one) for name, said in given.items() if (one := self._text_told(said)) is not None}
+        told = told_columns(given, list(given), self._defaults(), passed=texts)
+        return {name: one for name, one in told.items() if one is not None}, texts
+
+    def _defaults(self) -> Told:
+        return Told("number", self.missing, self.min_count, self.max_values, self.scale).check("columns")
 
     def _plan(self, X: Any, y: Any) -> tuple[Kinds, dict[str, Told], dict[str, TextFeatures]]:
         """The kinds of all columns, what is said of each that is no text, and how those of text are read."""
         if self.others not in (FIND, DROP):
             raise UsageError(f"others={self.others!r}", hint=f"use {FIND!r} or {DROP!r}")
-        defaults = Told("number", self.missing, self.min_count, self.max_values, self.scale).check("columns")
+        defaults = self._defaults()
         names = [name for name in column_names(X) if not (isinstance(y, str) and name == y)]
         if not all(isinstance(name, str) for name in names):
             raise UsageError("the names of the columns are not distinct texts", hint="rename the columns")
@@ -379,7 +420,7 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if given["text"] is not None:
                 given["text"] = text_feature_files.of_parameters(given["text"])
             made = cls(**given)
-            Told("number", made.missing, made.min_count, made.max_values, made.scale).check("columns")
+            made._defaults()
             made._settle([] if table is None else table._columns, texts, Kinds(kinds, why))
         except (UsageError, DataError, TypeError, ValueError) as error:
             raise ModelFormatError(f"field parameters: {error}", file=file) from error
@@ -434,23 +475,8 @@ class _of_column:
             raise DataError(error.what, column=self._name, hint=error.hint) from error
 
 
-def _count(
-    planned: Sequence[tuple[str, Told]], texts: Mapping[str, TextFeatures], missing: str, part: Any
+def _count_part(
+    features: Features, told: Mapping[str, Told], texts: Mapping[str, TextFeatures], part: Any
 ) -> tuple[dict[str, Any], dict[str, Any], int]:
-    """What a part of a table says of its columns: values, terms, and how many rows it has. Runs on workers."""
-    columns, _ = columns_of(part)
-    terms = {}
-    for name, one in texts.items():
-        with _of_column(name):
-            terms[name] = one.count(documents_of(name, columns[name], missing))
-    values = count_columns(planned, columns)
-    return values, terms, len(next(iter(columns.values()))) if columns else 0
-
-
-def _merged(names: list[str], texts: list[str], parts: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any], int]:
-    values, terms, rows = parts[0]
-    for other, more, count in parts[1:]:
-        values = {name: values[name].merge(other[name], name) for name in names}
-        rows += count
-        terms = {name: TextFeatures.merge([terms[name], more[name]]) for name in terms}
-    return values, terms, rows
+    """What a part of a table says. Runs on workers."""
+    return features.count(columns_of(part)[0], told, texts)

@@ -104,6 +104,31 @@ def restored(spec: Document, folder: PathLike) -> Any:
     return kind.restore(spec, dict(arrays))
 
 
+def write_into(transform: Any, folder: PathLike) -> str:
+    """Put a transform into a folder of prepared rows; the SHA-256 of its document."""
+    whole = local_path(folder)
+    content = to_json({"format": FORMAT, "version": VERSION, "transform": described(transform, whole)})
+    write_file(whole / FILE, content)
+    return sha256_bytes(content)
+
+
+def read_from(folder: PathLike, sha256: str) -> Any:
+    """The transform of a folder of prepared rows.
+
+    Raises
+    ------
+    ModelFormatError
+        It is damaged, or not the one of that digest.
+    """
+    path = local_path(folder)
+    document = read_document(path, FILE, FORMAT, (VERSION,), VERSION)
+    if sha256_bytes(read_plain_file(path, FILE, max_bytes=MAX_JSON_BYTES)) != sha256:
+        raise ModelFormatError(
+            "is not the transform of the manifest", file=document.file, hint="prepare the data again"
+        )
+    return restored(document.child("transform"), path)
+
+
 def write_beside(transform: Any, model: PathLike) -> None:
     """Put a transform into the folder of a saved model; the document, without which there is none, comes last."""
     folder = local_path(model)

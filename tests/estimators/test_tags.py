@@ -125,7 +125,7 @@ def test_what_tags_may_not_be_is_said_in_one_line():
         model(classes=["sea", "land"]).fit(X, TAGS)
     ids = [f"id-{i}" for i in range(2500)]
     with pytest.raises(
-        DataError, match="2,500 different labels in 2,500 rows: the label column seems to be an identif"
+        DataError, match="2,500 different labels in 2,500 rows: .* seems to be an identif"
     ):
         dboost.BoostedClassifier().fit(np.ones((2500, 1)), ids)
     with pytest.raises(DataError, match="2,500 different tags in 2,400 rows, of at most 20,000"):

@@ -52,7 +52,8 @@ class LabelStats:
         Sum of the sample weights of each label.
     count : dict of label to int
     tasks : int64 array, shape (k, 4), optional
-        Multitask, where labels are no lists of tags: rows with label -1, 0, +1 and missing, per task; several targets: 0, 0, observed and missing.
+        Multitask, where labels are no lists of tags: rows with label -1, 0, +1 and missing, per task; several targets:
+        0, 0, observed and missing.
     sum_weight : float
     dtype : str
         NumPy type of the labels, wide enough for all blocks; ``"|O"`` for Python objects.
