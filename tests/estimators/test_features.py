@@ -239,3 +239,35 @@ def test_a_column_transformer_has_the_same_features():
     assert np.allclose(ours.transform(frame).toarray(), theirs.transform(frame), rtol=1e-15, atol=0)
     within = make_column_transformer((Features(told, others="drop"), ["title", "colour"])).fit(frame)
     assert within.get_feature_names_out().tolist() == [f"features__{name}" for name in ours.get_feature_names_out()]
+
+
+def test_a_column_transformer_is_saved_with_the_names_of_its_features(tmp_path):
+    frame = pd.DataFrame(COLUMNS)
+    parts = (TextFeatures(), "title"), (TableFeatures(), ["colour", "size"]), (Features(), ["tags"])
+    ours = make_pipeline(make_column_transformer(*parts), BoostedClassifier(alpha=0.01)).fit(frame, frame["topic"])
+    dboost.save_model(ours, tmp_path / "m")
+    back = dboost.load_pipeline(tmp_path / "m")
+    assert back[0].get_feature_names_out().tolist() == ours[0].get_feature_names_out().tolist()
+    assert np.array_equal(back.predict_proba(frame), ours.predict_proba(frame))
+    assert set(dboost.explain(back, frame[:1]).words) <= set(back[-1].active_features_)
+    assert {name.split("__")[0] for name in back[-1].active_features_} <= {"textfeatures", "tablefeatures", "features"}
+    assert back.predict(lazy()).compute().tolist() == ours.predict(frame).tolist()
+    encoded = make_pipeline(make_column_transformer((OneHotEncoder(), ["colour"])), BoostedClassifier(alpha=0.01))
+    with pytest.raises(UsageError, match="with a OneHotEncoder cannot be saved; it takes Features"):
+        dboost.save_model(encoded.fit(frame, frame["topic"]), tmp_path / "n")
+
+
+def test_a_graph_of_a_table_predicts_the_same():
+    onnxruntime = pytest.importorskip("onnxruntime")
+    frame = pd.DataFrame(COLUMNS)[["title", "size", "colour", "new"]]
+    features = Features({"size": {"kind": "number", "scale": "max"}, "colour": {"kind": "category", "min_count": 9}})
+    ours = make_pipeline(features, BoostedClassifier(alpha=0.001)).fit(frame, COLUMNS["topic"])
+    session = onnxruntime.InferenceSession(dboost.onnx.to_onnx(ours).SerializeToString())
+    rows = {name: frame[[name]].to_numpy() for name in frame}
+    label, chances = session.run(None, rows)
+    assert np.allclose(chances, ours.predict_proba(frame), atol=1e-6) and label.tolist() == ours.predict(frame).tolist()
+    dates = make_pipeline(Features(), BoostedClassifier(alpha=0.01)).fit(
+        pd.DataFrame(COLUMNS)[["day"]], COLUMNS["topic"]
+    )
+    with pytest.raises(UsageError, match="a column of date has no operators in ONNX; column 'day'"):
+        dboost.onnx.to_onnx(dates)
