@@ -229,7 +229,7 @@ def _pandas_rows(X: Any) -> Rows:
             plain = np.dtype(np.float64)
         if not isinstance(plain, np.dtype) or plain.kind not in "biuf":
             raise DataError(
-                f"type {dtype}, expected numbers", column=str(name), hint="encode this column as numbers, or drop it"
+                f"type {dtype}, expected numbers", column=str(name), hint="make features of this column by dboost.Features, or drop it"
             )
         if X.iloc[:, position].isna().any():
             row = int(np.argmax(X.iloc[:, position].isna().to_numpy()))
@@ -269,7 +269,7 @@ def numeric_column(column: Any, *, name: str, **where: Any) -> NDArray[Any]:
         raise DataError(
             f"Arrow type {column.type}, expected numbers",
             column=name,
-            hint="encode this column as numbers, or drop it",
+            hint="make features of this column by dboost.Features, or drop it",
             **where,
         )
     if column.null_count:
