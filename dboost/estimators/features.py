@@ -262,7 +262,7 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 texts[name] = self._text()
             elif kinds[name] != DROP:
                 told[name] = Told(**{**vars(defaults), "kind": kinds[name]})
-        used = {name: one for name in names if (one := told.get(name)) is not None}
+        used = {name: what for name in names if (what := told.get(name)) is not None}
         if not used and not texts:
             raise DataError("no column is a feature", hint="tell the kind of one in columns=")
         return (
@@ -285,7 +285,8 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             odd = sorted(set(options) - set(TextFeatures().get_params()))
             if odd:
                 raise UsageError(f"TextFeatures has no option {odd[0]!r}", hint="see its parameters")
-            return clone(self._text()).set_params(**options)
+            made: TextFeatures = clone(self._text()).set_params(**options)
+            return made
         return None
 
     def _settle(self, columns: list[Column], texts: dict[str, TextFeatures], kinds: Kinds) -> None:
@@ -479,4 +480,5 @@ def _count_part(
     features: Features, told: Mapping[str, Told], texts: Mapping[str, TextFeatures], part: Any
 ) -> tuple[dict[str, Any], dict[str, Any], int]:
     """What a part of a table says. Runs on workers."""
-    return features.count(columns_of(part)[0], told, texts)
+    found: tuple[dict[str, Any], dict[str, Any], int] = features.count(columns_of(part)[0], told, texts)
+    return found

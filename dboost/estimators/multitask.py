@@ -148,20 +148,20 @@ class MultiTaskBoostedClassifier(ClassifyingMixin, BoostedEstimator):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < low):
                 raise UsageError(f"{name}={value!r}", hint=f"give a whole number of at least {low}")
         F, signs, weight = self._judged(X, y, sample_weight)
-        if self.model_.tags is None:
+        model = self._fitted_attribute("thresholds_")
+        if model.tags is None:
             raise UsageError(
                 "the model was fitted on columns of labels, not on lists of tags", hint="give lists to fit"
             )
         rule: dict[str, Any] = {} if top is None else {"top": top}
         rule |= {"fewest": fewest} if fewest else {}
         if by != "half":
-            P = self.model_.probabilities(F)
+            P = model.probabilities(F)
             kept = weight > 0
             choose = best_f1 if at_least is None else least_with_precision(at_least)
             rule["thresholds"] = [choose(P[kept, r], signs[kept, r] > 0, weight[kept]) for r in range(P.shape[1])]
-        about = self.model_.manifest
-        self.model_ = replace(self.model_, manifest={**about, "data": {**about["data"], TAGS: rule}})
-        return self
+        about = model.manifest
+        return self._adopt(replace(model, manifest={**about, "data": {**about["data"], TAGS: rule}}))
 
     @property
     def thresholds_(self) -> Any:

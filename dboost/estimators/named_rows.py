@@ -54,6 +54,10 @@ class NamedRows(sparse.csr_array):  # type: ignore[misc]
             found.feature_names = self.feature_names
         return found
 
+    def __getstate__(self) -> dict[str, Any]:
+        # rows that go to another process need not take the table that they were made from with them
+        return {name: value for name, value in vars(self).items() if name != BEHIND}
+
 
 def with_names(rows: Any, names: Any, behind: Behind | None = None) -> Any:
     """The same rows, without a copy, with names and what they were made from; as they are where there is neither.

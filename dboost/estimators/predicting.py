@@ -11,6 +11,7 @@ fit was given by name, such as the label.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -187,8 +188,10 @@ def predict_dask_array(model: Model, X: Any, what: str) -> Any:
     made_of = behind(X)
     if made_of is not None:
         meta = _as_pandas(model, np.zeros((0, model.n_outputs)), made_of.read._meta.index[:0], what)
-        parts = dask.delayed(made_of.transform, pure=True), dask.delayed(model, pure=True)
-        return made_of.read.map_partitions(dboost_predict_part, *parts, what, meta=meta)
+        # what is in a vocabulary of millions of terms need not be read for a name of the task that holds it
+        transform = dask.delayed(made_of.transform, name=f"dboost-transform-{uuid.uuid4().hex}")
+        held = dask.delayed(model, pure=True)
+        return made_of.read.map_partitions(dboost_predict_part, transform, held, what, meta=meta)
     read = X[:, model.inputs.tolist()].rechunk({1: -1})
     example = finish(model, np.zeros((0, model.n_outputs)), what)
     # One task holds the model, so that it is not repeated in the task of every chunk.

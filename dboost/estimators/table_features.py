@@ -192,7 +192,9 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _rows(self, table: Mapping[str, Any]) -> sparse.csr_array:
         """Rows of the columns of a table."""
         absent_columns(self, [column.name for column in self._columns], list(table))
-        rows, places, numbers = [], [], []
+        rows: list[NDArray[np.int64]] = []
+        places: list[NDArray[np.int64]] = []
+        numbers: list[NDArray[np.float64]] = []
         unseen, first, n = {}, 0, len(next(iter(table.values())))
         for column in self._columns:
             found = column.entries(table[column.name])

@@ -129,8 +129,8 @@ def explain(model: Any, X: Any) -> Contributions:
         offered = before.get_feature_names_out()
         used = held.held_columns(rows[:, held.inputs]).indices
         found = replace(found, words=[str(offered[held.active[j]]) for j in used.tolist()])
-    if held.plain and hasattr(before, "feature_columns_"):
-        of_features = before.feature_columns_
+    of_features = getattr(before, "feature_columns_", None)
+    if held.plain and of_features is not None:
         used = held.held_columns(rows[:, held.inputs]).indices
         found = replace(found, columns=[str(of_features[held.active[j]]) for j in used.tolist()])
     return found

@@ -188,7 +188,7 @@ class Column:
 
     def names(self) -> list[str]:
         """Names of its features."""
-        made = _OF_KIND[self.kind].names(self)
+        made: list[str] = _OF_KIND[self.kind].names(self)
         if self.rare:
             made.append(f"{self.name} is rare")
         if self.told.missing == "indicator":
@@ -546,7 +546,10 @@ class _Date:
         times = cls.times(column.name, values)
         there = np.flatnonzero(times.is_valid().to_numpy(zero_copy_only=False))
         times = times.drop_null()
-        rows, places, numbers, first = [], [], [], 0
+        rows: list[NDArray[np.int64]] = []
+        places: list[NDArray[np.int64]] = []
+        numbers: list[NDArray[np.float64]] = []
+        first = 0
         read = {"month": (pc.month, 1), "weekday": (pc.day_of_week, 0), "hour": (pc.hour, 0)}
         for part in cls.parts(column):
             if part in read:
@@ -616,7 +619,7 @@ def _summed(found: Entries) -> Entries:
     keys, inverse = np.unique(found.rows * width + found.places, return_inverse=True)
     if keys.size == found.rows.size:
         return found
-    numbers = np.bincount(inverse, weights=found.numbers, minlength=keys.size)
+    numbers = np.bincount(inverse, weights=found.numbers, minlength=keys.size).astype(np.float64)
     return Entries(keys // width, keys % width, numbers, found.unseen)
 
 

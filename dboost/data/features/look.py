@@ -30,6 +30,8 @@ _SHARE, _IDENTIFIERS = 0.5, 1_000
 _SKETCH = 4_096
 # Characters of a text whose words are counted; what follows says nothing else of its kind.
 _BEGIN = 200
+# The compiled loops of text have no types yet.
+_HASHES: Any = murmur3
 _WRITTEN = r"(?s)^(\[.*\]|\{.*\})$"
 
 
@@ -189,7 +191,7 @@ def _look_at_texts(texts: Any) -> Seen:
         places = np.frombuffer(offsets, np.int64)[distinct.offset : distinct.offset + len(distinct) + 1]
         stored = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
         stored.flags.writeable = False
-        murmur3(stored, places.copy(), hashes)
+        _HASHES(stored, places.copy(), hashes)
     if not len(texts):
         return Seen("null")
     return Seen("text", len(texts), int(words), int(dates), int(written), np.unique(hashes.view(np.uint32))[:_SKETCH])
