@@ -17,6 +17,7 @@ settle(Path(__file__).parent / "compiled")
 
 if TYPE_CHECKING:
     from dboost import hypotheses, losses, metrics, penalties, plots
+    from dboost.data.labels.tags import frequent_tags
     from dboost.data.parquet.input import ParquetData
     from dboost.errors import (
         ClusterError,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from dboost.estimators.cross_validated import cross_validated
     from dboost.estimators.cv import BoostedClassifierCV
     from dboost.estimators.early_stopping import EarlyStopping
+    from dboost.estimators.features import Features
     from dboost.estimators.halving import successive_halving
     from dboost.estimators.jointboost import JointBoostClassifier
     from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
@@ -87,6 +89,7 @@ _HOMES = {
     "Products": "dboost.hypotheses.products.family",
     "ShareBoostClassifier": "dboost.estimators.shareboost",
     "EarlyStopping": "dboost.estimators.early_stopping",
+    "Features": "dboost.estimators.features",
     "StabilitySelection": "dboost.estimators.stability",
     "Stumps": "dboost.hypotheses.stumps.family",
     "TextFeatures": "dboost.estimators.text_features",
@@ -94,6 +97,7 @@ _HOMES = {
     "cross_validated": "dboost.estimators.cross_validated",
     "TableFeatures": "dboost.estimators.table_features",
     "explain": "dboost.model.explained",
+    "frequent_tags": "dboost.data.labels.tags",
     "load_model": "dboost.estimators.load",
     "load_pipeline": "dboost.estimators.load",
     "minimise_linf": "dboost.penalties.linf_minimum",
@@ -130,6 +134,7 @@ __all__ = [
     "DboostError",
     "DboostWarning",
     "EarlyStopping",
+    "Features",
     "JointBoostClassifier",
     "Kernels",
     "Learned",
@@ -157,6 +162,7 @@ __all__ = [
     "adaptive_factors",
     "cross_validated",
     "explain",
+    "frequent_tags",
     "hypotheses",
     "load_model",
     "load_pipeline",

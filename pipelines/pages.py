@@ -279,6 +279,12 @@ def evaluation_rows(found: metrics.Evaluation, model: Model) -> list[tuple[str, 
     ]
     if found.coverage is not None:
         rows.append(("coverage", f"{found.coverage:.4f} classes on average rank above the right one (0 = correct)"))
+    if model.tags is not None and found.micro_f1 is not None and found.precision_at is not None:
+        best = ", ".join(f"{found.precision_at[k - 1]:.3f} at {k}" for k in (1, 3, 5))
+        rows.append(("F1", f"{found.micro_f1:.4f} micro, {found.macro_f1:.4f} macro"))
+        rows.append(("precision", f"{best} of the most probable tags"))
+        first = 1.0 + (found.depth or 0.0)
+        rows.append(("coverage", f"the right tags are among the first {first:.2f} of an example, on average"))
     return rows
 
 
@@ -328,20 +334,26 @@ def confusion_table(found: metrics.Evaluation, model: Model, top: int) -> Group 
     return titled("The most frequent mistakes", table)
 
 
+NAMES = ("task", "tag")
+
+
 def task_table(found: metrics.Evaluation, model: Model, top: int) -> Group | None:
     """Error and log-loss of each task, the worst first."""
     if found.task_errors is None or found.task_log_losses is None:
         return None
     table = FittingTable()
     order = np.argsort(-np.nan_to_num(found.task_errors, nan=-1.0), kind="stable")[:top].tolist()
-    for heading in ("task", "error", "log-loss"):
-        table.add_column(heading, right=heading != "task", least=LEAST_WORDS if heading == "task" else None)
+    tags = model.tags is not None and found.task_f1 is not None
+    for heading in ("tag" if tags else "task", "error", "log-loss", *(("F1", "precision", "recall") if tags else ())):
+        table.add_column(heading, right=heading not in NAMES, least=LEAST_WORDS if heading in NAMES else None)
     for r in order:
         error, loss = float(found.task_errors[r]), float(found.task_log_losses[r])
         if error == error:
-            table.add_row(labels_of(model)[r], percent(error), f"{loss:.4f}")
+            judged = (found.task_f1, found.task_precision, found.task_recall) if tags else ()
+            more = [f"{float(values[r]):.3f}" for values in judged if values is not None]
+            table.add_row(labels_of(model)[r], percent(error), f"{loss:.4f}", *more)
         else:
-            table.add_row(labels_of(model)[r], "no label", "")
+            table.add_row(labels_of(model)[r], "no label", "", *(("", "", "") if tags else ()))
     return titled(f"Tasks, the {len(order)} with the largest error", table)
 
 
@@ -359,4 +371,11 @@ def evaluation_values(found: metrics.Evaluation, model: Model) -> dict[str, Any]
         "confusion": found.confusion,
         "task_errors": found.task_errors,
         "task_log_losses": found.task_log_losses,
+        "micro_f1": found.micro_f1,
+        "macro_f1": found.macro_f1,
+        "precision_at": found.precision_at,
+        "depth": found.depth,
+        "task_f1": found.task_f1,
+        "task_precision": found.task_precision,
+        "task_recall": found.task_recall,
     }

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dboost.data.labels.labels import LabelCoder, LabelStats, check_weight, scan
 from dboost.data.labels.notes import label_notes
 from dboost.data.memory.in_memory import Rows, as_rows, check_names
+from dboost.data.named_columns import behind
 from dboost.data.planned import (
     Plan,
     class_counts,
@@ -206,7 +207,9 @@ def _aligned(values: Any, name: str, X: Any, frame: bool) -> list[Any]:
         if not known:
             raise UsageError(
                 f"{name} is in memory, the sizes of the partitions of X are unknown",
-                hint="use X.compute_chunk_sizes()" if not frame else f"make {name} a column of X and give its name",
+                hint="use X.compute_chunk_sizes()"
+                if not frame and behind(X) is None
+                else f"make {name} a column of X and give its name: fit(X, 'topic')",
             )
         assert sizes is not None
         bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
@@ -220,6 +223,11 @@ def _aligned(values: Any, name: str, X: Any, frame: bool) -> list[Any]:
             (values.iloc[a:b] if hasattr(values, "iloc") else values[a:b])
             for a, b in zip(bounds[:-1], bounds[1:], strict=True)
         ]
+    made_of = behind(X)
+    if made_of is not None and hasattr(values, "divisions"):
+        ours, theirs = made_of.table.divisions, values.divisions
+        if None not in (*ours, *theirs) and ours != theirs:
+            raise UsageError(f"{name} is cut at other rows than X", hint=_repair(name, made_of.table, values, True))
     chunks = _chunks(values, name, False)
     count = X.npartitions if frame else len(X.chunks[0])
     if len(chunks) != count:

@@ -12,6 +12,8 @@ from typing import Any
 from dboost.errors import UsageError
 
 WEIGHT = "sample_weight"
+# The attribute of rows that a transform made in which they keep what they were made from.
+BEHIND = "behind_rows"
 Named = Mapping[str, Any]
 """What a column is given for ("y", "sample_weight", ...), and its name, or a tuple of names."""
 
@@ -38,6 +40,17 @@ def names_of(X: Any) -> list[Any]:
     return []
 
 
+def behind(X: Any) -> Any:
+    """What rows were made from, and by which transform; None where nobody knows."""
+    return getattr(X, "__dict__", {}).get(BEHIND)
+
+
+def table_behind(X: Any) -> Any:
+    """The table that rows were made from by a transform; None where nobody knows of one."""
+    found = behind(X)
+    return None if found is None else found.table
+
+
 def take_column(X: Any, name: str, what: str) -> tuple[Any, Any]:
     """Take a column out of a table.
 
@@ -59,11 +72,20 @@ def take_column(X: Any, name: str, what: str) -> tuple[Any, Any]:
     UsageError
         There is no such column, or X has no names.
     """
+    if isinstance(X, list) and X and isinstance(X[0], Mapping) and any(name in row for row in X):
+        return X, [row.get(name) for row in X]
     names = names_of(X)
     if name not in names:
         raise UsageError(f"{what}={name!r} names no column of X", hint=_advice(name, names, what))
     column = X.column(name) if hasattr(X, "column_names") else X[name]
     return without(X, [name]), column
+
+
+def unknown_column(name: Any, names: list[Any]) -> UsageError:
+    """The error of a column that is named and is not there."""
+    near = get_close_matches(str(name), [other for other in names if isinstance(other, str)], n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {names[:8]}"
+    return UsageError("columns names a column that is not there", column=str(name), hint=hint)
 
 
 def _advice(name: str, names: list[Any], what: str) -> str:
@@ -89,6 +111,8 @@ def without(X: Any, names: Iterable[Any]) -> Any:
 def split_named(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
     """Take labels and weights out of a table where they are given by name.
 
+    Rows that a transform made have them in the table that they were made from.
+
     Returns
     -------
     X, y, sample_weight
@@ -97,13 +121,14 @@ def split_named(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, dict
         Which of the two were given by name, and the names.
     """
     named: dict[str, Any] = {}
-    if isinstance(y, str):
-        named["y"] = y
-        X, y = take_column(X, y, "y")
-    if isinstance(sample_weight, str):
-        named[WEIGHT] = sample_weight
-        X, sample_weight = take_column(X, sample_weight, WEIGHT)
-    return X, y, sample_weight, named
+    table = table_behind(X)
+    found = {"y": y, WEIGHT: sample_weight}
+    for what, value in found.items():
+        if isinstance(value, str):
+            named[what] = value
+            rest, found[what] = take_column(X if table is None else table, value, what)
+            X = rest if table is None else X
+    return X, found["y"], found[WEIGHT], named
 
 
 def flat(named: Named) -> list[Any]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.vectors.digest import digest_of
 from dboost.data.labels.labels import LabelCoder, LabelStats, plan_labels
+from dboost.data.labels.tags import TAGS
 from dboost.errors import UsageError
 from dboost.partition import SEVERAL, Partition
 
@@ -145,6 +146,9 @@ def plan_coder(
         coder = plan_labels(stats, task, classes=classes, class_weight=class_weight)
         return coder, coder.classes
     names = task_names if classes is None else list(classes)
+    if stats.kind == TAGS:
+        coder = plan_labels(stats, task, classes=classes, class_weight=class_weight)
+        return coder, coder.classes
     coder = plan_labels(stats, task, class_weight=class_weight, task_names=names)
     if names is None:
         return coder, None
@@ -159,7 +163,7 @@ def plan_coder(
 
 def n_outputs(coder: LabelCoder, stats: LabelStats) -> int:
     """k: the number of columns of W."""
-    if coder.task == "multiclass":
+    if coder.task == "multiclass" or coder.kind == TAGS:
         assert coder.classes is not None
         return len(coder.classes)
     return int(stats.tasks.shape[0]) if stats.tasks is not None else 1

@@ -23,7 +23,8 @@ from sklearn import config_context
 import dboost
 from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, with_fixed
 from dboost.data.labels.class_weight import weights_by_label
-from dboost.data.named_columns import WEIGHT, Named, split_named
+from dboost.data.labels.tags import TAGS, are_tags, as_arrow
+from dboost.data.named_columns import WEIGHT, Named, split_named, table_behind
 from dboost.data.plan import build_plan
 from dboost.data.planned import Plan
 from dboost.engine.base import Engine
@@ -97,6 +98,8 @@ def prepared(
     if kind in ("matrix", "table"):
         X, y, sample_weight, named = split_named(X, y, sample_weight)
         X, y = _checked_local(estimator, X, y, kind, task)
+    elif table_behind(X) is not None:
+        X, y, sample_weight, named = split_named(X, y, sample_weight)
     else:
         named = _named_in_place(X, y, sample_weight)
     with as_raised(), open_engine(estimator.client, distributed_input=kind in ("parquet", "frame", "array")) as engine:
@@ -156,7 +159,7 @@ def _seen(plan: Plan) -> NDArray[np.bool_]:
     """Which classes have examples; those of tasks always have, and a regression has none."""
     if plan.task == "regression":
         return np.ones(0, dtype=bool)
-    if plan.class_counts is None or plan.class_weights is None:
+    if plan.task == "multitask" or plan.class_counts is None or plan.class_weights is None:
         return np.ones(plan.n_outputs, dtype=bool)
     counts, weights = np.array(plan.class_counts), np.array(plan.class_weights)
     labels = task_classes(plan)
@@ -191,6 +194,8 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
         validate_data(estimator, X, skip_check_array=True)
     else:
         X = validate_data(estimator, X, accept_sparse=True, dtype="numeric")
+    if task == "multitask" and are_tags(y):
+        return X, as_arrow(y)
     if y is None or type(y).__module__.split(".")[0] == "pyarrow":
         return X, y
     if not hasattr(y, "dtype") and not hasattr(y, "columns"):
@@ -321,6 +326,7 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
                 "rows": plan.n_rows,
                 "notes": list(plan.notes),
                 "named": plain(dict(parts.named)),
+                **({TAGS: {}} if plan.coder.kind == TAGS else {}),
             },
             "versions": dict(_installed()),
         },

@@ -7,13 +7,31 @@ Does not cover: tables, whose columns have names (``dboost.data.named_columns``)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scipy import sparse
 
+from dboost.data.named_columns import BEHIND
 from dboost.data.planned import Plan
 from dboost.errors import UsageError
+
+
+@dataclass(frozen=True, eq=False)
+class Behind:
+    """What rows were made from: its other columns may be their labels, and its index is that of predictions.
+
+    Parameters
+    ----------
+    table : table, or dask DataFrame or Series
+    transform : the transform that made the rows of it
+    read : dask DataFrame or Series, optional
+        The columns of the table that it read.
+    """
+
+    table: Any
+    transform: Any
+    read: Any = None
 
 
 class NamedRows(sparse.csr_array):  # type: ignore[misc]
@@ -36,14 +54,32 @@ class NamedRows(sparse.csr_array):  # type: ignore[misc]
             found.feature_names = self.feature_names
         return found
 
+    def __getstate__(self) -> dict[str, Any]:
+        # rows that go to another process need not take the table that they were made from with them
+        return {name: value for name, value in vars(self).items() if name != BEHIND}
 
-def with_names(rows: sparse.csr_array, names: Any) -> sparse.csr_array:
-    """The same rows, without a copy, with names; as they are where there are none."""
-    if names is None:
+
+def with_names(rows: Any, names: Any, behind: Behind | None = None) -> Any:
+    """The same rows, without a copy, with names and what they were made from; as they are where there is neither.
+
+    Parameters
+    ----------
+    rows : csr_array, or dask array
+    names : sequence of str or Arrow array, optional
+    behind : Behind, optional
+    """
+    if names is None and behind is None:
         return rows
-    found = NamedRows(rows)
+    found = NamedRows(rows) if sparse.issparse(rows) else rows
     found.feature_names = names
+    setattr(found, BEHIND, behind)
     return found
+
+
+def names_beside(X: Any) -> Any:
+    """The names that rows were given by their transform; None where there are none."""
+    own = isinstance(X, NamedRows) or (hasattr(X, "__dask_graph__") and not hasattr(X, "columns"))
+    return vars(X).get("feature_names") if own else None
 
 
 def named(plan: Plan, X: Any, given: Sequence[str] | None) -> Plan:
@@ -62,7 +98,7 @@ def named(plan: Plan, X: Any, given: Sequence[str] | None) -> Plan:
     UsageError
         Names were given to data that has its own, or are not one text for each feature, each once.
     """
-    beside = getattr(X, "feature_names", None) if isinstance(X, NamedRows) else None
+    beside = names_beside(X)
     if given is None:
         return plan if beside is None or plan.feature_names is not None else replace(plan, feature_names=_texts(beside))
     if plan.feature_names is not None or beside is not None:

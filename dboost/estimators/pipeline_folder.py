@@ -6,17 +6,20 @@ arrays: a transform put beside another model is refused. Reading it runs no code
 
 from __future__ import annotations
 
+import copy
 import os
 import stat
 from collections.abc import Callable
 from typing import Any
 
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dboost.errors import ModelFormatError, UsageError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.transform_files import described, kind_of, restored
+from dboost.estimators.joined_features import JoinedFeatures, with_feature_names
+from dboost.estimators.transform_files import TAKES, described, kind_of, restored
 from dboost.files.documents import MAX_JSON_BYTES, MODEL_FILE, read_document, to_json
 from dboost.files.paths import PathLike, local_path
 from dboost.files.storage import read_plain_file, sha256_bytes, write_folder
@@ -33,7 +36,7 @@ def is_pipeline(path: PathLike) -> bool:
 
 
 def save_model(model: Any, path: PathLike, *, force: bool = False) -> None:
-    """Save a fitted estimator, or a ``Pipeline`` of ``TextFeatures`` or ``TableFeatures`` and one, as one folder.
+    """Save a fitted estimator, or a ``Pipeline`` of ``Features`` (or what it is made of) and one, as one folder.
 
     Parameters
     ----------
@@ -65,12 +68,13 @@ def save_model(model: Any, path: PathLike, *, force: bool = False) -> None:
             raise UsageError(f"{type(model).__name__} is no estimator of dboost", hint="give one, or a Pipeline")
         model.save(path, force=force)
         return
+    model = _saved_form(model)
     names = [name for name, _ in model.steps]
     kinds = [type(step).__name__ for _, step in model.steps]
     if len(names) != 2 or kind_of(model[0]) is None or not isinstance(model[1], BoostedEstimator):
         raise UsageError(
             f"a Pipeline of {', '.join(kinds)} cannot be saved",
-            hint="it takes TextFeatures or TableFeatures, and one estimator of dboost that holds one model",
+            hint=f"{TAKES}, and one estimator of dboost that holds one model",
         )
     check_is_fitted(model[0])
     check_is_fitted(model[1])
@@ -80,6 +84,19 @@ def save_model(model: Any, path: PathLike, *, force: bool = False) -> None:
         about = {"format": FORMAT, "version": VERSION, "steps": names}
         document = {**about, "transform": described(model[0], folder), "model": digest}
         (folder / FILE).write_bytes(to_json(document))
+
+
+def _saved_form(model: Pipeline) -> Pipeline:
+    """A pipeline whose ``ColumnTransformer`` is one of ours, and whose model has the names of its features."""
+    if len(model.steps) != 2 or not isinstance(model[0], ColumnTransformer) or not hasattr(model[1], "model_"):
+        return model
+    check_is_fitted(model[0])
+    joined = JoinedFeatures.of(model[0])
+    for _, _, part in joined.parts:
+        if kind_of(part) is None:
+            raise UsageError(f"a ColumnTransformer with a {type(part).__name__} cannot be saved", hint=TAKES)
+    named = copy.copy(model[1])._adopt(with_feature_names(model[1].model_, joined.get_feature_names_out().tolist()))
+    return Pipeline([(model.steps[0][0], joined), (model.steps[1][0], named)])
 
 
 def read(path: PathLike, load: Callable[[PathLike], Any]) -> Pipeline:

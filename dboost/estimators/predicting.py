@@ -11,6 +11,7 @@ fit was given by name, such as the label.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from dboost.data.collections import refuse_gone
 from dboost.data.memory.in_memory import as_rows
-from dboost.data.named_columns import flat, refuse_unread
+from dboost.data.named_columns import behind, flat, refuse_unread
 from dboost.errors import DataError, UsageError
 from dboost.model.fitted import Model
 from dboost.model.tasks import decision
@@ -174,13 +175,23 @@ def _columns_of(X: Any, positions: list[int]) -> Any:
 
 
 def predict_dask_array(model: Model, X: Any, what: str) -> Any:
-    """A lazy dask array; the chunks of its rows are kept, unknown sizes included."""
+    """A lazy dask array; the chunks of its rows are kept, unknown sizes included.
+
+    Of rows that a transform made of a dask DataFrame the prediction is as of the frame, with its index.
+    """
     import dask
     import dask.array as da
 
     refuse_gone(X=X)
     if X.ndim != 2 or X.shape[1] != model.n_features:
         raise DataError(f"X has shape {X.shape}; the model was fitted on {model.n_features} features")
+    made_of = behind(X)
+    if made_of is not None:
+        meta = _as_pandas(model, np.zeros((0, model.n_outputs)), made_of.read._meta.index[:0], what)
+        # what is in a vocabulary of millions of terms need not be read for a name of the task that holds it
+        transform = dask.delayed(made_of.transform, name=f"dboost-transform-{uuid.uuid4().hex}")
+        held = dask.delayed(model, pure=True)
+        return made_of.read.map_partitions(dboost_predict_part, transform, held, what, meta=meta)
     read = X[:, model.inputs.tolist()].rechunk({1: -1})
     example = finish(model, np.zeros((0, model.n_outputs)), what)
     # One task holds the model, so that it is not repeated in the task of every chunk.
@@ -191,6 +202,10 @@ def predict_dask_array(model: Model, X: Any, what: str) -> Any:
 
 def dboost_predict(batch: Any, *, model: Model, what: str) -> NDArray[Any]:
     return finish(model, model.scores_of_inputs(batch), what)
+
+
+def dboost_predict_part(part: Any, transform: Any, model: Model, what: str) -> Any:
+    return _as_pandas(model, model.decision_function(transform.transform(part)), part.index, what)
 
 
 def predict_dask_frame(model: Model, X: Any, what: str) -> Any:
@@ -221,6 +236,11 @@ def _as_pandas(model: Model, F: NDArray[np.float64], index: Any, what: str) -> A
     import pandas as pd
 
     values = finish(model, F, what)
+    if what == LABELS and model.tags is not None:
+        import pyarrow as pa
+
+        # of Python's lists a Series would not say what they are where there is none
+        return pd.Series(values.tolist(), index=index, name="prediction", dtype=pd.ArrowDtype(pa.list_(pa.string())))
     if values.ndim == 1:
         kind = _type_of_labels(model.classes) if what == LABELS and model.task != "regression" else values.dtype
         return pd.Series(values, index=index, name="prediction", dtype=kind)

@@ -30,6 +30,17 @@ def to_document(features: TextFeatures) -> dict[str, Any]:
         A function that cuts documents would be code in the folder of a model.
     """
     check_is_fitted(features)
+    return {"schema": SCHEMA, "n_documents": features.n_documents_, "parameters": parameters(features)}
+
+
+def parameters(features: TextFeatures) -> dict[str, Any]:
+    """The parameters as JSON values, but for what is of the process.
+
+    Raises
+    ------
+    UsageError
+        As of ``to_document``.
+    """
     if callable(features.analyzer):
         raise UsageError(
             "TextFeatures with a function as its analyzer cannot be saved: the folder would hold code",
@@ -40,7 +51,24 @@ def to_document(features: TextFeatures) -> dict[str, Any]:
     plain["ngram_range"] = [int(size) for size in features.ngram_range]
     if features.stop_words is not None and not isinstance(features.stop_words, str):
         plain["stop_words"] = sorted(features.stop_words)
-    return {"schema": SCHEMA, "n_documents": features.n_documents_, "parameters": plain}
+    return plain
+
+
+def of_parameters(given: Any) -> TextFeatures:
+    """An unfitted transform of parameters; nothing in them is trusted.
+
+    Raises
+    ------
+    UsageError, DataError, TypeError, ValueError
+        They are not those of ``parameters``, or have no meaning.
+    """
+    known = set(TextFeatures().get_params(deep=False)) - {_OF_THE_PROCESS}
+    if set(given) != known or given["dtype"] not in ("float64", "float32"):
+        raise UsageError("expected those of TextFeatures")
+    dtype = np.dtype(given["dtype"]).type
+    made = TextFeatures(**{**given, "dtype": dtype, "ngram_range": tuple(given["ngram_range"])})
+    made._check()
+    return made
 
 
 def to_arrays(features: TextFeatures) -> dict[str, NDArray[Any]]:
@@ -61,15 +89,11 @@ def restore(document: Document, arrays: dict[str, NDArray[Any]]) -> TextFeatures
     file, given = document.file, dict(document.mapping("parameters"))
     if document.count("schema") != SCHEMA:
         raise ModelFormatError(f"the transform is of another version than {SCHEMA}", file=file)
-    known = set(TextFeatures().get_params(deep=False)) - {_OF_THE_PROCESS}
-    if set(given) != known or given["dtype"] not in ("float64", "float32"):
-        raise ModelFormatError("field parameters: expected those of TextFeatures", file=file)
-    dtype = np.dtype(given["dtype"])
     try:
-        made = TextFeatures(**{**given, "dtype": dtype.type, "ngram_range": tuple(given["ngram_range"])})
-        made._check()
+        made = of_parameters(given)
     except (UsageError, DataError, TypeError, ValueError) as error:
         raise ModelFormatError(f"field parameters: {error}", file=file) from error
+    dtype = np.dtype(given["dtype"])
     df = arrays.get("document_frequency", np.zeros(0, np.int64))
     n_features = df.shape[0] if df.ndim == 1 else 0
     df = expect_array(arrays, "document_frequency", np.int64, (n_features,), file)

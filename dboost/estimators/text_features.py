@@ -16,13 +16,24 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dboost.data.named_columns import names_of as column_names
+from dboost.data.prepared.text import TermCounts, merge_counts
 from dboost.data.prepared.text_arrow import documents
-from dboost.data.prepared.text_terms import choose, count_pieces, join, names_of, pieces_of, total_counts
+from dboost.data.prepared.text_terms import (
+    choose,
+    count_piece,
+    count_pieces,
+    join,
+    names_of,
+    pieces_of,
+    total_counts,
+)
 from dboost.data.prepared.text_weights import Buckets, Columns, Weights, first_seen, present, rows
 from dboost.data.prepared.text_words import WORDS, WordRule, table_of
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, UsageError
-from dboost.estimators.named_rows import with_names
+from dboost.estimators.named_rows import Behind, with_names
+from dboost.estimators.on_partitions import is_lazy, over_parts, rows_of_parts
 
 ANALYZERS = ("word", "char", "char_wb")
 
@@ -168,7 +179,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : iterable of str, array, Series or table
-            Documents: a list, a NumPy array, a pandas or polars Series, an Arrow array, or a table with `column`.
+            Documents: a list, a NumPy array, a pandas or polars Series, an Arrow array, or a table with `column`. The
+            parts of a dask Series or DataFrame are counted on its workers.
         y : object, optional
             Not used; there for pipelines.
 
@@ -177,8 +189,69 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         TextFeatures
             Itself.
         """
+        if is_lazy(X):
+            self._rule(), self._weights(), self._buckets()
+            self._check_limits()
+            return self.settle(over_parts(self._lazy(X), self.count, self.merge))
         self._learn(X, transforms=False)
         return self
+
+    def _lazy(self, X: Any) -> Any:
+        """A dask Series of documents, or the one column of a dask DataFrame."""
+        if hasattr(X, "map_partitions") and hasattr(X, "columns") and X.ndim == 2:
+            column = self.column if self.column is not None or len(X.columns) != 1 else X.columns[0]
+            if column not in list(X.columns):
+                raise DataError("no such column", column=str(column), hint=f"there are {list(X.columns)[:10]}")
+            return X[[column]]
+        if not hasattr(X, "map_partitions"):
+            raise UsageError(f"X is a dask {type(X).__name__}", hint="give a dask Series, or a DataFrame and column=")
+        return X
+
+    def count(self, X: Any) -> tuple[int, Any]:
+        """What some documents say: how many they are, and in how many each term is. Parts of a corpus add up.
+
+        Parameters
+        ----------
+        X : as in ``fit``
+        """
+        buckets = self._buckets()
+        counted = count_piece(documents(X, self.column), self._rule())
+        if buckets is None:
+            terms = names_of(counted.terms, np.arange(counted.terms.number))
+            return len(counted), TermCounts(terms, counted.counts).frequencies()
+        df = np.zeros(buckets.n_features, np.int64)
+        for counts, columns in buckets.hashed(counted, self.binary):
+            df[columns.features] += counts.df
+        return len(counted), df
+
+    @staticmethod
+    def merge(parts: Any) -> tuple[int, Any]:
+        """What the documents of several counts say together."""
+        counts = [one for _, one in parts]
+        whole = sum(counts) if isinstance(counts[0], np.ndarray) else merge_counts(counts)
+        return sum(number for number, _ in parts), whole
+
+    def settle(self, counted: tuple[int, Any]) -> TextFeatures:
+        """Take the terms from what all documents say (``count``, ``merge``), as ``fit`` does."""
+        self._check()
+        n_documents, counts = counted
+        weights, terms = self._weights(), None
+        if self.hashing is not None:
+            df = counts
+        else:
+            counts = counts.combine_chunks()
+            all_df = counts.column("df").to_numpy()
+            chosen, terms = choose(
+                all_df,
+                n_documents,
+                min_df=self.min_df,
+                max_df=self.max_df,
+                max_features=self.max_features,
+                total=lambda: all_df if self.binary else counts.column("tf").to_numpy(),
+                names=lambda these: pa.array(counts.column("term").take(pa.array(these)).combine_chunks()),
+            )
+            df = all_df[chosen]
+        return self._adopt(df, n_documents, terms, weights.idf(df, n_documents))
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> sparse.csr_array:
         """Learn the terms, and give the rows of the same documents, which are read once.
@@ -196,6 +269,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         """
         if fit_params:
             raise UsageError(f"fit_transform takes no {sorted(fit_params)[0]!r}", hint="leave it out")
+        if is_lazy(X):
+            return self.fit(X).transform(X)
         return self._learn(X, transforms=True)
 
     def transform(self, X: Any) -> sparse.csr_array:
@@ -208,9 +283,13 @@ class TextFeatures(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        scipy.sparse.csr_array, shape (documents, n_features)
+        scipy.sparse.csr_array, shape (documents, n_features); on Dask a lazy dask array of such chunks
         """
         check_is_fitted(self)
+        if is_lazy(X):
+            return rows_of_parts(
+                self._lazy(X), self, self._terms, len(self.document_frequency_), np.dtype(self.dtype), X
+            )
         rule, weights, buckets = self._rule(), self._weights(), self._buckets()
         with LocalEngine(self.n_threads) as engine:
             pieces = pieces_of(documents(X, self.column), engine.n_threads)
@@ -220,7 +299,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             else:
                 n_features = self.document_frequency_.shape[0]
                 parts = [present(part, n_features) for one in counted for part in one.counts]
-            return with_names(rows(parts, weights, self._idf, engine), self._terms)
+            return with_names(rows(parts, weights, self._idf, engine), self._terms, _behind(X, self))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """The term of each feature; with `hashing` the number of its bucket, as ``#0042``.
@@ -291,7 +370,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             idf = weights.idf(df, n_documents)
             found = rows(parts, weights, idf, engine) if transforms else None
         self._adopt(df, n_documents, terms, idf)
-        return None if found is None else with_names(found, terms)
+        return None if found is None else with_names(found, terms, _behind(X, self))
 
     def _table(self) -> Any:
         """The features as the compiled loops look them up."""
@@ -393,6 +472,11 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _behind(X: Any, features: TextFeatures) -> Behind | None:
+    """What the rows were made from, where it is a table, whose other columns may be asked for."""
+    return Behind(X, features) if column_names(X) else None
 
 
 def _is_whole(value: Any) -> bool:

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dboost.errors import ModelFormatError
+from dboost.errors import ModelFormatError, UsageError
 from dboost.estimators import text_feature_files
 from dboost.estimators.document_features import DocumentFeatures
+from dboost.estimators.features import Features
+from dboost.estimators.joined_features import JoinedFeatures
 from dboost.estimators.table_features import TableFeatures
 from dboost.estimators.text_features import TextFeatures
 from dboost.files.documents import MAX_ARRAYS_BYTES, MAX_JSON_BYTES, MODEL_FILE, Document, read_document, to_json
@@ -54,6 +56,7 @@ KINDS: dict[str, Kind] = {
     "documents": Kind(
         DocumentFeatures, DocumentFeatures.to_document, DocumentFeatures.to_arrays, DocumentFeatures.from_files
     ),
+    "features": Kind(Features, Features.to_document, Features.to_arrays, Features.from_files),
     "table": Kind(
         TableFeatures, TableFeatures.to_document, lambda _: {}, lambda spec, _: TableFeatures.from_document(spec)
     ),
@@ -61,6 +64,32 @@ KINDS: dict[str, Kind] = {
         TextFeatures, text_feature_files.to_document, text_feature_files.to_arrays, text_feature_files.restore
     ),
 }
+
+
+def _part(transform: Any) -> Kind:
+    name = kind_of(transform)
+    if name is None or name == JOINED:
+        raise UsageError(f"a ColumnTransformer with a {type(transform).__name__} cannot be saved", hint=TAKES)
+    return KINDS[name]
+
+
+def _part_document(transform: Any) -> dict[str, Any]:
+    return {"kind": kind_of(transform), **_part(transform).to_document(transform)}
+
+
+def _part_again(spec: Document, arrays: dict[str, Any]) -> Any:
+    return KINDS[spec.choice("kind", tuple(kind for kind in KINDS if kind != JOINED))].restore(spec, arrays)
+
+
+JOINED = "joined"
+KINDS[JOINED] = Kind(
+    JoinedFeatures,
+    lambda joined: joined.to_document(_part_document),
+    lambda joined: joined.to_arrays(lambda part: _part(part).to_arrays(part)),
+    lambda spec, arrays: JoinedFeatures.from_files(spec, arrays, _part_again),
+)
+# What a pipeline in a folder may begin with.
+TAKES = "it takes Features, TextFeatures or TableFeatures, or a ColumnTransformer of these"
 
 
 def kind_of(transform: Any) -> str | None:
@@ -100,6 +129,31 @@ def restored(spec: Document, folder: PathLike) -> Any:
         raise ModelFormatError("the content does not match its SHA-256", file=file, hint="restore the model")
     arrays, _ = unpack_arrays(data, file=file)
     return kind.restore(spec, dict(arrays))
+
+
+def write_into(transform: Any, folder: PathLike) -> str:
+    """Put a transform into a folder of prepared rows; the SHA-256 of its document."""
+    whole = local_path(folder)
+    content = to_json({"format": FORMAT, "version": VERSION, "transform": described(transform, whole)})
+    write_file(whole / FILE, content)
+    return sha256_bytes(content)
+
+
+def read_from(folder: PathLike, sha256: str) -> Any:
+    """The transform of a folder of prepared rows.
+
+    Raises
+    ------
+    ModelFormatError
+        It is damaged, or not the one of that digest.
+    """
+    path = local_path(folder)
+    document = read_document(path, FILE, FORMAT, (VERSION,), VERSION)
+    if sha256_bytes(read_plain_file(path, FILE, max_bytes=MAX_JSON_BYTES)) != sha256:
+        raise ModelFormatError(
+            "is not the transform of the manifest", file=document.file, hint="prepare the data again"
+        )
+    return restored(document.child("transform"), path)
 
 
 def write_beside(transform: Any, model: PathLike) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from dboost.errors import UsageError
+from dboost.estimators.features import Features
 from dboost.estimators.load import ESTIMATORS
 from dboost.estimators.table_features import TableFeatures
 from dboost.estimators.text_features import TextFeatures
@@ -51,7 +52,8 @@ def register() -> None:
         skl2onnx.update_registered_converter(
             cls, f"Dboost{cls.__name__}", _estimator_shapes, _convert_estimator, options=options, overwrite=True
         )
-    for transformer, convert in ((TableFeatures, _convert_table), (TextFeatures, _convert_text)):
+    transformers = ((TableFeatures, _convert_table), (TextFeatures, _convert_text), (Features, _convert_features))
+    for transformer, convert in transformers:
         name = f"Dboost{transformer.__name__}"
         skl2onnx.update_registered_converter(transformer, name, _features_shapes, convert, overwrite=True)
 
@@ -108,10 +110,21 @@ def _inputs(model: Any, X: Any) -> list[tuple[str, Any]]:
         if first.column is not None:
             return [(first.column, types.StringTensorType([None, 1]))]
         return [("X", types.StringTensorType([None, 1]))]
-    if isinstance(first, TableFeatures):
-        kinds = {"number": types.DoubleTensorType, "category": types.StringTensorType}
-        kinds["boolean"] = types.BooleanTensorType
-        return [(name, kinds[kind]([None, 1])) for name, kind, _ in first._columns]
+    if isinstance(first, TableFeatures | Features):
+        kinds = {"number": types.DoubleTensorType, "embedding": types.DoubleTensorType}
+        kinds |= {"category": types.StringTensorType, "boolean": types.BooleanTensorType}
+        table = first if isinstance(first, TableFeatures) else first.table_
+        columns = [] if table is None else table._columns
+        texts = [] if first is table else list(first.texts_)
+        for column in columns:
+            if column.kind not in kinds:
+                raise UsageError(
+                    f"a column of {column.kind} has no operators in ONNX",
+                    column=column.name,
+                    hint="make numbers of it before, and give these",
+                )
+        made = [(one.name, kinds[one.kind]([None, one.width or 1])) for one in columns]
+        return made + [(name, types.StringTensorType([None, 1])) for name in texts]
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         found: list[tuple[str, Any]] = types.guess_data_type(X)
         return found
@@ -212,27 +225,72 @@ def _convert_table(scope: Any, operator: Any, container: Any) -> None:
         raise UsageError(
             f"TableFeatures(missing={features.missing!r}) has no operators in ONNX", hint='use missing="refuse"'
         )
+    _concatenate(_table_parts(features, operator.inputs, ops, opset), scope, operator, container)
+
+
+def _table_parts(features: TableFeatures, inputs: Any, ops: Any, opset: dict[str, Any]) -> list[Any]:
+    """The features of each column that is no text."""
     parts = []
-    for (_, kind, found), values in zip(features._columns, operator.inputs, strict=True):
-        if kind == "number":
-            parts.append(ops.OnnxCast(values, to=_DOUBLE, **opset))
+    for column, values in zip(features._columns, inputs, strict=True):
+        if column.kind in ("number", "embedding"):
+            number = ops.OnnxCast(values, to=_DOUBLE, **opset)
+            parts.append(number if column.scale == 1.0 else ops.OnnxDiv(number, np.array([column.scale]), **opset))
             continue
-        known: NDArray[Any] = np.array(found) if kind == "category" else np.array([one == "true" for one in found])
-        parts.append(ops.OnnxCast(ops.OnnxEqual(values, known[None], **opset), to=_DOUBLE, **opset))
+        text = column.kind == "category"
+        known: NDArray[Any] = np.array(column.values) if text else np.array([one == "true" for one in column.values])
+        if known.size:
+            parts.append(ops.OnnxCast(ops.OnnxEqual(values, known[None], **opset), to=_DOUBLE, **opset))
+        if column.rare:
+            if known.size:
+                # whatever has no feature of its own is rare
+                own = ops.OnnxReduceSum(parts[-1], np.array([1]), keepdims=1, **opset)
+                parts.append(ops.OnnxSub(np.ones((1, 1)), own, **opset))
+            else:
+                same = ops.OnnxEqual(values, values, **opset)
+                parts.append(ops.OnnxCast(same, to=_DOUBLE, **opset))
+    return parts
+
+
+def _concatenate(parts: list[Any], scope: Any, operator: Any, container: Any) -> None:
+    ops = imported("skl2onnx.algebra.onnx_ops", EXTRA)
     name = operator.outputs[0].full_name
-    ops.OnnxConcat(*parts, axis=1, output_names=[name], **opset).add_to(scope, container)
+    made = ops.OnnxConcat(*parts, axis=1, output_names=[name], op_version=container.target_opset)
+    made.add_to(scope, container)
+
+
+def _convert_features(scope: Any, operator: Any, container: Any) -> None:
+    """The parts of the table, and of each column of text what ``TextFeatures`` makes of it."""
+    ops = imported("skl2onnx.algebra.onnx_ops", EXTRA)
+    opset = {"op_version": container.target_opset}
+    features: Features = operator.raw_operator
+    if features.missing != "refuse":
+        raise UsageError(
+            f"Features(missing={features.missing!r}) has no operators in ONNX", hint='use missing="refuse"'
+        )
+    table = features.table_
+    n_columns = 0 if table is None else table.n_features_in_
+    parts = [] if table is None else _table_parts(table, operator.inputs[:n_columns], ops, opset)
+    for one, values in zip(features.texts_.values(), operator.inputs[n_columns:], strict=True):
+        parts.append(ops.OnnxCast(_text_weights(one, values, opset), to=_DOUBLE, **opset))
+    _concatenate(parts, scope, operator, container)
 
 
 def _convert_text(scope: Any, operator: Any, container: Any) -> None:
+    """The weights of one column of documents."""
+    ops = imported("skl2onnx.algebra.onnx_ops", EXTRA)
+    opset = {"op_version": container.target_opset}
+    weights = _text_weights(operator.raw_operator, operator.inputs[0], opset)
+    name = operator.outputs[0].full_name
+    ops.OnnxCast(weights, to=_DOUBLE, output_names=[name], **opset).add_to(scope, container)
+
+
+def _text_weights(features: TextFeatures, documents: Any, opset: dict[str, Any]) -> Any:
     """The graph that ``skl2onnx`` makes of the same terms and weights in scikit-learn's vectorizer."""
     algebra = imported("skl2onnx.algebra.onnx_operator", EXTRA)
     ops = imported("skl2onnx.algebra.onnx_ops", EXTRA)
-    opset = {"op_version": container.target_opset}
-    words = ops.OnnxReshape(operator.inputs[0], np.array([-1, 1]), **opset)
+    words = ops.OnnxReshape(documents, np.array([-1, 1]), **opset)
     options = {"tokenexp": _TOKENS, "locale": "C.UTF-8"}
-    weights = algebra.OnnxSubEstimator(_vectorizer(operator.raw_operator), words, options=options, **opset)
-    name = operator.outputs[0].full_name
-    ops.OnnxCast(weights, to=_DOUBLE, output_names=[name], **opset).add_to(scope, container)
+    return algebra.OnnxSubEstimator(_vectorizer(features), words, options=options, **opset)
 
 
 # Runs of at least two letters, digits and underscores, which are Python's words. Greedy runs need no word boundaries,

@@ -21,7 +21,13 @@ from dboost.partition import Sums
 Float = NDArray[np.float64]
 
 
-def partial(F: ArrayLike, y: NDArray[Any], weight: ArrayLike | None = None) -> Sums:
+# Of so many best tasks the precision is said.
+BEST = 5
+
+
+def partial(
+    F: ArrayLike, y: NDArray[Any], weight: ArrayLike | None = None, chosen: NDArray[np.bool_] | None = None
+) -> Sums:
     """Sums of one batch.
 
     Parameters
@@ -31,12 +37,15 @@ def partial(F: ArrayLike, y: NDArray[Any], weight: ArrayLike | None = None) -> S
     y : int8 array (m, k) of signs, or int32 array (m,) of class codes
     weight : array, shape (m,), optional
         Example weights; one each when missing.
+    chosen : bool array, shape (m, k), optional
+        Which tasks are predicted of each example; those with scores above zero by default.
 
     Returns
     -------
     Sums
-        With weights: `weight`, `errors`, `log_loss`, `margin` (one number for a label per example, (k,) for tasks),
-        and for a label per example `confusion` (k, k) and `coverage` (2k - 1,), the weight at coverage 0, 1/2, ...
+        With weights: `weight`, `errors`, `log_loss`, `margin` (one number for a label per example, (k,) for tasks);
+        for tasks `hits`, `chosen` and `true` (k,), `best_hits` (``BEST``,), `examples`, `tagged` and `depth`; and for a
+        label per example `confusion` (k, k) and `coverage` (2k - 1,), the weight at coverage 0, 1/2, ...
         In `peak`: `minus_margin`, minus the smallest margin of an example of positive weight.
 
     Raises
@@ -59,11 +68,13 @@ def partial(F: ArrayLike, y: NDArray[Any], weight: ArrayLike | None = None) -> S
     if y.ndim == 2 and y.shape[1] > 1:
         seen = (y != 0) * s[:, None]
         counted = np.where(seen > 0, -margin, -np.inf)
+        picked = scores > 0 if chosen is None else chosen
         add: dict[str, Any] = {
             "weight": seen.sum(axis=0),
-            "errors": ((predicted_codes(scores, y) != y) * seen).sum(axis=0),
+            "errors": ((np.where(picked, 1, -1) != y) * seen).sum(axis=0),
             "log_loss": (log_loss(scores, y) * s[:, None]).sum(axis=0),
             "margin": (margin * s[:, None]).sum(axis=0),
+            **_of_tasks(scores, y, s, picked),
         }
         return Sums(add=add, peak={"minus_margin": counted.max(axis=0, initial=-np.inf)})
     k = max(2, scores.shape[1])
@@ -83,6 +94,29 @@ def partial(F: ArrayLike, y: NDArray[Any], weight: ArrayLike | None = None) -> S
     }
     worst = (-margin)[s > 0].max(initial=-np.inf)
     return Sums(add=add, peak={"minus_margin": np.array([worst])})
+
+
+def _of_tasks(F: Float, y: NDArray[Any], s: Float, picked: NDArray[np.bool_]) -> dict[str, Any]:
+    """The sums of what is predicted of several tasks, as lists of tags have them."""
+    true = y > 0
+    order = np.argsort(-F, axis=1, kind="stable")
+    best = np.take_along_axis(true, order[:, :BEST], axis=1)
+    hits = np.zeros(BEST)
+    hits[: best.shape[1]] = s @ np.cumsum(best, axis=1)
+    hits[best.shape[1] :] = hits[best.shape[1] - 1]
+    tagged = true.any(axis=1)
+    # how many tasks are ranked at least as high as the lowest of the true ones, less one
+    lowest = np.where(true, F, np.inf).min(axis=1, initial=np.inf)
+    depth = (F >= lowest[:, None]).sum(axis=1) - 1
+    return {
+        "hits": s @ (picked & true),
+        "chosen": s @ (picked & (y != 0)),
+        "true": s @ true,
+        "best_hits": hits,
+        "examples": float(s.sum()),
+        "tagged": float(s[tagged].sum()),
+        "depth": float(s[tagged] @ depth[tagged]),
+    }
 
 
 def _check(F: Float, y: NDArray[Any]) -> None:
@@ -120,6 +154,15 @@ class Evaluation:
         Weight by true class (row) and predicted class (column).
     task_errors, task_log_losses : float64 array, shape (k,), or None
         For tasks; NaN for a task without a label.
+    task_f1, task_precision, task_recall : float64 array, shape (k,), or None
+        For tasks; 0 where nothing is predicted, or nothing is there.
+    micro_f1, macro_f1 : float or None
+        Over all labels of all tasks, and the mean over the tasks.
+    precision_at : float64 array, shape (``BEST``,), or None
+        Share of true ones among the 1, 2, ... tasks of an example with the highest scores.
+    depth : float or None
+        How many tasks, less one, are to be named in the order of their scores before all true ones are (the coverage of
+        several labels), on average over the examples that have some.
     """
 
     weight: float
@@ -132,6 +175,13 @@ class Evaluation:
     confusion: Float | None = None
     task_errors: Float | None = None
     task_log_losses: Float | None = None
+    task_f1: Float | None = None
+    task_precision: Float | None = None
+    task_recall: Float | None = None
+    micro_f1: float | None = None
+    macro_f1: float | None = None
+    precision_at: Float | None = None
+    depth: float | None = None
 
     def coverage_at_most(self) -> Float:
         """Share of examples whose true class is among the first t + 1 ranked, t = 0..k-1 (half ranks rounded up)."""
@@ -180,7 +230,25 @@ def summarise(total: Sums, norm: float = 1.0) -> Evaluation:
     if weight.ndim:
         with np.errstate(invalid="ignore", divide="ignore"):
             errors, losses = add["errors"] / weight, add["log_loss"] / weight
-        return Evaluation(**shared, task_errors=errors, task_log_losses=losses)
+        hits, chosen, true = (np.asarray(add[name], np.float64) for name in ("hits", "chosen", "true"))
+        return Evaluation(
+            **shared,
+            task_errors=errors,
+            task_log_losses=losses,
+            task_f1=_share(2.0 * hits, chosen + true),
+            task_precision=_share(hits, chosen),
+            task_recall=_share(hits, true),
+            micro_f1=float(_share(2.0 * hits.sum(), chosen.sum() + true.sum())),
+            macro_f1=float(np.mean(_share(2.0 * hits, chosen + true))),
+            precision_at=np.asarray(add["best_hits"]) / (add["examples"] * np.arange(1, BEST + 1)),
+            depth=float(_share(add["depth"], add["tagged"])),
+        )
     counts = np.asarray(add["coverage"])
     mean = float(counts @ (0.5 * np.arange(len(counts))) / weight)
     return Evaluation(**shared, coverage=mean, coverage_counts=counts, confusion=add["confusion"])
+
+
+def _share(part: Any, whole: Any) -> Any:
+    """part / whole, 0 where there is nothing."""
+    whole = np.asarray(whole, np.float64)
+    return np.divide(part, whole, out=np.zeros(whole.shape), where=whole > 0)

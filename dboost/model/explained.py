@@ -35,12 +35,15 @@ class Contributions:
     parts : float64 array, shape (f, k)
         What each adds to every score.
     intercept : float64 array, shape (k,)
+    columns : list of str, optional
+        The column of the table that each feature comes from, where a transform knows it.
     """
 
     words: list[str]
     values: Float
     parts: Float
     intercept: Float
+    columns: list[str] | None = None
 
     @property
     def scores(self) -> Float:
@@ -113,6 +116,8 @@ def explain(model: Any, X: Any) -> Contributions:
             f"{', '.join(held.feature_names[:_SHOWN])}",
             hint="give the columns of the fit, in its order",
         )
+    if hasattr(X, "__dask_graph__"):
+        X = X.compute()
     rows = X.tocsr() if hasattr(X, "tocsr") else np.atleast_2d(np.asarray(X, dtype=np.float64))
     if rows.shape[0] != 1:
         raise UsageError(f"{rows.shape[0]} rows; expected one", hint="give one row, such as X[:1]")
@@ -124,4 +129,8 @@ def explain(model: Any, X: Any) -> Contributions:
         offered = before.get_feature_names_out()
         used = held.held_columns(rows[:, held.inputs]).indices
         found = replace(found, words=[str(offered[held.active[j]]) for j in used.tolist()])
+    of_features = getattr(before, "feature_columns_", None)
+    if held.plain and of_features is not None:
+        used = held.held_columns(rows[:, held.inputs]).indices
+        found = replace(found, columns=[str(of_features[held.active[j]]) for j in used.tolist()])
     return found

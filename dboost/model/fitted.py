@@ -38,7 +38,7 @@ from dboost.hypotheses.capabilities import named_weights
 from dboost.hypotheses.columns import ColumnSet
 from dboost.hypotheses.evaluate import evaluate_rows
 from dboost.model.stages import Stages, restored
-from dboost.model.tasks import belongs, labels, log_probabilities, probabilities
+from dboost.model.tasks import belongs, chosen_tasks, labels, log_probabilities, probabilities, tag_lists
 from dboost.partition import TASKS
 
 Float = NDArray[np.float64]
@@ -312,8 +312,24 @@ class Model:
         return log_probabilities(self.task, self.loss, F)
 
     def labels(self, F: Float) -> NDArray[Any]:
-        """Predictions from scores: (m,) of `classes`, int64 (m, k) of 0 and 1 for tasks, numbers of regressions."""
+        """Predictions from scores: (m,) of `classes`, int64 (m, k) of 0 and 1 for tasks, numbers of regressions.
+
+        Of a model of tags they are lists of these.
+        """
+        if self.tags is not None:
+            return tag_lists(self.chosen_tags(F), self.classes)
         return labels(self.task, self.loss, self.classes, F)
+
+    @property
+    def tags(self) -> dict[str, Any] | None:
+        """How tags are predicted, of a model of lists of them: ``thresholds`` of probabilities, ``top``; else None."""
+        about = self.manifest.get("data")
+        found = about.get("tags") if isinstance(about, dict) else None
+        return found if isinstance(found, dict) else None
+
+    def chosen_tags(self, F: Float) -> NDArray[np.bool_]:
+        """Which tasks are predicted of each row, (m, k): those above their thresholds, and of these the best few."""
+        return chosen_tasks(self.probabilities(F), F, self.tags or {})
 
     def predict_proba(self, X: Any) -> Float:
         """Probabilities of a batch with all columns."""

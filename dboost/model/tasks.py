@@ -111,6 +111,38 @@ def _named(loss: str) -> Loss:
     return found
 
 
+def chosen_tasks(P: Float, F: Float, rule: dict[str, Any]) -> NDArray[np.bool_]:
+    """Which tasks are predicted of each row.
+
+    Parameters
+    ----------
+    P, F : float64 array, shape (m, k)
+        Probabilities and scores.
+    rule : dict
+        ``thresholds``, the least probability of each task, by default above one half; ``top``, so many of the best
+        tasks at most; ``fewest``, so many of them at least.
+    """
+    thresholds = rule.get("thresholds")
+    chosen = F > 0.0 if thresholds is None else P >= np.asarray(thresholds, dtype=np.float64)
+    top, fewest = rule.get("top"), rule.get("fewest", 0)
+    if top is None and not fewest:
+        return np.asarray(chosen)
+    # Equal scores keep the order of the tasks.
+    place = np.argsort(np.argsort(-F, axis=1, kind="stable"), axis=1, kind="stable")
+    within = place < (F.shape[1] if top is None else top)
+    return np.asarray((chosen & within) | (place < fewest))
+
+
+def tag_lists(chosen: NDArray[np.bool_], tags: NDArray[Any]) -> NDArray[Any]:
+    """The list of the tags of each row, as an object array (m,)."""
+    rows, places = np.nonzero(chosen)
+    ends = np.searchsorted(rows, np.arange(1, len(chosen)))
+    found = np.empty(len(chosen), dtype=object)
+    for row, part in enumerate(np.split(np.asarray(tags, dtype=object)[places], ends)[: len(chosen)]):
+        found[row] = part.tolist()
+    return found
+
+
 def decision(task: str, loss: str, F: Float) -> Float:
     """Scores as they are shown: a single one as a vector (m,), others (m, k) as the loss says.
 

@@ -169,7 +169,8 @@ def judge(partition: Partition, memo: Any, model: Model, at: Integers, numbers: 
     if model.task in NUMBERS:
         return targets.partial(model.labels(scores), partition.y, partition.weight, model.labels(model.intercept[None]))
     if numbers is None:
-        return metrics.partial(scores, partition.y, partition.weight)
+        chosen = None if model.tags is None else model.chosen_tags(scores)
+        return metrics.partial(scores, partition.y, partition.weight, chosen)
     own = numbers[partition.y]
     known = own >= 0
     codes = own[known]

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dboost import Features, TextFeatures
 from dboost.data import prepare_text
+from dboost.errors import UsageError
+from dboost.estimators.table_files import FeaturesOfFiles
 from dboost.files.stores import any_path
 
 from .. import pages
@@ -59,6 +62,11 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
         string, None, "held-out documents, which need no labels, prepared with the vocabulary of the others"
     )
     text: tuple[str, ...] = key(names, ("text",), "column of the text; several are joined")
+    column: tuple[str, ...] | None = key(
+        names, None, "columns by their kind, in place of text: title=text,price=number,tags=tags,day=date, ..."
+    )
+    missing: str = key(one_of("refuse", "zero", "indicator"), "refuse", "what a missing value of such a column is")
+    min_count: int = key(whole(1), 1, "categories and tags of columns in fewer rows share a feature")
     label: str | None = key(string, None, "column of the label, copied")
     keep: tuple[str, ...] = key(names, (), "further columns to copy")
     split: str | None = key(string, None, "column that names the split of each document")
@@ -133,7 +141,40 @@ def prepare(settings: PrepareSettings, client: Any, console: Console) -> Any:
             write_contract=settings.write_contract,
             force=settings.force,
             engine=engine,
+            table=None if settings.column is None else table_of(settings),
         )
+
+
+def table_of(settings: PrepareSettings) -> FeaturesOfFiles:
+    """The transform of the columns that are named with their kinds.
+
+    Raises
+    ------
+    UsageError
+        A column has no kind, or two; or text is told beside.
+    """
+    columns: dict[str, Any] = {}
+    for given in settings.column or ():
+        name, found, kind = given.rpartition("=")
+        kind, _, separator = kind.partition(":")
+        if not found or not name or not kind or name in columns:
+            raise UsageError(f"column={given!r}", hint="give each column once with its kind, such as title=text")
+        columns[name] = {"kind": kind, "separator": separator} if separator else kind
+    if settings.text != ("text",):
+        raise UsageError("text beside column", hint=f"give {settings.text[0]}=text among the columns")
+    if settings.tokenizer != "words":
+        raise UsageError(f"tokenizer={settings.tokenizer!r} beside column", hint="leave one of the two out")
+    limits = {"min_df": settings.min_df, "max_df": settings.max_df, "max_features": settings.max_features}
+    text = TextFeatures(
+        ngram_range=(1, settings.ngrams),
+        stop_words=stop_words(settings.stop_words or ()) or None,
+        sublinear_tf=settings.sublinear_tf,
+        binary=settings.binary,
+        hashing=settings.hashing,
+        **({} if settings.hashing else limits),
+    )
+    features = Features(columns, others="drop", missing=settings.missing, min_count=settings.min_count, text=text)
+    return FeaturesOfFiles.of(features)
 
 
 def stop_words(given: tuple[str, ...]) -> tuple[str, ...]:
@@ -151,7 +192,8 @@ def facts(manifest: Any) -> list[tuple[str, str]]:
     for name, split in manifest.splits.items():
         classes = split.get("classes")
         words = f"{split['rows']:,} documents, {split['nnz']:,} values"
-        labels = ", no labels" if classes is None else f", {len(classes)} classes"
+        kind = "tags" if split.get("tags") else "classes"
+        labels = ", no labels" if classes is None else f", {len(classes)} {kind}"
         if split.get("targets") is not None:
             labels = ", targets from {:.6g} to {:.6g}".format(*split["targets"])
         labels = labels if manifest.label is not None else ""

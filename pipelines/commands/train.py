@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dboost.errors import UsageError
-from dboost.estimators.document_features import DocumentFeatures
 from dboost.estimators.params import loss_spec, penalty_spec
+from dboost.estimators.table_files import transform_of_prepared
 from dboost.estimators.transform_files import write_beside
 from dboost.files.storage import check_writable, sha256_bytes, sha256_json, write_file, write_folder
 from dboost.files.stores import AnyPath, any_path
@@ -209,7 +209,7 @@ def rule_of_thumb(trained: Trained, settings: Any) -> str:
 def keep_transform(data: Any, out: Path) -> None:
     """Put the transform of prepared documents beside the model that was trained on them, so that it reads raw ones."""
     manifest = data.resolve()[1]
-    transform = None if manifest is None else DocumentFeatures.of_prepared(manifest)
+    transform = None if manifest is None else transform_of_prepared(manifest)
     if transform is not None and (out / MARKER).is_file():
         write_beside(transform, out)
 

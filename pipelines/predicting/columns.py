@@ -38,7 +38,7 @@ def asked_of(settings: Any, model: Model) -> Asked:
     """
     if settings.probabilities and model.task in NUMBERS:
         raise UsageError("a regression has no probabilities", hint="leave --probabilities out")
-    if settings.top is not None and model.task not in ("binary", "multiclass"):
+    if settings.top is not None and model.task not in ("binary", "multiclass") and model.tags is None:
         raise UsageError(f"a {model.task} has no most probable classes", hint="leave --top out")
     if settings.top is not None and settings.top > len(model.classes):
         raise UsageError(f"top={settings.top}, but the model has {len(model.classes)} classes", hint="ask for fewer")
@@ -52,7 +52,7 @@ def asked_of(settings: Any, model: Model) -> Asked:
 def names_of(model: Model, asked: Asked) -> list[str]:
     """The columns of predictions, without those that are kept."""
     names = ["file", "row", *(["scores"] if asked.scores else [])]
-    if model.task == "multitask":
+    if model.task == "multitask" and model.tags is None:
         tasks = [str(name) for name in model.classes.tolist()]
         return [*names, *tasks, *(f"{name}_probability" for name in tasks)]
     if model.task == "multitarget":
@@ -79,7 +79,8 @@ def predictions(
     asked : Asked
         What is given beside the label and its probability: ``probabilities`` of every class in the order of the
         model's classes, ``top_classes`` and ``top_probabilities`` (the most probable first, equal ones in the order of
-        the classes), ``scores`` (one value, or a list of one for each output). Lists are of a fixed size.
+        the classes), ``scores`` (one value, or a list of one for each output). Lists are of a fixed size. Of a model
+        of tags the label is the list of those that are named, and its probability a list beside it.
     """
     labels = model.labels(scores)
     columns: dict[str, Any] = {"file": file.dictionary_encode(), "row": row, **kept}
@@ -92,14 +93,20 @@ def predictions(
         names = [str(name) for name in model.classes.tolist()]
         return pa.table(columns | {name: pa.array(labels[:, r]) for r, name in enumerate(names)})
     chances = model.probabilities(scores)
-    if model.task == "multitask":
+    if model.task == "multitask" and model.tags is None:
         names = [str(name) for name in model.classes.tolist()]
         columns |= {name: pa.array(labels[:, r].astype(np.int8)) for r, name in enumerate(names)}
         columns |= {f"{name}_probability": pa.array(chances[:, r]) for r, name in enumerate(names)}
         return pa.table(columns)
     kind = type_of(model)
-    columns["prediction"] = pa.array(labels.tolist(), kind)
-    columns["probability"] = pa.array(chances.max(axis=1, initial=0.0))
+    if model.tags is None:
+        columns["prediction"] = pa.array(labels.tolist(), kind)
+        columns["probability"] = pa.array(chances.max(axis=1, initial=0.0))
+    else:
+        chosen = model.chosen_tags(scores)
+        ends = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))]).astype(np.int32)
+        columns["prediction"] = pa.array(labels.tolist(), pa.list_(kind))
+        columns["probability"] = pa.ListArray.from_arrays(pa.array(ends), pa.array(chances[chosen]))
     if asked.every:
         columns["probabilities"] = _lists(chances)
     if asked.top is not None:

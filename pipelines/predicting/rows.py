@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dboost.data.absent_column import absent_column
 from dboost.data.meaning import is_text, joint_type
+from dboost.data.parquet.block import at
 from dboost.data.parquet.plan import blocks_of
 from dboost.data.parquet.read import (
     FileInfo,
@@ -31,9 +32,11 @@ from dboost.data.parquet.read import (
 from dboost.data.prepared.chunk import TextChunk, TextColumns, read_span, texts_of
 from dboost.data.prepared.documents import Wanted, document_files
 from dboost.data.prepared.prepare import check_columns, cut_chunks
+from dboost.data.prepared.text import TextRule
 from dboost.data.sources import in_own_names, open_sources
 from dboost.errors import DataError
 from dboost.estimators.document_features import DocumentFeatures
+from dboost.estimators.features import Features
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path, is_store
 from dboost.model.fitted import Model
@@ -116,8 +119,12 @@ class RawRows:
         with in_own_names(self.origin):
             for span in self.chunk.spans:
                 check_unchanged(span[0])
-                texts = texts_of(read_span(span, list(self.how.text)), self.how.text, span[0].path, span[1])
-                parts.append(model.decision_function(transform.transform(texts)))
+                if self.how.features or isinstance(transform, Features):
+                    rows: Any = read_span(span, [*self.how.text, *self.how.features], self.how.types)
+                else:
+                    rows = texts_of(read_span(span, list(self.how.text)), self.how.text, span[0].path, span[1])
+                with at(span[0].path, span[1], ""):
+                    parts.append(model.decision_function(transform.transform(rows)))
         return np.vstack(parts)
 
     def kept(self, names: Sequence[str]) -> dict[str, Any]:
@@ -145,7 +152,7 @@ def are_raw(settings: DataSettings, transform: Any) -> bool:
 
     Parquet is raw where it has the text columns, or no columns of features either.
     """
-    if not isinstance(transform, DocumentFeatures) or settings.features is not None or settings.data is None:
+    if not isinstance(transform, DocumentFeatures | Features) or settings.features is not None or settings.data is None:
         return False
     path = current(any_path(str(settings.data), "data"))
     if (path / MANIFEST).is_file():
@@ -154,7 +161,16 @@ def are_raw(settings: DataSettings, transform: Any) -> bool:
     if any(is_text(file) for file, _ in files):
         return True
     kinds = first_of(files).kinds
-    return set(transform.text) <= set(kinds) or not any(kind.startswith(("list<", "fixed[")) for kind in kinds.values())
+    there = {*how_of(transform).wanted()} <= set(kinds)
+    return there or not any(kind.startswith(("list<", "fixed[")) for kind in kinds.values())
+
+
+def how_of(transform: Any, keep: Sequence[str] = ()) -> TextColumns:
+    """The columns that a transform reads, and how."""
+    if isinstance(transform, Features):
+        others = () if transform.table_ is None else tuple(transform.table_.kinds_)
+        return TextColumns(tuple(transform.texts_), None, tuple(keep), None, TextRule(), None, features=others)
+    return TextColumns(tuple(transform.text), None, tuple(keep), None, transform.rule, transform.hashing)
 
 
 def prepared_rows(settings: DataSettings, model: Model, keep: Sequence[str]) -> Read:
@@ -191,7 +207,7 @@ def _kept_types(files: Sequence[tuple[str, str]], keep: Sequence[str]) -> tuple[
 
 
 def raw_rows(
-    settings: DataSettings, transform: DocumentFeatures, keep: Sequence[str], staging: Path, engine: Any
+    settings: DataSettings, transform: DocumentFeatures | Features, keep: Sequence[str], staging: Path, engine: Any
 ) -> Read:
     """Raw documents, in pieces of some megabytes of text; those in CSV and JSON lines are copied into `staging`.
 
@@ -200,8 +216,8 @@ def raw_rows(
     DataError
         A text column of the model is not there or is not text, or a column to keep is not there.
     """
-    how = TextColumns(tuple(transform.text), None, tuple(keep), None, transform.rule, transform.hashing)
-    wanted = Wanted(how.text, (), tuple(name for name in how.keep if name not in how.text))
+    how = how_of(transform, keep)
+    wanted = Wanted(how.text, (), tuple(name for name in (*how.features, *how.keep) if name not in how.text))
     where = any_path(str(settings.data), "data")
     sources = open_sources([("new", where)], wanted, None, "new", staging, engine)
     with sources.in_own_names():
@@ -268,7 +284,7 @@ def _bytes(spans: Sequence[tuple[Any, int]], names: set[str]) -> int:
     return total
 
 
-def check_transform(model: Model, transform: DocumentFeatures, path: str) -> None:
+def check_transform(model: Model, transform: DocumentFeatures | Features, path: str) -> None:
     """Refuse a transform that makes other features than those of the model."""
-    if len(transform.terms) != model.n_features:
+    if len(transform.get_feature_names_out()) != model.n_features:
         raise DataError("the model has another number of features than its transform", file=path)

@@ -18,7 +18,7 @@ from dboost.errors import DataError
 from dboost.estimators.transform_files import read_beside
 
 from ..inputs import read_model
-from ..predicting.rows import RawRows, check_transform, raw_rows
+from ..predicting.rows import RawRows, check_transform, how_of, raw_rows
 
 BINS = 10
 # Least probability that a label is taken to have: a class that a model has never seen would cost infinitely much.
@@ -163,7 +163,8 @@ def model_and_transform(folder: str) -> tuple[Any, Any]:
 def _reads(transform: Any, how: Any) -> Any:
     from dataclasses import replace
 
-    return replace(how, text=tuple(transform.text), rule=transform.rule, hashing=transform.hashing)
+    own = how_of(transform)
+    return replace(how, text=own.text, features=own.features, rule=own.rule, hashing=own.hashing)
 
 
 def _add(found: Judged, chances: NDArray[np.float64], classes: NDArray[Any], right: NDArray[Any]) -> None:

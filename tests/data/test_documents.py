@@ -265,5 +265,5 @@ def test_one_file_in_two_splits_is_refused(tmp_path: Path) -> None:
 
 def test_a_label_that_is_a_text_column_is_refused(tmp_path: Path) -> None:
     path = write_as(tmp_path / "a.parquet", corpus(30))
-    with pytest.raises(UsageError, match="'text' is a text column too"):
+    with pytest.raises(UsageError, match="'text' is a column of features too"):
         prepare_text(path, tmp_path / "out", text=["split", "text"], label="text")

@@ -30,6 +30,7 @@ def _dask(columns):
 def test_every_kind_of_table_gives_the_same_rows(table):
     features = TableFeatures()
     found = features.fit_transform(table(COLUMNS))
+    found = found.compute() if table is _dask else found
     assert found.format == "csr"
     assert found.dtype == np.float64
     assert found.toarray().tolist() == ROWS
@@ -65,14 +66,14 @@ def test_a_column_that_is_not_there_is_named():
 
 def test_a_column_of_another_kind_is_refused():
     features = TableFeatures().fit(pa.table(COLUMNS))
-    with pytest.raises(DataError, match="expected a number as in fit; column 'size'"):
+    with pytest.raises(DataError, match="string; expected numbers; column 'size'"):
         features.transform(pa.table({**COLUMNS, "size": ["1", "2", "3"]}))
 
 
-def test_dates_are_refused_with_advice():
-    days = pa.table({"day": [datetime.date(2024, 1, 1)]})
-    with pytest.raises(DataError, match="dates or times.*column 'day'.*day of the week"):
-        TableFeatures().fit(days)
+def test_the_hours_of_a_day_are_refused_with_advice():
+    hours = pa.table({"hour": [datetime.time(5, 0)]})
+    with pytest.raises(DataError, match="time64.*no kind of feature.*column 'hour'.*drop"):
+        TableFeatures().fit(hours)
 
 
 @pytest.mark.parametrize("column", ["size", "colour", "new"])

@@ -66,7 +66,7 @@ def test_a_changed_document_is_refused(fitted, tmp_path):
     save_model(fitted[0], tmp_path / "m")
     file = tmp_path / "m" / "pipeline.json"
     document = json.loads(file.read_text())
-    document["transform"]["columns"][1]["categories"][0] = "pink"
+    document["transform"]["columns"][1]["values"][0] = "pink"
     file.write_text(json.dumps(document))
     with pytest.raises(ModelFormatError):
         load_model(tmp_path / "m")

@@ -138,7 +138,9 @@ def _factorise_objects(array: NDArray[Any]) -> Factorised:
         else:
             raise DataError(
                 f"labels of type {kind_type.__name__} are not supported",
-                hint="use strings, integers, booleans or bytes",
+                hint="lists of tags are learned by MultiTaskBoostedClassifier"
+                if kind_type in (list, tuple, set, np.ndarray)
+                else "use strings, integers, booleans or bytes",
             )
     if missing:
         raise _missing(sum(1 for value in array if value is None or type(value).__name__ in ("NAType", "NaTType")))
@@ -174,7 +176,9 @@ def _factorise_arrow(values: Any) -> Factorised:
     if kind not in KINDS:
         raise DataError(
             f"labels of Arrow type {column.type} are not supported",
-            hint="use strings, integers, booleans, floats or binary: cast the column",
+            hint="lists of tags are learned with --loss multitask (MultiTaskBoostedClassifier)"
+            if pa.types.is_nested(column.type)
+            else "use strings, integers, booleans, floats or binary: cast the column",
         )
     if len(column) == 0:
         return Factorised("none", np.zeros(0, dtype=object), np.zeros(0, dtype=np.int64))

@@ -10,6 +10,7 @@ Conventions, global over the data:
 - ``"multiclass"``: int32 (m,) codes into the sorted classes.
 - ``"multitask"``: int8 (m, k). Labels are {0, 1}, {-1, +1} or booleans; NaN, None and null are missing labels (code 0).
   Data that holds both 0 and -1 is refused, because 0 could then be a label or a missing one.
+  Labels may also be lists of tags: a task for each tag.
 - ``"regression"``: float64 (m,), finite.
 - ``"multitarget"``: float64 (m, k), NaN where a target is missing.
 
@@ -27,11 +28,14 @@ from numpy.typing import NDArray
 
 from dboost.data.labels.class_weight import weights_by_label
 from dboost.data.labels.factorise import Factorised, factorise, is_arrow, mixed_kinds, tallies
+from dboost.data.labels.tags import MOST, TAGS, are_tags, count_tags, tag_signs
 from dboost.data.labels.targets import many_targets, regression_targets, task_labels, task_values
 from dboost.data.ranges import check_sum, check_target, scaled, weight_exponent
 from dboost.errors import DataError, UsageError
 
 _SHOWN = 5
+# More classes than these, of which most have one row, are no classes.
+_MANY = 1_000
 
 
 @dataclass
@@ -48,7 +52,8 @@ class LabelStats:
         Sum of the sample weights of each label.
     count : dict of label to int
     tasks : int64 array, shape (k, 4), optional
-        Multitask: rows with label -1, 0, +1 and missing, per task; several targets: 0, 0, observed and missing.
+        Multitask, where labels are no lists of tags: rows with label -1, 0, +1 and missing, per task; several targets:
+        0, 0, observed and missing.
     sum_weight : float
     dtype : str
         NumPy type of the labels, wide enough for all blocks; ``"|O"`` for Python objects.
@@ -109,7 +114,7 @@ class LabelCoder:
     ----------
     task : {"binary", "multiclass", "multitask", "regression", "multitarget"}
     classes : array, shape (k,) or None
-        Sorted labels; None for regressions and multitask.
+        Sorted labels, or the tags of a multitask; None for regressions and tasks that are columns.
     kind : str
         Kind of the labels.
     factors : float64 array, shape (number of classes,), optional
@@ -166,7 +171,8 @@ class LabelCoder:
         if self.task == "multitarget":
             return many_targets(labels), weight
         if self.task == "multitask":
-            return task_labels(labels), weight
+            signs = task_labels(labels) if self.classes is None else tag_signs(labels, self.classes.tolist())
+            return signs, weight
         codes = self.codes(labels)
         if self.factors is not None:
             weight = weight * self.factors[codes]
@@ -229,6 +235,10 @@ def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
             none = np.zeros_like(seen)
             stats.tasks = np.stack([none, none, seen, stats.n_kept - seen], axis=1).astype(np.int64)
             stats.largest_target = float(np.nanmax(np.abs(targets), initial=0.0)) if targets.size else 0.0
+        return stats
+    if task == "multitask" and are_tags(labels):
+        stats.kind, stats.dtype = TAGS, "|O"
+        stats.count, stats.weight = count_tags(labels, weight)
         return stats
     if task == "multitask":
         values = task_values(labels)[keep]
@@ -297,6 +307,9 @@ def plan_labels(
         _refuse_for(task, classes=classes, class_weight=class_weight)
         _check_targets(stats, task_names)
         return LabelCoder("multitarget", kind="float", exponent=exponent)
+    if task == "multitask" and stats.kind == TAGS:
+        _refuse_for(task, class_weight=class_weight)
+        return LabelCoder("multitask", _tags(stats, classes), TAGS, exponent=exponent)
     if task == "multitask":
         _refuse_for(task, classes=classes, class_weight=class_weight)
         _check_tasks(stats, task_names)
@@ -306,6 +319,12 @@ def plan_labels(
         raise DataError(
             f"only one class: every label is {sorted_classes.tolist()[0]!r}, expected at least two classes",
             hint="check the label column, or give classes=",
+        )
+    if classes is None and len(sorted_classes) > max(_MANY, stats.n_kept / 2):
+        raise DataError(
+            f"{len(sorted_classes):,} different labels in {stats.n_kept:,} rows: the label column seems to be an "
+            "identifier",
+            hint="name another column, or all labels in classes=; a number to predict is learned by a regressor",
         )
     if task == "classification":
         task = "binary" if len(sorted_classes) == 2 else "multiclass"
@@ -345,6 +364,30 @@ def _check_tasks(stats: LabelStats, names: Sequence[str] | None) -> None:
             f"only one class in {bad.size} of {plus.size} tasks, which are called {_some(shown)}",
             hint="drop these tasks: nothing can be learned for them",
         )
+
+
+def _tags(stats: LabelStats, chosen: Any) -> NDArray[Any]:
+    """The tags that are learned: those that were chosen, or all."""
+    if not stats.count:
+        raise DataError("no row has a tag", hint="check the label column")
+    names = sorted(stats.count) if chosen is None else list(chosen)
+    unknown = [tag for tag in names if tag not in stats.count]
+    if unknown or len(set(names)) < len(names):
+        raise UsageError(f"classes names tags that no row has, or one twice: {_some(unknown or names)}")
+    always = [tag for tag in names if stats.count[tag] == stats.n_kept]
+    if always:
+        raise DataError(
+            f"{len(always)} of {len(names)} tags are in every row: {_some(always)}",
+            hint="leave them out: nothing can be learned for them; classes= names the tags to learn",
+        )
+    if len(names) > MOST or (len(names) > _MANY and len(names) > stats.n_kept):
+        raise DataError(
+            f"{len(names):,} different tags in {stats.n_kept:,} rows, of at most {MOST:,}",
+            hint="name those to learn in classes=, such as dboost.frequent_tags(y, 50)",
+        )
+    found = np.empty(len(names), dtype=object)
+    found[:] = names
+    return found
 
 
 def _check_targets(stats: LabelStats, names: Sequence[str] | None) -> None:

@@ -31,6 +31,9 @@ SHARED_BLOCKS = 8
 """So many blocks keep the threads of most machines busy; each more costs a pass its own sums of all columns."""
 
 
+_ENCODE = "make features of this column by dboost.Features, or drop it"
+
+
 @dataclass(frozen=True)
 class Rows:
     """A matrix that hands out ranges of its rows as CSR.
@@ -229,7 +232,7 @@ def _pandas_rows(X: Any) -> Rows:
             plain = np.dtype(np.float64)
         if not isinstance(plain, np.dtype) or plain.kind not in "biuf":
             raise DataError(
-                f"type {dtype}, expected numbers", column=str(name), hint="encode this column as numbers, or drop it"
+                f"type {dtype}, expected numbers", column=str(name), hint=_ENCODE
             )
         if X.iloc[:, position].isna().any():
             row = int(np.argmax(X.iloc[:, position].isna().to_numpy()))
@@ -269,7 +272,7 @@ def numeric_column(column: Any, *, name: str, **where: Any) -> NDArray[Any]:
         raise DataError(
             f"Arrow type {column.type}, expected numbers",
             column=name,
-            hint="encode this column as numbers, or drop it",
+            hint=_ENCODE,
             **where,
         )
     if column.null_count:

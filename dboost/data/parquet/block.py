@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dboost.data.labels.labels import LabelCoder, LabelStats, check_weight, scan
+from dboost.data.labels.tags import are_tags
 from dboost.data.manifest import load_manifest
 from dboost.data.memory.in_memory import numeric_column
 from dboost.data.parquet.read import (
@@ -222,7 +223,7 @@ class ParquetBlock:
         if not self.label:
             return None
         first = table.column(self.label[0])
-        if len(self.label) == 1 and not pa.types.is_nested(first.type):
+        if len(self.label) == 1 and (not pa.types.is_nested(first.type) or are_tags(first)):
             return first
         where: dict[str, Any] = {"file": path, "row_group": group}
         if pa.types.is_nested(first.type):

@@ -246,7 +246,8 @@ def _layout(
                 f"type {kind}, expected numbers",
                 file=next((info.ref.path for info in infos if info.kinds.get(name) == kind), first),
                 column=name,
-                hint="name numeric columns, one fixed-size list column, or two list columns (indices, values)",
+                hint="name numeric columns, one fixed-size list column, or two list columns (indices, values); "
+                "dboost.Features or dboost prepare --column make features of other columns",
             )
     _check_width(given, len(columns))
     return Layout("columns", columns, len(columns), _value_type(found))

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dboost.data.labels.factorise import factorise, finite_labels
+from dboost.data.labels.tags import are_tags, count_tags
 from dboost.data.manifest import vocabulary_table, write_parquet
 from dboost.data.parquet.block import at
 from dboost.data.parquet.read import FileRef, as_data_errors, check_unchanged, file_ref, open_file
@@ -69,6 +70,8 @@ class TextColumns:
         The split that the vocabulary is learned from; its rows all need a label, those of others need none.
     types : mapping of str to pyarrow.DataType
         Of the columns that are copied, over all files.
+    features : tuple of str
+        Columns of a table that are features, and no text.
     """
 
     text: tuple[str, ...]
@@ -79,11 +82,12 @@ class TextColumns:
     hashing: int | None
     learned: str = "train"
     types: Mapping[str, Any] = field(default_factory=dict)
+    features: tuple[str, ...] = ()
 
     def wanted(self, *, labelled: bool = True) -> list[str]:
         """All columns to read, once each; without that of the label where there is none."""
         label = [self.label] if self.label and labelled else []
-        names = [*self.text, *label, *self.keep, *([self.split] if self.split else [])]
+        names = [*self.text, *self.features, *label, *self.keep, *([self.split] if self.split else [])]
         return list(dict.fromkeys(names))
 
 
@@ -139,7 +143,7 @@ def is_split_name(name: str) -> bool:
     return 0 < len(name) <= LONGEST_NAME and not name.startswith(("_", ".")) and not set(name) & set("/\\\0")
 
 
-def _splits(table: pa.Table, how: TextColumns, path: str, group: int) -> list[str] | None:
+def splits_of(table: pa.Table, how: TextColumns, path: str, group: int) -> list[str] | None:
     """The split of each row where a column says it."""
     if how.split is None:
         return None
@@ -192,7 +196,7 @@ def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> 
         check_unchanged(ref)
         table = read_span(span, [*dict.fromkeys([*how.text, *([how.split] if how.split else [])])])
         found = texts_of(table, how.text, ref.path, group)
-        names = _splits(table, how, ref.path, group)
+        names = splits_of(table, how, ref.path, group)
         if names is not None:
             found = found.filter(pa.array([name == split for name in names], pa.bool_()))
         texts.append(found.cast(pa.large_string()))
@@ -239,7 +243,7 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
         check_unchanged(ref)
         table = read_span(span, how.wanted(labelled=chunk.labelled) if rows is None else others, how.types)
         texts = texts_of(table, how.text, ref.path, group) if rows is None else None
-        names = _splits(table, how, ref.path, group)
+        names = splits_of(table, how, ref.path, group)
         # The text columns are dropped here unless they are kept on purpose.
         rest = table.select(others)
         for split in [chunk.split] if names is None else sorted(set(names)):
@@ -249,17 +253,17 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
             if label is not None:
                 with at(ref.path, group, label):
                     column = part.column(label)
-                    labels.setdefault(split, Labels()).add(column if split == how.learned else _labelled(column))
+                    labels.setdefault(split, Labels()).add(column if split == how.learned else labels_there(column))
             if rows is not None:
                 here = rows[first : first + n_rows] if len(chunk.spans) > 1 else rows
             else:
                 assert texts is not None
                 with at(ref.path, group, ", ".join(how.text)):
                     here = transform.transform(texts if mine is None else texts.take(mine), np.float32)
-            parts.setdefault(split, []).append(_output(here, part))
+            parts.setdefault(split, []).append(output(here, part))
         first += n_rows
     return [
-        _write(pa.concat_tables(tables), any_path(folder) / split, chunk.number, label)
+        write(pa.concat_tables(tables), any_path(folder) / split, chunk.number, label)
         | {"split": split, "labels": labels.get(split, Labels())}
         for split, tables in sorted(parts.items())
     ]
@@ -273,6 +277,8 @@ class Labels:
     ----------
     count : counter of label
         Rows of each class; empty where there are targets.
+    tags : bool
+        Whether they are lists of tags; the counts are then those of tags.
     low, high : float
         The least and the greatest label that is a float; NaN where none is.
     fractions : bool
@@ -282,9 +288,14 @@ class Labels:
     low: float = np.nan
     high: float = np.nan
     fractions: bool = False
+    tags: bool = False
 
     def add(self, column: Any) -> Labels:
         """Look at some more labels, in place; one that is missing is a DataError."""
+        if are_tags(column):
+            self.tags = True
+            self.count.update(count_tags(column, np.ones(len(column)))[0])
+            return self
         if pa.types.is_floating(column.type) and len(column):
             values = column.to_numpy()
             finite_labels(values)
@@ -302,15 +313,16 @@ class Labels:
         """What these and others are."""
         fractions = self.fractions or right.fractions
         ends = np.fmin(self.low, right.low).item(), np.fmax(self.high, right.high).item()
-        return Labels(Counter() if fractions else self.count + right.count, *ends, fractions)
+        count = Counter() if fractions else self.count + right.count
+        return Labels(count, *ends, fractions, self.tags or right.tags)
 
 
-def _labelled(column: Any) -> Any:
+def labels_there(column: Any) -> Any:
     """The labels that are there."""
     return column.filter(pc.invert(pc.is_null(column, nan_is_null=True)))
 
 
-def _output(rows: Any, rest: pa.Table) -> pa.Table:
+def output(rows: Any, rest: pa.Table) -> pa.Table:
     """Feature lists beside label and kept columns, which have the types that they have over all files."""
     offsets = pa.array(rows.indptr, pa.int32())
     columns = {
@@ -320,7 +332,7 @@ def _output(rows: Any, rest: pa.Table) -> pa.Table:
     return pa.table(columns | {name: rest.column(name) for name in rest.column_names})
 
 
-def _write(table: pa.Table, folder: AnyPath, number: int, label: str | None) -> dict[str, Any]:
+def write(table: pa.Table, folder: AnyPath, number: int, label: str | None) -> dict[str, Any]:
     """One file of features, which appears whole."""
     name = f"part-{number:05d}.parquet"
     path = folder / name
@@ -329,7 +341,7 @@ def _write(table: pa.Table, folder: AnyPath, number: int, label: str | None) -> 
         table,
         path,
         row_group_size=max(-(-table.num_rows // groups), 1),
-        use_dictionary=[] if label is None else [label],
+        use_dictionary=[] if label is None or pa.types.is_nested(table.schema.field(label).type) else [label],
         store_schema=True,
     )
     ref = file_ref(str(path), name)

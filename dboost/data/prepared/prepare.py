@@ -41,6 +41,7 @@ from dboost.data.prepared.chunk import (
 from dboost.data.prepared.contract import contract_of, kept, look, read_contract, together
 from dboost.data.prepared.documents import Wanted
 from dboost.data.prepared.mapper import InProcess, Mapper
+from dboost.data.prepared.tables import TableTransform, learn_table, names_file, write_table
 from dboost.data.prepared.text import TextRule, choose_vocabulary
 from dboost.data.prepared.vocabulary import count_shards, gather, refuse_many
 from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
@@ -60,7 +61,7 @@ _TF = {(False, True): "(1 + ln tf)", (False, False): "tf", (True, True): "[tf > 
 REFUSE, QUARANTINE = "refuse", "quarantine"
 BAD_ROWS = (REFUSE, QUARANTINE)
 DRIFT = (REFUSE, "note")
-_LABEL_KINDS = ("str", "int", "bool", "float32", "float64", "bytes")
+_LABEL_KINDS = ("str", "int", "bool", "float32", "float64", "bytes", "list<str>")
 
 
 def prepare_text(
@@ -87,6 +88,7 @@ def prepare_text(
     write_contract: str | os.PathLike[str] | None = None,
     force: bool = False,
     engine: Mapper | None = None,
+    table: TableTransform | None = None,
 ) -> Manifest:
     """Turn documents into a folder that ``ParquetData`` reads.
 
@@ -134,6 +136,9 @@ def prepare_text(
         Replace a folder made by an earlier call.
     engine : object with ``map(fn, items, *args, name=...)``, optional
         Where the chunks are processed; in this process by default. All workers must see `source` and `out`.
+    table : TableTransform, optional
+        What makes features of a table of several kinds of columns. `text` is then those of its columns that are texts,
+        and the parameters of terms, from `tokenizer` to `hashing`, are those that it holds itself.
 
     Returns
     -------
@@ -152,6 +157,8 @@ def prepare_text(
     stop = (stop_words,) if isinstance(stop_words, str) else tuple(stop_words)
     rule = TextRule(tokenizer, ngrams, stop, sublinear_tf, binary)
     how = TextColumns((text,) if isinstance(text, str) else tuple(text), label, tuple(keep), split, rule, hashing)
+    if table is not None:
+        how = replace(how, text=table.texts, features=table.reads)
     _check_settings(how, min_df, max_df, max_features)
     target = any_path(out, "out").absolute()
     _check_target(target, force)
@@ -189,7 +196,11 @@ def prepare_text(
             how = replace(how, types=types)
             looked = contract is not None or write_contract is not None
             seen = together(mapper.map(look, [file for _, file in sources.files], name="look")) if looked else {}
-            manifest = _prepared(chunks, how, settings, staging, mapper)
+            manifest = (
+                _prepared(chunks, how, settings, staging, mapper)
+                if table is None
+                else _prepared_table(chunks, how, table, settings, staging, mapper)
+            )
         if contract is not None:
             manifest = kept(contract, seen, manifest, refuses=on_drift == REFUSE)
         for name in (COPIES, COUNTS):
@@ -261,18 +272,45 @@ def _prepared(
     )
 
 
+def _prepared_table(
+    chunks: Sequence[TextChunk],
+    how: TextColumns,
+    table: TableTransform,
+    settings: Mapping[str, Any],
+    staging: AnyPath,
+    mapper: Mapper,
+) -> Manifest:
+    """Learn the transform of a table and write the features of every chunk."""
+    mine = [chunk for chunk in chunks if chunk.split in (None, how.learned)]
+    names, where, rows = learn_table(mine, how, table, staging, mapper)
+    written = mapper.map(write_table, chunks, how, table.read, str(staging), where["sha256"], name="write-features")
+    kept = {name: settings[name] for name in ("vocabulary_split", "keep", "where", "on_bad_rows", "refused")}
+    return Manifest(
+        schema={"indices": "list<int>", "values": "list<float64>", **_copied_kinds(how)},
+        features={"indices": "indices", "values": "values", "n_features": len(names)},
+        label=how.label,
+        splits=_split_entries([entry for entries in written for entry in entries]),
+        vocabulary=names_file(staging, names),
+        settings={**kept, "columns": [*how.text, *how.features], "documents": rows, "transform": where},
+    )
+
+
 def _wanted(how: TextColumns) -> Wanted:
     """The columns to copy from files that do not tell the types of theirs."""
     texts = (*how.text, *([how.split] if how.split else []))
-    return Wanted(texts, (how.label,) if how.label else (), tuple(name for name in how.keep if name not in texts))
+    return Wanted(
+        texts,
+        (how.label,) if how.label else (),
+        tuple(name for name in (*how.features, *how.keep) if name not in texts),
+    )
 
 
 def _check_settings(how: TextColumns, min_df: Any, max_df: Any, max_features: Any) -> None:
-    if not how.text:
+    if not how.text and not how.features:
         raise UsageError("text names no column", hint="name the text column")
-    if how.label in how.text:
+    if how.label in (*how.text, *how.features):
         raise UsageError(
-            f"the label column {how.label!r} is a text column too, so that the features would hold the answer",
+            f"the label column {how.label!r} is a column of features too, so that the features would hold the answer",
             hint="name another label column, or another text column",
         )
     reserved = {"indices", "values"} & {*how.keep, *([how.label] if how.label else [])}
@@ -334,7 +372,9 @@ def check_columns(infos: Sequence[tuple[FileInfo, bool]], how: TextColumns) -> d
             if name not in info.kinds:
                 raise absent_column(name, info.kinds, info.ref.path)
             kind = info.kinds[name]
-            if kind == "null" and (sum(info.rows) == 0 or (name in how.keep and name not in how.text)):
+            if kind == "null" and (
+                sum(info.rows) == 0 or (name in (*how.keep, *how.features) and name not in how.text)
+            ):
                 types.setdefault(name, info.types[name])
                 continue
             before = types.get(name, pa.null())
@@ -352,7 +392,7 @@ def check_columns(infos: Sequence[tuple[FileInfo, bool]], how: TextColumns) -> d
                 raise DataError(f"type {kind}, expected text", file=info.ref.path, column=name)
             if name == how.label and column_kind(joint) not in _LABEL_KINDS:
                 raise DataError(
-                    f"type {kind}, expected labels: text, integers, booleans, floats or bytes",
+                    f"type {kind}, expected labels: text, integers, booleans, floats, bytes or lists of tags",
                     file=info.ref.path,
                     column=name,
                     hint="cast the column, a date to text and a decimal to float64, where that is what it means",
@@ -412,6 +452,8 @@ def _split_entries(entries: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any
             "files": [{key: entry[key] for key in ("name", "rows", "size", "footer", "columns")} for entry in mine],
             "classes": [[_plain(value), labels.count[value]] for value in sorted(labels.count)] or None,
         }
+        if labels.tags:
+            splits[split]["tags"] = True
         if labels.fractions:
             splits[split]["targets"] = [labels.low, labels.high]
     return splits

@@ -1,0 +1,186 @@
+"""Any table as Arrow arrays: the columns of a table of pandas, polars or Arrow, of rows as dicts, or of an array.
+
+Covers: the columns by name, lists and maps taken apart. Does not cover: what a column means (``kinds``, ``look``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dboost.data.named_columns import refuse_unread
+from dboost.errors import DataError, UsageError, without_values
+
+_PAIRS = pa.map_(pa.large_string(), pa.float64())
+
+
+def columns_of(X: Any) -> tuple[dict[str, Any], bool]:
+    """Columns by name, each as one Arrow array, and whether the names are the caller's.
+
+    Parameters
+    ----------
+    X : pandas, polars or Arrow table, list of dicts, or array of two dimensions
+
+    Raises
+    ------
+    UsageError
+        It is none of these, or its names are not distinct texts.
+    DataError
+        A column holds values of several types.
+    """
+    refuse_unread(X)
+    if sparse.issparse(X):
+        raise UsageError("X is sparse; expected rows of a table", hint="give a sparse matrix to the estimator itself")
+    if isinstance(X, list) and X and isinstance(X[0], Mapping):
+        names = list(dict.fromkeys(name for row in X for name in row))
+        columns = [arrow_of(name, [row.get(name) for row in X]) for name in names]
+    elif isinstance(X, pa.Table | pa.RecordBatch):
+        names, columns = X.schema.names, X.columns
+    elif hasattr(X, "columns"):
+        names = list(X.columns)
+        columns = [arrow_of(name, X[name]) for name in names]
+    else:
+        X = np.asarray(X)
+        if X.ndim != 2:
+            raise UsageError(f"Expected 2D array, got {X.ndim}D array instead", hint="Reshape your data")
+        return {f"x{j}": arrow_of(f"x{j}", X[:, j]) for j in range(X.shape[1])}, False
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise UsageError("the names of the columns are not distinct texts", hint="rename the columns")
+    return dict(zip(names, map(_one_array, columns), strict=True)), True
+
+
+def arrow_of(name: str, values: Any) -> Any:
+    """Values of one column as an Arrow array.
+
+    Raises
+    ------
+    DataError
+        They are of several types.
+    """
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return _one_array(values)
+    if hasattr(values, "to_arrow"):
+        return _one_array(values.to_arrow())
+    try:
+        return _one_array(pa.array(values, from_pandas=True))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        pairs = _pairs(values)
+        if pairs is not None:
+            return pairs
+        said = without_values(error)
+        raise DataError(f"the values are of several types or none that Arrow knows: {said}", column=name) from None
+
+
+def _pairs(values: Any) -> Any:
+    """Lists of pairs of a text and a number, which Arrow takes for a map only where it is told; else None."""
+    try:
+        return pa.array([None if one is None else [*one] for one in values], _PAIRS)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError):
+        return None
+
+
+def _one_array(values: Any) -> Any:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
+        values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
+    if pa.types.is_string_view(values.type):
+        return values.cast(pa.large_string())
+    return values
+
+
+def is_text(form: Any) -> bool:
+    """Whether an Arrow type is one of text."""
+    types = pa.types
+    return bool(types.is_string(form) or types.is_large_string(form) or types.is_string_view(form))
+
+
+def is_list(form: Any) -> bool:
+    """Whether an Arrow type is one of lists of any length."""
+    types = pa.types
+    return bool(types.is_list(form) or types.is_large_list(form) or types.is_list_view(form))
+
+
+def missing(values: Any) -> NDArray[np.bool_]:
+    """Where values are missing: null, and NaN among numbers."""
+    floats = pa.types.is_floating(values.type)
+    found: NDArray[np.bool_] = pc.is_null(values, nan_is_null=floats).to_numpy(zero_copy_only=False)
+    return found
+
+
+def row_of(flags: Any) -> int:
+    """The first row where a flag holds."""
+    return int(np.argmax(np.asarray(flags)))
+
+
+def texts_of(values: Any) -> Any:
+    """Values as text: ``true`` and ``false``, categories as they are written, a number as Python writes it."""
+    if pa.types.is_dictionary(values.type):
+        values = pc.cast(values, values.type.value_type)
+    if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
+        return pc.cast(pc.cast(values, pa.large_binary()), pa.large_string())
+    return pc.cast(values, pa.large_string())
+
+
+def flat_lists(values: Any) -> tuple[NDArray[np.int64], Any]:
+    """The row of every element of some lists, and the elements; those of a list that is missing are none."""
+    lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+    return np.repeat(np.arange(len(values)), lengths), _one_array(pc.list_flatten(values))
+
+
+def flat_pairs(values: Any) -> tuple[NDArray[np.int64], Any, Any]:
+    """The row, the name and the number of every pair of a map, of a list of pairs or of a struct.
+
+    A field of a struct that is null is none: pandas and Arrow read dicts with different keys so.
+    """
+    here = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+    held = values.drop_null()
+    if pa.types.is_struct(values.type):
+        names = [field.name for field in values.type]
+        rows, keys, numbers = [], [], []
+        for name in names:
+            column = pc.struct_field(held, name)
+            there = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+            rows.append(here[there])
+            keys += [name] * there.size
+            numbers.append(pc.cast(column.drop_null(), pa.float64()))
+        at = np.concatenate([*rows, np.zeros(0, np.int64)]).astype(np.int64)
+        return at, pa.array(keys, pa.large_string()), pa.concat_arrays([*numbers, pa.array([], pa.float64())])
+    if not pa.types.is_map(values.type):
+        held = held.cast(pa.list_(held.type.value_type))
+        pairs = held.flatten()
+        offsets = held.offsets.to_numpy()
+        keys, numbers = (pc.struct_field(pairs, at) for at in (0, 1))
+    else:
+        offsets = held.offsets.to_numpy()
+        begin, size = int(offsets[0]) if offsets.size else 0, int(offsets[-1] - offsets[0]) if offsets.size else 0
+        keys, numbers = held.keys.slice(begin, size), held.items.slice(begin, size)
+    return np.repeat(here, np.diff(offsets)), texts_of(keys), pc.cast(numbers, pa.float64())
+
+
+def is_pairs(form: Any) -> bool:
+    """Whether an Arrow type is one of maps, of lists of pairs, or of structs of numbers."""
+    types = pa.types
+    if types.is_map(form):
+        return True
+    if is_list(form):
+        inner = form.value_type
+        return bool(types.is_struct(inner) and inner.num_fields == 2)
+    return bool(types.is_struct(form) and form.num_fields and all(is_number(field.type) for field in form))
+
+
+def is_empty(form: Any) -> bool:
+    """Whether an Arrow type is that of lists or dicts of which none has an element."""
+    types = pa.types
+    return bool(types.is_struct(form) and not form.num_fields) or (is_list(form) and types.is_null(form.value_type))
+
+
+def is_number(form: Any) -> bool:
+    """Whether an Arrow type is one of numbers."""
+    types = pa.types
+    return bool(types.is_integer(form) or types.is_floating(form) or types.is_decimal(form))

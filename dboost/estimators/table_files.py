@@ -1,0 +1,92 @@
+"""``Features`` learned from files, chunk by chunk, and read again from the folder that ``dboost prepare`` makes.
+
+Covers: what ``dboost.data.prepared.tables`` asks of a transform; the transform of a prepared folder. Does not cover:
+the passes over files (there), the documents and arrays of a transform (``transform_files``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dboost.data.features.kinds import Told
+from dboost.data.manifest import Manifest
+from dboost.errors import DataError, UsageError
+from dboost.estimators.document_features import DocumentFeatures
+from dboost.estimators.features import Features
+from dboost.estimators.text_features import TextFeatures
+from dboost.estimators.transform_files import FILE, read_from, write_into
+from dboost.files.stores import AnyPath, StorePath
+
+
+@dataclass(frozen=True)
+class FeaturesOfFiles:
+    """An unfitted ``Features`` whose columns are all told, and what is said of each.
+
+    Parameters
+    ----------
+    features : Features
+    told : mapping of str to Told
+        Of each column that is no text.
+    text : mapping of str to TextFeatures
+    """
+
+    features: Features
+    told: Mapping[str, Told]
+    text: Mapping[str, TextFeatures]
+
+    @classmethod
+    def of(cls, features: Features) -> FeaturesOfFiles:
+        """Of a transform with the kinds of all columns.
+
+        Raises
+        ------
+        UsageError
+            It names none, or something of a column has no meaning.
+        """
+        told, text = features.told()
+        if not told and not text:
+            raise UsageError("columns names no column", hint="give one of title=text, price=number, ...")
+        return cls(features, told, text)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that are no texts."""
+        return tuple(self.told)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Those that are."""
+        return tuple(self.text)
+
+    def count(self, columns: Mapping[str, Any]) -> Any:
+        """What some rows say."""
+        return self.features.count(columns, self.told, self.text)
+
+    def merge(self, parts: Sequence[Any]) -> Any:
+        """What several parts say together."""
+        return self.features.merge(parts)
+
+    def settled(self, counted: Any, folder: AnyPath) -> tuple[list[str], dict[str, Any]]:
+        """Write the fitted transform into a folder; the names of its features, and where it is."""
+        if isinstance(folder, StorePath):
+            raise UsageError("a table of several kinds of columns is prepared into a folder of this machine")
+        fitted = self.features.settle(counted, self.told, self.text)
+        return fitted.get_feature_names_out().tolist(), {"file": FILE, "sha256": write_into(fitted, folder)}
+
+    @property
+    def read(self) -> Any:
+        """The function that gives the transform of a folder again."""
+        return read_from
+
+
+def transform_of_prepared(manifest: Manifest) -> Features | DocumentFeatures | None:
+    """The transform of a prepared folder; None where its features came from no raw rows."""
+    about = manifest.settings.get("transform")
+    if about is None:
+        return DocumentFeatures.of_prepared(manifest)
+    if not isinstance(about, dict) or not isinstance(about.get("sha256"), str):
+        raise DataError("the manifest names no transform", file=manifest.root, hint="prepare the data again")
+    found: Features = read_from(manifest.root, about["sha256"])
+    return found

@@ -1,0 +1,273 @@
+"""``Features``: every kind of column beside scikit-learn and pandas, found and told, in every table; refusals."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
+
+import dboost
+from dboost import BoostedClassifier, DataError, Features, TableFeatures, TextFeatures, UsageError
+from dboost.errors import DboostWarning
+
+N = 24
+TEXTS = ["the sea and its waves", "a sky full of clouds", "rain falls on the sand"]
+COLUMNS = {
+    "title": [f"{TEXTS[i % 3]} {i % 4}{i % 4}" for i in range(N)],
+    "size": [i % 7 - 2.5 for i in range(N)],
+    "colour": [["red", "blue", "green"][i % 3] for i in range(N)],
+    "new": [i % 2 == 0 for i in range(N)],
+    "day": [datetime.datetime(2024, 1 + i % 12, 1 + i, i) for i in range(N)],
+    "tags": [[["a", "b"], [], ["b", "b"]][i % 3] for i in range(N)],
+    "vector": [[float(i), 1.0, 0.5] for i in range(N)],
+    "topic": [["sea", "sky"][int(i % 3 == 0)] for i in range(N)],
+}
+TYPES = {"tags": pa.list_(pa.string()), "vector": pa.list_(pa.float64(), 3)}
+WORDS = {"words": [[("wave", 2.0), ("salt", -1.0)], [], [("wave", 0.5)]] * 8}
+
+
+def arrow(columns=COLUMNS):
+    table = pa.table({name: pa.array(values, TYPES.get(name)) for name, values in columns.items()})
+    return table.append_column("words", pa.array(WORDS["words"], pa.map_(pa.string(), pa.float64())))
+
+
+def lazy(n=4):
+    dask = pytest.importorskip("dask")
+    with dask.config.set({"dataframe.convert-string": False}):
+        return pytest.importorskip("dask.dataframe").from_pandas(pd.DataFrame(COLUMNS | WORDS), npartitions=n)
+
+
+def in_memory():
+    table = arrow()
+    return [table, pd.DataFrame(COLUMNS | WORDS), pl.from_arrow(table.drop_columns("words")).with_columns(), [
+        dict(zip(COLUMNS | WORDS, row, strict=True)) for row in zip(*(COLUMNS | WORDS).values(), strict=True)
+    ]]  # fmt: skip
+
+
+def test_every_kind_has_the_values_of_scikit_learn_and_pandas():
+    frame = pd.DataFrame(COLUMNS)
+    features = Features().fit(frame, "topic")
+    rows = pd.DataFrame(features.transform(frame).toarray(), columns=features.get_feature_names_out())
+    assert list(features.kinds_.values()) == ["text", "number", "category", "boolean", "date", "tags", "embedding"]
+    assert "topic" not in features.kinds_
+    terms = TfidfVectorizer().fit(frame["title"])
+    ours = rows[[f"title:{term}" for term in terms.get_feature_names_out()]].to_numpy()
+    assert np.allclose(ours, terms.transform(frame["title"]).toarray(), rtol=1e-15, atol=0)
+    assert rows["size"].tolist() == COLUMNS["size"]
+    dummies = pd.get_dummies(frame["colour"], prefix="colour", prefix_sep="=").astype(float)
+    assert rows[dummies.columns].equals(dummies)
+    assert rows["new=true"].tolist() == [float(one) for one in COLUMNS["new"]]
+    day = frame["day"].dt
+    assert rows["day.year"].eq(2024).all()
+    for part, values in (("month", day.month), ("hour", day.hour), ("weekday", day.day_name().str.lower())):
+        found = pd.get_dummies(values, prefix=f"day.{part}", prefix_sep="=").astype(float)
+        assert rows[found.columns].equals(found)
+    ages = (frame["day"].max() - frame["day"]).dt.total_seconds() / (365.25 * 86400)
+    assert np.allclose(rows["day.age"], ages, rtol=1e-14, atol=0)
+    binary = MultiLabelBinarizer().fit(COLUMNS["tags"])
+    tags = rows[[f"tags={one}" for one in binary.classes_]]
+    assert tags.to_numpy().tolist() == binary.transform(COLUMNS["tags"]).tolist()
+    assert rows[["vector[0]", "vector[1]", "vector[2]"]].to_numpy().tolist() == COLUMNS["vector"]
+    words = Features({"words": "weights"}, others="drop").fit_transform(arrow())
+    assert words.toarray().tolist() == [[-1.0, 2.0], [0.0, 0.0], [0.0, 0.5]] * 8
+
+
+def test_every_kind_of_table_gives_the_same_bits_and_the_same_model(tmp_path):
+    tables = in_memory()
+    first = make_pipeline(Features({"size": {"kind": "number", "scale": "max"}}), BoostedClassifier(alpha=0.01))
+    first.fit(tables[0].drop_columns("words"), "topic")
+    names = first[0].get_feature_names_out().tolist()
+    rows = first[0].transform(tables[0])
+    assert "colour=red" in first[-1].active_features_
+    dboost.save_model(first, tmp_path / "m")
+    back = dboost.load_pipeline(tmp_path / "m")
+    assert repr(back[0]) == repr(first[0]) and dict(back[0].kinds_) == dict(first[0].kinds_)
+    chances = first.predict_proba(tables[0])
+    for table in tables[1:]:
+        features = Features({"size": {"kind": "number", "scale": "max"}, **({"words": "drop"} if "words" in table or
+                             isinstance(table, list) else {})})  # fmt: skip
+        found = features.fit_transform(table, "topic")
+        assert features.get_feature_names_out().tolist() == names
+        assert np.array_equal(found.toarray(), rows.toarray())
+        assert np.array_equal(back.predict_proba(table), chances)
+    for parts in (1, 5):
+        frame = lazy(parts)
+        features = Features({"size": {"kind": "number", "scale": "max"}, "words": "drop"})
+        found = features.fit_transform(frame, "topic").compute()
+        assert features.get_feature_names_out().tolist() == names
+        assert np.array_equal(found.toarray(), rows.toarray())
+        given = back.predict(frame)
+        assert given.divisions == frame.divisions and given.dtype == given.compute().dtype
+        assert given.compute().tolist() == first.predict(tables[0]).tolist()
+        assert np.array_equal(back.predict_proba(frame).compute().to_numpy(), chances)
+
+
+def test_a_pipeline_learns_a_dask_frame_by_the_name_of_its_label():
+    frame = lazy()
+    pipeline = make_pipeline(Features(), BoostedClassifier(alpha=0.01)).fit(frame, "topic")
+    assert set(pipeline[-1].active_features_) <= set(pipeline[0].get_feature_names_out())
+    assert pipeline.score(frame, "topic") == 1.0
+    found = dboost.explain(pipeline, frame.partitions[1].loc[7:7])
+    assert "vector[0]" in found.words and found.columns[found.words.index("vector[0]")] == "vector"
+    by_series = make_pipeline(Features({"topic": "drop"}), BoostedClassifier(alpha=0.01)).fit(frame, frame["topic"])
+    assert np.array_equal(by_series[-1].coef_, pipeline[-1].coef_)
+    with pytest.raises(UsageError, match="y is in memory.*fit\\(X, 'topic'\\)"):
+        pipeline.fit(frame, np.array(COLUMNS["topic"]))
+    with pytest.raises(UsageError, match="y has 2 partitions.*divisions|y is cut at other rows.*divisions"):
+        pipeline.fit(frame, frame["topic"].repartition(npartitions=2))
+    words = make_pipeline(TextFeatures(column="title"), BoostedClassifier(alpha=0.01)).fit(frame, "topic")
+    texts = pd.DataFrame(COLUMNS)
+    same = make_pipeline(TextFeatures(column="title"), BoostedClassifier(alpha=0.01)).fit(texts, "topic")
+    assert words[0].vocabulary_ == same[0].vocabulary_ and np.array_equal(words[0].idf_, same[0].idf_)
+    assert words.predict(frame).compute().tolist() == same.predict(texts).tolist()
+    series = TextFeatures(hashing=32).fit(frame["title"])
+    assert (
+        series.document_frequency_.tolist() == TextFeatures(hashing=32).fit(texts["title"]).document_frequency_.tolist()
+    )
+
+
+def test_what_is_rare_unseen_or_missing():
+    table = pa.table({"c": ["x", "x", "y", "z"], "t": [["x"], ["x", "y"], ["x"], []]})
+    features = Features(min_count=2).fit(table)
+    assert features.get_feature_names_out().tolist() == ["c=x", "c is rare", "t=x", "t is rare"]
+    assert features.transform(table).toarray().tolist() == [[1, 0, 1, 0], [1, 0, 1, 1], [0, 1, 1, 0], [0, 1, 0, 0]]
+    assert features.column_groups_.tolist() == [0, 0, 1, 1]
+    assert features.feature_columns_.tolist() == ["c", "c", "t", "t"]
+    features.transform(pa.table({"c": ["new", "x"], "t": [["new", "other"], ["x"]]}))
+    assert features.unseen_ == {"c": 1, "t": 2}
+    gone = pa.table({
+        "n": [1.0, None], "c": ["x", None], "t": pa.array([["x"], None]), "d": [datetime.date(2024, 1, 1), None],
+        "v": pa.array([[1.0, 2.0], None]), "w": pa.array([[("k", 3.0)], None], pa.map_(pa.string(), pa.float64())),
+        "text": ["one word and another", None],
+    })  # fmt: skip
+    told = {"d": {"kind": "date", "parts": ["year"]}}
+    found = Features(told, missing="indicator").fit_transform(gone).toarray()
+    assert found[:, :12].tolist() == [[1, 0, 1, 0, 1, 0, 2024, 0, 1, 2, 0, 3], [0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0]]
+    assert not found[1, 13:].any() and found[:, 12].tolist() == [0, 1]
+    assert Features(told, missing="zero").fit(gone).transform(gone).toarray()[1].tolist() == [0.0] * 11
+    for name in gone.column_names:
+        with pytest.raises(DataError, match=f"1 of 2 .* missing.*the first in row 1; column '{name}'"):
+            Features({name: "tags" if name == "t" else Features().look(gone)[name]}, others="drop").fit(gone)
+
+
+def test_the_kinds_are_shown_before_they_are_used():
+    table = arrow().append_column("id", pa.array([f"doc-{i}" for i in range(N)]))
+    kinds = Features().look(table, "topic")
+    assert dict(kinds)["id"] == "category" and kinds["words"] == "weights"
+    assert "title   text       6 words a value, 12 different values" in repr(kinds)
+    many = pa.table({"id": [f"doc-{i}" for i in range(3000)], "size": np.arange(3000.0)})
+    with pytest.warns(DboostWarning, match=r"no features: id \(1 words a value, 3,000 different values: an identifier"):
+        features = Features().fit(many)
+    assert features.get_feature_names_out().tolist() == ["size"]
+    dates = pa.table({"d": ["2024-02-01", "2024-03-01"], "p": ["Ada Lovelace", "Carl Gauss"]})
+    assert dict(Features().look(dates)) == {"d": "date", "p": "category"}
+    assert Features({"d": {"kind": "date", "parts": ["month"]}, "p": "drop"}).fit_transform(dates).indices.tolist() == [
+        1,
+        2,
+    ]
+
+
+def test_tags_in_one_text_and_numbers_in_texts():
+    table = pa.table({"t": ["cs.LG stat.ML", "cs.LG", ""], "n": ["1.5", " 2", "0"]})
+    features = Features({"t": {"kind": "tags", "separator": " "}, "n": "number"})
+    assert features.fit_transform(table).toarray().tolist() == [[1, 1, 1.5], [1, 0, 2], [0, 0, 0]]
+    assert features.get_feature_names_out().tolist() == ["t=cs.LG", "t=stat.ML", "n"]
+
+
+def test_a_column_that_is_not_of_its_kind_is_refused_in_one_line():
+    table = pa.table({
+        "n": ["1.5", "2", "about 3"], "d": ["2024-01-31", "2024-02-30", "x"], "t": [["a"], ["b", None], []],
+        "v": [[1.0, 2.0], [1.0], []], "w": ["a", "b", "c"], "x": [[[1]], [], []],
+        "m": pa.array([[("k", float("nan"))], [], []], pa.map_(pa.string(), pa.float64())),
+    })  # fmt: skip
+    for told, said in (
+        ({"n": "number"}, "row 2 holds 'about 3', which is no number; column 'n'; mend it"),
+        ({"d": "date"}, "row 1 holds '2024-02-30', which is no date; column 'd'"),
+        ({"t": "tags"}, r"the tags of row 1 hold a missing one \(null\); column 't'; take it out"),
+        ({"v": "embedding"}, "row 1 holds an embedding of length 1, expected 2; column 'v'"),
+        ({"w": "weights"}, "the values are string; expected a map or a list of pairs.*column 'w'"),
+        ({"w": "boolean"}, "the values are string; expected true and false; column 'w'"),
+        ({"m": "weights"}, "a weight of row 0 is missing or infinite; column 'm'"),
+        ({"v": "text"}, "the values are list<.*expected text; column 'v'"),
+        ({"w": "colour"}, "kind='colour'; column 'w'; use one of number"),
+        ({"w": {"kind": "category", "min": 3}}, "unknown option 'min'; column 'w'; use missing"),
+        ({"ww": "category"}, "names a column that is not there; column 'ww'; did you mean 'w'"),
+    ):
+        with pytest.raises(ValueError, match=said) as error:
+            Features(told, others="drop").fit(table)
+        assert "\n" not in str(error.value)
+    for name, said in (("v", "lists of 0 to 2 numbers, so no embedding"), ("x", "list<.*no kind of feature")):
+        with pytest.raises(DataError, match=f"{said}.*column '{name}'.*drop"):
+            Features().look(table.select([name]))
+    with pytest.raises(DataError, match="two features would be named 'a=b'"):
+        Features({"a": "category"}).fit(pa.table({"a": ["b"], "a=b": [1.0]}))
+    with pytest.raises(DataError, match="3 different values in 3 rows, of at most 2; column 'w'; it may be an identif"):
+        Features({"w": "category"}, others="drop", max_values=2).fit(table)
+    with pytest.raises(DataError, match="texts of lists or dicts.*column 'v'.*convert-string"):
+        Features().fit(pa.table({"v": ["[1.0, 2.0]", "[]"]}))
+    fitted = Features({"w": "category"}, others="drop").fit(table)
+    with pytest.raises(DataError, match="1 of the 1 columns of the transform are not there; column 'w'"):
+        fitted.transform(table.drop_columns("w"))
+    vectors = Features().fit(pa.table({"v": [[1.0, 2.0]]}))
+    with pytest.raises(DataError, match="row 0 holds an embedding of length 3, expected 2"):
+        vectors.transform(pa.table({"v": [[1.0, 2.0, 3.0]]}))
+
+
+def test_what_is_wrong_in_a_part_is_said_with_its_number():
+    frame = pytest.importorskip("dask.dataframe").from_pandas(
+        pd.DataFrame({"n": ["1", "2", "3", "four"]}), npartitions=2
+    )
+    with pytest.raises(DataError, match=r"row 1 holds 'four', which is no number \(partition 1\); column 'n'"):
+        TableFeatures({"n": "number"}).fit(frame)
+
+
+def test_a_column_transformer_has_the_same_features():
+    frame = pd.DataFrame(COLUMNS)
+    told = {"title": "text", "colour": "category"}
+    ours = Features(told, others="drop").fit(frame)
+    theirs = make_column_transformer(
+        (OneHotEncoder(), ["colour"]), (TfidfVectorizer(), "title"), sparse_threshold=0
+    ).fit(frame)
+    assert np.allclose(ours.transform(frame).toarray(), theirs.transform(frame), rtol=1e-15, atol=0)
+    within = make_column_transformer((Features(told, others="drop"), ["title", "colour"])).fit(frame)
+    assert within.get_feature_names_out().tolist() == [f"features__{name}" for name in ours.get_feature_names_out()]
+
+
+def test_a_column_transformer_is_saved_with_the_names_of_its_features(tmp_path):
+    frame = pd.DataFrame(COLUMNS)
+    parts = (TextFeatures(), "title"), (TableFeatures(), ["colour", "size"]), (Features(), ["tags"])
+    ours = make_pipeline(make_column_transformer(*parts), BoostedClassifier(alpha=0.01)).fit(frame, frame["topic"])
+    dboost.save_model(ours, tmp_path / "m")
+    back = dboost.load_pipeline(tmp_path / "m")
+    assert back[0].get_feature_names_out().tolist() == ours[0].get_feature_names_out().tolist()
+    assert np.array_equal(back.predict_proba(frame), ours.predict_proba(frame))
+    assert set(dboost.explain(back, frame[:1]).words) <= set(back[-1].active_features_)
+    assert {name.split("__")[0] for name in back[-1].active_features_} <= {"textfeatures", "tablefeatures", "features"}
+    assert back.predict(lazy()).compute().tolist() == ours.predict(frame).tolist()
+    encoded = make_pipeline(make_column_transformer((OneHotEncoder(), ["colour"])), BoostedClassifier(alpha=0.01))
+    with pytest.raises(UsageError, match="with a OneHotEncoder cannot be saved; it takes Features"):
+        dboost.save_model(encoded.fit(frame, frame["topic"]), tmp_path / "n")
+
+
+def test_a_graph_of_a_table_predicts_the_same():
+    onnxruntime = pytest.importorskip("onnxruntime")
+    frame = pd.DataFrame(COLUMNS)[["title", "size", "colour", "new"]]
+    features = Features({"size": {"kind": "number", "scale": "max"}, "colour": {"kind": "category", "min_count": 9}})
+    ours = make_pipeline(features, BoostedClassifier(alpha=0.001)).fit(frame, COLUMNS["topic"])
+    session = onnxruntime.InferenceSession(dboost.onnx.to_onnx(ours).SerializeToString())
+    rows = {name: frame[[name]].to_numpy() for name in frame}
+    label, chances = session.run(None, rows)
+    assert np.allclose(chances, ours.predict_proba(frame), atol=1e-6) and label.tolist() == ours.predict(frame).tolist()
+    dates = make_pipeline(Features(), BoostedClassifier(alpha=0.01)).fit(
+        pd.DataFrame(COLUMNS)[["day"]], COLUMNS["topic"]
+    )
+    with pytest.raises(UsageError, match="a column of date has no operators in ONNX; column 'day'"):
+        dboost.onnx.to_onnx(dates)

@@ -1,0 +1,118 @@
+"""Tables on the command line: columns by their kind, lists of tags as labels, the same features as in memory."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+
+import dboost
+from pipelines.cli import main
+
+N = 60
+TEXTS = ["the sea and its waves", "a sky full of clouds", "rain on sand"]
+TABLE = pa.table({
+    "title": [f"{TEXTS[i % 3]} w{i % 7}" for i in range(N)],
+    "price": [i % 11 * 0.5 for i in range(N)],
+    "colour": [["red", "blue"][i % 2] for i in range(N)],
+    "day": [datetime.date(2024, 1 + i % 12, 1 + i % 28) for i in range(N)],
+    "tags": pa.array([[["sea"], ["sky", "air"], []][i % 3] for i in range(N)], pa.list_(pa.string())),
+    "topic": [["sea", "sky"][int(i % 3 == 0)] for i in range(N)],
+    "id": list(range(N)),
+})  # fmt: skip
+KINDS = {"title": "text", "price": "number", "colour": "category", "day": "date"}
+END = ["--workers", "0", "--log-format", "plain"]
+
+
+def run(*words):
+    return main([*map(str, words), *END])
+
+
+def named(kinds):
+    return ",".join(f"{name}={kind}" for name, kind in kinds.items())
+
+
+def test_a_table_is_prepared_learned_and_predicted_with_the_bits_of_memory(tmp_path, capsys):
+    pq.write_table(TABLE, tmp_path / "a.parquet", row_group_size=25)
+    pq.write_table(TABLE.drop_columns(["topic"]), tmp_path / "new.parquet")
+    kinds = KINDS | {"tags": "tags"}
+    given = ["--label", "topic", "--min-df", "1", "--keep", "id"]
+    assert run("prepare", tmp_path / "a.parquet", "--column", named(kinds), *given, "--out", tmp_path / "p") == 0
+    text = dboost.TextFeatures(sublinear_tf=True, max_df=0.5)
+    features = dboost.Features(kinds, others="drop", text=text)
+    rows = features.fit_transform(TABLE)
+    written = pq.read_table(tmp_path / "p" / "train").sort_by("id").to_pylist()
+    assert all(row["indices"] == rows[[i]].indices.tolist() for i, row in enumerate(written))
+    assert all(row["values"] == rows[[i]].data.tolist() for i, row in enumerate(written))
+    assert run("train", tmp_path / "p", "--alpha", "0.01", "--out", tmp_path / "m") == 0
+    model = dboost.load_pipeline(tmp_path / "m")
+    assert model[0].get_feature_names_out().tolist() == features.get_feature_names_out().tolist()
+    assert set(model[-1].active_features_) <= set(features.get_feature_names_out())
+    assert run("predict", tmp_path / "m", tmp_path / "new.parquet", "--keep", "id", "--out", tmp_path / "pred") == 0
+    found = pq.read_table(tmp_path / "pred").sort_by("id")
+    assert found["prediction"].to_pylist() == model.predict(TABLE).tolist()
+    capsys.readouterr()
+    for column, said in (
+        ("title=text,colour=number", "row 0 holds 'red', which is no number; .*column 'colour'"),
+        ("title=text,day=tags", "expected a list of tags"),
+        ("title", "--column title; give each column once with its kind"),
+        ("title=words", "kind='words'; column 'title'; use one of"),
+        ("topic=category", "label column 'topic' is a column of features too"),
+        ("size=number", "column 'size'"),
+    ):
+        assert run("prepare", tmp_path / "a.parquet", "--column", column, *given, "--out", tmp_path / "x") in (2, 3)
+        error = capsys.readouterr().err
+        assert len(error.strip().splitlines()) == 1
+
+        assert re.search(said, error), error
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_csv_file_is_a_table_too_and_tags_may_be_in_one_text(tmp_path):
+    tags = pa.array([" ".join(row) for row in TABLE["tags"].to_pylist()])
+    pc.write_csv(TABLE.drop_columns(["tags"]).append_column("tags", tags), tmp_path / "a.csv")
+    kinds = KINDS | {"tags": "tags: "}
+    given = ["--label", "topic", "--min-df", "1", "--out", tmp_path / "p"]
+    assert run("prepare", tmp_path / "a.csv", "--column", named(kinds), *given) == 0
+    told = KINDS | {"tags": "tags"}
+    same = dboost.Features(told, others="drop", text=dboost.TextFeatures(sublinear_tf=True, max_df=0.5)).fit(TABLE)
+    rows = pq.read_table(tmp_path / "p" / "train")["values"].to_pylist()
+    assert [*np.concatenate(rows)] == same.transform(TABLE).data.tolist()
+
+
+def test_lists_of_tags_are_labels_of_files(tmp_path, capsys):
+    pq.write_table(TABLE, tmp_path / "a.parquet", row_group_size=25)
+    given = ["--text", "title", "--label", "tags", "--min-df", "1", "--out", tmp_path / "p"]
+    assert run("prepare", tmp_path / "a.parquet", *given) == 0
+    assert "60 documents" in (said := capsys.readouterr().out) and "3 tags" in said
+    assert run("train", tmp_path / "p", "--alpha", "0.01", "--out", tmp_path / "m") == 3
+    assert "lists of tags are learned with --loss multitask" in capsys.readouterr().err
+    learned = ["--loss", "multitask", "--penalty", "l1/l2", "--alpha", "0.01", "--out", tmp_path / "m"]
+    assert run("train", tmp_path / "p", *learned) == 0
+    model = dboost.load_pipeline(tmp_path / "m")
+    assert model[-1].classes_.tolist() == ["air", "sea", "sky"]
+    capsys.readouterr()
+    assert run("evaluate", tmp_path / "m", tmp_path / "p") == 0
+    said = capsys.readouterr().out
+    judged = model[-1].judge(model[0].transform(TABLE["title"]), TABLE["tags"])
+    assert f"{judged.micro_f1:.4f} micro, {judged.macro_f1:.4f} macro" in said and "recall" in said
+    assert run("predict", tmp_path / "m", tmp_path / "a.parquet", "--top", "2", "--out", tmp_path / "pred") == 0
+    found = pq.read_table(tmp_path / "pred").to_pylist()
+    assert [row["prediction"] for row in found] == model.predict(TABLE["title"]).tolist()
+    assert all(len(row["prediction"]) == len(row["probability"]) and len(row["top_classes"]) == 2 for row in found)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.jsonl"])
+def test_a_label_of_fractions_is_the_target_of_a_regression(name, tmp_path):
+    frame = TABLE.select(["title", "price"]).to_pandas()
+    write = {"a.parquet": frame.to_parquet, "a.csv": lambda path: frame.to_csv(path, index=False)}
+    write.get(name, lambda path: frame.to_json(path, orient="records", lines=True))(tmp_path / name)
+    given = ["--text", "title", "--label", "price", "--min-df", "1", "--out", tmp_path / "p"]
+    assert run("prepare", tmp_path / name, *given) == 0
+    learned = ["--loss", "squared", "--alpha", "0.01", "--out", tmp_path / "m"]
+    assert run("train", tmp_path / "p", *learned) == 0
