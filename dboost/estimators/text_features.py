@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dboost.data.named_columns import names_of as column_names
-from dboost.data.prepared.text import TermCounts, merge_counts
+from dboost.data.prepared.text import merge_counts, term_counts
 from dboost.data.prepared.text_arrow import documents
 from dboost.data.prepared.text_terms import (
     choose,
@@ -217,8 +217,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         buckets = self._buckets()
         counted = count_piece(documents(X, self.column), self._rule())
         if buckets is None:
-            terms = names_of(counted.terms, np.arange(counted.terms.number))
-            return len(counted), TermCounts(terms, counted.counts).frequencies()
+            return len(counted), term_counts(counted).frequencies()
         df = np.zeros(buckets.n_features, np.int64)
         for counts, columns in buckets.hashed(counted, self.binary):
             df[columns.features] += counts.df

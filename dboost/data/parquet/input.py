@@ -29,7 +29,8 @@ class ParquetData:
     path : str, path or list of them
         A file, a folder (all Parquet files below it, names starting with ``_`` or ``.`` left out), a pattern, or a list
         of these. The order is that of the sorted names, or of the list. Names of folders such as ``year=2020`` are
-        columns. Paths are local, from the home folder where they begin with ``~``, or ``file:`` URLs; all workers must see them.
+        columns. Paths are local, from the home folder where they begin with ``~``, or ``file:`` URLs; all workers must
+        see them.
     features : str, sequence of str, or None
         - names of numeric columns: each column is a feature;
         - the name of one fixed-size list column: each position is a feature;

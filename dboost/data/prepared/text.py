@@ -36,7 +36,7 @@ from dboost.compiled.text.counting import Counts, add_counts
 from dboost.compiled.text.terms import Terms
 from dboost.data.prepared.mapper import InProcess
 from dboost.data.prepared.text_arrow import documents
-from dboost.data.prepared.text_terms import count_piece, names_of
+from dboost.data.prepared.text_terms import Counted, count_piece, names_of
 from dboost.data.prepared.text_weights import Weights, by_bucket, in_order_of_features, present, rows
 from dboost.data.prepared.text_words import WordRule, table_of, text_and_offsets
 from dboost.errors import DataError, UsageError
@@ -275,9 +275,9 @@ def count_texts(texts: Any, tokenizer: str | TextRule, hashing: int | None) -> T
         Number of buckets, where terms are hashed.
     """
     counted = count_piece(documents(texts), TextRule.of(tokenizer).words())
-    terms = names_of(counted.terms, np.arange(counted.terms.number))
     if hashing is None:
-        return TermCounts(terms, _shards(counted.terms.hashes()), counted.counts)
+        return term_counts(counted)
+    terms = names_of(counted.terms, np.arange(counted.terms.number))
     number: dict[str, int] = {}
     bucket = np.array(
         [number.setdefault(bucket_name(term, hashing), len(number)) for term in terms.to_pylist()], np.int32
@@ -286,6 +286,12 @@ def count_texts(texts: Any, tokenizer: str | TextRule, hashing: int | None) -> T
     parts = [by_bucket(part, bucket, sign, len(number)) for part in counted.counts]
     hashes = np.array([zlib.crc32(name.encode()) for name in number], np.uint32)
     return TermCounts(pa.array(list(number), pa.large_string()), _shards(hashes), parts)
+
+
+def term_counts(counted: Counted) -> TermCounts:
+    """The terms of documents that were counted, by name."""
+    terms = names_of(counted.terms, np.arange(counted.terms.number))
+    return TermCounts(terms, _shards(counted.terms.hashes()), counted.counts)
 
 
 def _shards(hashes: NDArray[np.uint32]) -> NDArray[np.int64]:
