@@ -48,7 +48,8 @@ def main(arguments: Sequence[str]) -> int:
     if given.name == "ab":
         if len(given.commits) != 2:
             raise UsageError(f"{len(given.commits)} commits, expected two: bench ab OLD NEW")
-        return ab.compare(*given.commits, problems_of(given), given)
+        old, new = given.commits
+        return ab.compare(old, new, problems_of(given), given)
     names = list(REGISTRY) if given.name == ALL else [given.name]
     folder = local_path(given.out or DEFAULT_OUT, "out")
     outs = {name: str(folder / name if given.name == ALL or given.out is None else folder) for name in names}

@@ -65,9 +65,14 @@ def boosted(plan: Any, engine: Any, rounds: int, processor: Callable[[], float])
     fitting.null()
     prepared = {"prepare": time.perf_counter() - began, "prepare processor": processor() - spent}
     marks = [processor()]
+
+    def mark(record: dict[str, Any], state: Any) -> bool:
+        marks.append(processor())
+        return False
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = fitting.fit("auto", callback=lambda record, state: bool(marks.append(processor())))
+        result = fitting.fit("auto", callback=mark)
     passes: dict[str, list[float]] = {}
     for one in watched.passes:
         passes.setdefault(one["name"], []).append(one["wall"])

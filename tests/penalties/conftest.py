@@ -26,37 +26,16 @@ for ratio in (0.1, 0.9, 1.0):
     INSTANCES[f"elastic net {ratio}"] = ElasticNet(l1_ratio=ratio)
     INSTANCES[f"group elastic net {ratio}"] = GroupElasticNet(l1_ratio=ratio)
 INSTANCES["smooth l1, sharp"] = SmoothL1(sharpness=20.0)
-SEPARABLE = [name for name, one in INSTANCES.items() if one.separable]
-
-
-@pytest.fixture(params=list(INSTANCES))
-def any_penalty(request):
-    """Every registered penalty, two more mixes of the sparse group, and a sharper smooth l1."""
-    return INSTANCES[request.param]
-
-
-@pytest.fixture(params=SEPARABLE)
-def penalty(request):
-    """Of these, every sum over rows; the others have test_penalty_joint."""
-    return INSTANCES[request.param]
-
-
-@pytest.fixture(params=[name for name in SEPARABLE if not isinstance(INSTANCES[name], SmoothL1)])
-def exact_penalty(request):
-    """Of these, those whose exponential solve is exact; smooth l1 has its own bound (test_penalty_smooth)."""
-    return INSTANCES[request.param]
-
-
-@pytest.fixture(params=[name for name in SEPARABLE if INSTANCES[name].degree == 1])
-def norm_penalty(request):
-    """Of these, the norms of a row, and none."""
-    return INSTANCES[request.param]
-
-
-@pytest.fixture(params=[name for name in SEPARABLE if INSTANCES[name].threshold])
-def pulling_penalty(request):
-    """Of these, those that pull rows to zero."""
-    return INSTANCES[request.param]
+ANY = tuple(INSTANCES.values())
+"""Every registered penalty, two more mixes of the sparse group, and a sharper smooth l1."""
+SEPARABLE = tuple(one for one in ANY if one.separable)
+"""Of these, every sum over rows; the others have test_penalty_joint."""
+EXACT = tuple(one for one in SEPARABLE if not isinstance(one, SmoothL1))
+"""Of these, those whose exponential solve is exact; smooth l1 has its own bound (test_penalty_smooth)."""
+NORMS = tuple(one for one in SEPARABLE if one.degree == 1)
+"""Of these, the norms of a row, and none."""
+PULLING = tuple(one for one in SEPARABLE if one.threshold)
+"""Of these, those that pull rows to zero."""
 
 
 @pytest.fixture

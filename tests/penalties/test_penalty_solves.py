@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 from dboost.bounds import exponential, quadratic
 from dboost.penalties import L1, NoPenalty, get_penalty
+from tests.penalties.conftest import EXACT, PULLING, SEPARABLE
 
 KS = [1, 2, 5, 20]
 
@@ -30,132 +31,138 @@ def objective(penalty, theta, W, mu_plus, mu_minus, a, lam):
     return a * (down + up).sum() + lam * penalty.value(np.asarray(theta)[None])[0]
 
 
-def test_quadratic_residual(penalty, cases, rng, distance):
-    for k in KS:
-        W, G = cases.rows(400, k), cases.rows(400, k)
-        D, lam = 10.0 ** rng.uniform(-4, 4, size=400), 10.0 ** rng.uniform(-3, 2, size=400)
-        lam[::7] = 0.0
-        new = penalty.solve_quadratic(W, G, D, lam)
-        worst = [
-            distance(penalty, new[j], G[j] - D[j] * (new[j] - W[j]), lam[j])
-            / (lam[j] + np.abs(G[j]).sum() + D[j] * np.abs(W[j]).sum() + 1e-300)
-            for j in range(400)
-        ]
-        assert len(worst) == 400 and max(worst) < 1e-13
+def test_quadratic_residual(cases, rng, distance):
+    for penalty in SEPARABLE:
+        for k in KS:
+            W, G = cases.rows(400, k), cases.rows(400, k)
+            D, lam = 10.0 ** rng.uniform(-4, 4, size=400), 10.0 ** rng.uniform(-3, 2, size=400)
+            lam[::7] = 0.0
+            new = penalty.solve_quadratic(W, G, D, lam)
+            worst = [
+                distance(penalty, new[j], G[j] - D[j] * (new[j] - W[j]), lam[j])
+                / (lam[j] + np.abs(G[j]).sum() + D[j] * np.abs(W[j]).sum() + 1e-300)
+                for j in range(400)
+            ]
+            assert len(worst) == 400 and max(worst) < 1e-13
 
 
-def test_exponential_residual(exact_penalty, cases, distance):
+def test_exponential_residual(cases, distance):
     """|w / a| up to twenty thousand: everything stays finite, and stationarity holds to the rounding of w / a."""
-    for k in KS:
-        for tilt in [3.0, 300.0, 5000.0]:
-            penalty = exact_penalty
-            W, mu_plus, mu_minus, a, lam = cases.exponential(400, k, tilt)
-            lam[::9] = 0.0
-            new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)
-            assert np.isfinite(new).all()
-            checked = 0
-            for j in range(400):
-                g, terms = pull(new[[j]], W[[j]], mu_plus[[j]], mu_minus[[j]], a[[j]])
-                if unbounded[j]:
-                    # Entries are on their own in such a row; those with a minimiser must be at it.
-                    assert penalty.name == "none" or lam[j] == 0
-                    off = np.abs(g[(mu_plus[[j]] > 0) & (mu_minus[[j]] > 0)]).max(initial=0.0)
-                else:
-                    off = distance(penalty, new[j], g[0], lam[j])
-                # theta itself is rounded: an error of eps in theta / a and w / a moves the exponentials by that much.
-                tolerance = 1e-12 + 4e-16 * (np.abs(new[j]).max() + np.abs(W[j]).max()) / a[j] * k
-                assert off <= tolerance * (lam[j] + terms[0].max()), (j, off)
-                checked += 1
-            assert checked == 400
+    for exact_penalty in EXACT:
+        for k in KS:
+            for tilt in [3.0, 300.0, 5000.0]:
+                penalty = exact_penalty
+                W, mu_plus, mu_minus, a, lam = cases.exponential(400, k, tilt)
+                lam[::9] = 0.0
+                new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)
+                assert np.isfinite(new).all()
+                checked = 0
+                for j in range(400):
+                    g, terms = pull(new[[j]], W[[j]], mu_plus[[j]], mu_minus[[j]], a[[j]])
+                    if unbounded[j]:
+                        # Entries are on their own in such a row; those with a minimiser must be at it.
+                        assert penalty.name == "none" or lam[j] == 0
+                        off = np.abs(g[(mu_plus[[j]] > 0) & (mu_minus[[j]] > 0)]).max(initial=0.0)
+                    else:
+                        off = distance(penalty, new[j], g[0], lam[j])
+                    # theta itself is rounded: an error of eps in theta / a and w / a moves the exponentials so much.
+                    tolerance = 1e-12 + 4e-16 * (np.abs(new[j]).max() + np.abs(W[j]).max()) / a[j] * k
+                    assert off <= tolerance * (lam[j] + terms[0].max()), (j, off)
+                    checked += 1
+                assert checked == 400
 
 
-def test_exponential_never_beaten(exact_penalty, cases, rng):
+def test_exponential_never_beaten(cases, rng):
     """Neither by scipy from two starts nor by points at all distances around the solution."""
-    for tilt in [3.0, 300.0]:
-        penalty = exact_penalty
-        W, mu_plus, mu_minus, a, lam = cases.exponential(60, 3, tilt)
-        new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)
-        rows = np.flatnonzero(~unbounded)[:8]
-        tried = 0
-        for j in rows:
-            problem = (W[j], mu_plus[j], mu_minus[j], a[j], lam[j])
-            reached = objective(penalty, new[j], *problem)
-            scale = abs(reached) + lam[j] * penalty.value(W[[j]])[0] + 1e-300
-            for start in (new[j] / a[j], new[j] / a[j] + rng.normal(size=3)):
-                found = minimize(
-                    lambda x, problem=problem, penalty=penalty: float(objective(penalty, x * problem[3], *problem)),
-                    start,
-                    method="Nelder-Mead",
-                    options={"maxiter": 150, "xatol": 1e-9, "fatol": 1e-14},
-                )
-                assert reached <= found.fun + 1e-12 * scale
-            for step in 10.0 ** rng.uniform(-7, 1, size=100):
-                x = new[j] + a[j] * step * rng.normal(size=3) * (rng.random(3) < 0.7)
-                assert reached <= objective(penalty, x, *problem) + 1e-13 * scale
-                tried += 1
-        assert tried == 800
+    for exact_penalty in EXACT:
+        for tilt in [3.0, 300.0]:
+            penalty = exact_penalty
+            W, mu_plus, mu_minus, a, lam = cases.exponential(60, 3, tilt)
+            new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)
+            rows = np.flatnonzero(~unbounded)[:8]
+            tried = 0
+            for j in rows:
+                problem = (W[j], mu_plus[j], mu_minus[j], a[j], lam[j])
+                reached = objective(penalty, new[j], *problem)
+                scale = abs(reached) + lam[j] * penalty.value(W[[j]])[0] + 1e-300
+                for start in (new[j] / a[j], new[j] / a[j] + rng.normal(size=3)):
+                    found = minimize(
+                        lambda x, problem=problem, penalty=penalty: float(objective(penalty, x * problem[3], *problem)),
+                        start,
+                        method="Nelder-Mead",
+                        options={"maxiter": 150, "xatol": 1e-9, "fatol": 1e-14},
+                    )
+                    assert reached <= found.fun + 1e-12 * scale
+                for step in 10.0 ** rng.uniform(-7, 1, size=100):
+                    x = new[j] + a[j] * step * rng.normal(size=3) * (rng.random(3) < 0.7)
+                    assert reached <= objective(penalty, x, *problem) + 1e-13 * scale
+                    tried += 1
+            assert tried == 800
 
 
-def test_quadratic_never_beaten(penalty, cases, rng):
-    W, G = cases.rows(300, 4), cases.rows(300, 4)
-    D, lam = 10.0 ** rng.uniform(-1, 1, size=300), 10.0 ** rng.uniform(-1, 1, size=300)
+def test_quadratic_never_beaten(cases, rng):
+    for penalty in SEPARABLE:
+        W, G = cases.rows(300, 4), cases.rows(300, 4)
+        D, lam = 10.0 ** rng.uniform(-1, 1, size=300), 10.0 ** rng.uniform(-1, 1, size=300)
 
-    def total(X):
-        return quadratic.change(X - W, G, D) + lam * penalty.value(X)
+        def total(X, penalty=penalty, W=W, G=G, D=D, lam=lam):
+            return quadratic.change(X - W, G, D) + lam * penalty.value(X)
 
-    new = penalty.solve_quadratic(W, G, D, lam)
-    scale = (G**2).sum(1) / D + D * (W**2).sum(1) + lam * penalty.value(W)
-    for step in 10.0 ** rng.uniform(-6, 1, size=200):
-        trial = new + step * rng.normal(size=W.shape) * (rng.random(W.shape) < 0.6)
-        assert np.all(total(new) <= total(trial) + 1e-13 * scale + 1e-300)
-
-
-def test_zero_row_on_both_sides_of_its_threshold(pulling_penalty, cases):
-    penalty = pulling_penalty
-    _, mu_plus, mu_minus, a, _ = cases.exponential(500, 6)
-    G = mu_plus - mu_minus
-    dual = penalty.dual_norm(G)
-    some = dual > 0
-    mu_plus, mu_minus, a, G, dual = mu_plus[some], mu_minus[some], a[some], G[some], dual[some]
-    zero = np.zeros_like(G)
-    assert some.sum() > 450
-    for factor, alive in ((1 + 1e-9, False), (1 - 1e-9, True)):
-        lam = dual * factor
-        assert np.all(penalty.solve_exponential(zero, mu_plus, mu_minus, a, lam)[0].any(axis=1) == alive)
-        assert np.all(penalty.solve_quadratic(zero, G, a, lam).any(axis=1) == alive)
-        assert np.all((penalty.score_exponential(mu_plus, mu_minus, a, lam) > 0) == alive)
-        assert np.all((penalty.score_quadratic(G, a, lam) > 0) == alive)
+        new = penalty.solve_quadratic(W, G, D, lam)
+        scale = (G**2).sum(1) / D + D * (W**2).sum(1) + lam * penalty.value(W)
+        for step in 10.0 ** rng.uniform(-6, 1, size=200):
+            trial = new + step * rng.normal(size=W.shape) * (rng.random(W.shape) < 0.6)
+            assert np.all(total(new) <= total(trial) + 1e-13 * scale + 1e-300)
 
 
-def test_scores_against_the_decrease(penalty, cases, rng):
+def test_zero_row_on_both_sides_of_its_threshold(cases):
+    for pulling_penalty in PULLING:
+        penalty = pulling_penalty
+        _, mu_plus, mu_minus, a, _ = cases.exponential(500, 6)
+        G = mu_plus - mu_minus
+        dual = penalty.dual_norm(G)
+        some = dual > 0
+        mu_plus, mu_minus, a, G, dual = mu_plus[some], mu_minus[some], a[some], G[some], dual[some]
+        zero = np.zeros_like(G)
+        assert some.sum() > 450
+        for factor, alive in ((1 + 1e-9, False), (1 - 1e-9, True)):
+            lam = dual * factor
+            assert np.all(penalty.solve_exponential(zero, mu_plus, mu_minus, a, lam)[0].any(axis=1) == alive)
+            assert np.all(penalty.solve_quadratic(zero, G, a, lam).any(axis=1) == alive)
+            assert np.all((penalty.score_exponential(mu_plus, mu_minus, a, lam) > 0) == alive)
+            assert np.all((penalty.score_quadratic(G, a, lam) > 0) == alive)
+
+
+def test_scores_against_the_decrease(cases, rng):
     """Equal to what the step gains; for the l2 part under the exponential bound positive and at most that."""
-    for k in KS:
-        _, mu_plus, mu_minus, a, lam = cases.exponential(800, k)
-        lam[::11] = 0.0
-        zero = np.zeros_like(mu_plus)
-        G, D = mu_plus - mu_minus, 10.0 ** rng.uniform(-2, 2, size=800)
-        new = penalty.solve_quadratic(zero, G, D, lam)
-        gained = -(quadratic.change(new, G, D) + lam * penalty.value(new))
-        score = penalty.score_quadratic(G, D, lam)
-        assert np.allclose(score, gained, rtol=1e-9, atol=1e-14 * (G**2).sum(1).max())
-        assert np.array_equal(score > 0, penalty.leaves_zero(G, lam) if penalty.name != "none" else G.any(axis=1))
+    for penalty in SEPARABLE:
+        for k in KS:
+            _, mu_plus, mu_minus, a, lam = cases.exponential(800, k)
+            lam[::11] = 0.0
+            zero = np.zeros_like(mu_plus)
+            G, D = mu_plus - mu_minus, 10.0 ** rng.uniform(-2, 2, size=800)
+            new = penalty.solve_quadratic(zero, G, D, lam)
+            gained = -(quadratic.change(new, G, D) + lam * penalty.value(new))
+            score = penalty.score_quadratic(G, D, lam)
+            assert np.allclose(score, gained, rtol=1e-9, atol=1e-14 * (G**2).sum(1).max())
+            assert np.array_equal(score > 0, penalty.leaves_zero(G, lam) if penalty.name != "none" else G.any(axis=1))
 
-        new, _ = penalty.solve_exponential(zero, mu_plus, mu_minus, a, lam, 700.0)
-        gained = -(exponential.change(new, mu_plus, mu_minus, a) + lam * penalty.value(new))
-        score = penalty.score_exponential(mu_plus, mu_minus, a, lam)
-        total = a * (mu_plus + mu_minus).sum(1)
-        assert np.all(score <= gained + 1e-13 * total)
-        assert np.array_equal(score > 0, penalty.leaves_zero(G, lam) if penalty.name != "none" else G.any(axis=1))
-        group = (penalty.compiled[0] == 0 and penalty.compiled[1] > 0) or penalty.compiled[0] == 5
-        if penalty.name == "smooth_l1":
-            # its bound covers the penalty as well: the score is that bound's decrease, the step gains no less
-            assert np.median(score[score > 0] / gained[score > 0]) > 0.2
-        elif not group or k == 1:
-            assert np.allclose(score, gained, rtol=1e-9, atol=1e-13 * total.max())
-        else:
-            alive = score > 0
-            ratio = np.median(score[alive] / gained[alive])
-            assert alive.sum() > 200 and 0.3 < ratio <= 1.0
+            new, _ = penalty.solve_exponential(zero, mu_plus, mu_minus, a, lam, 700.0)
+            gained = -(exponential.change(new, mu_plus, mu_minus, a) + lam * penalty.value(new))
+            score = penalty.score_exponential(mu_plus, mu_minus, a, lam)
+            total = a * (mu_plus + mu_minus).sum(1)
+            assert np.all(score <= gained + 1e-13 * total)
+            assert np.array_equal(score > 0, penalty.leaves_zero(G, lam) if penalty.name != "none" else G.any(axis=1))
+            group = (penalty.compiled[0] == 0 and penalty.compiled[1] > 0) or penalty.compiled[0] == 5
+            if penalty.name == "smooth_l1":
+                # its bound covers the penalty as well: the score is that bound's decrease, the step gains no less
+                assert np.median(score[score > 0] / gained[score > 0]) > 0.2
+            elif not group or k == 1:
+                assert np.allclose(score, gained, rtol=1e-9, atol=1e-13 * total.max())
+            else:
+                alive = score > 0
+                ratio = np.median(score[alive] / gained[alive])
+                assert alive.sum() > 200 and 0.3 < ratio <= 1.0
 
 
 @pytest.mark.parametrize("name", ["l1", "l1/linf", "l1/l2", "l1/l2+l1"])
@@ -176,97 +183,103 @@ def test_one_output_is_the_scalar_l1(name, cases, rng):
         assert np.allclose(mine, other, rtol=1e-8, atol=1e-13)
 
 
-def test_without_weight_every_penalty_is_none(penalty, cases, rng):
-    W, mu_plus, mu_minus, a, _ = cases.exponential(500, 4)
-    G, D = mu_plus - mu_minus, 10.0 ** rng.uniform(-2, 2, size=500)
-    free = NoPenalty()
-    assert np.array_equal(penalty.solve_quadratic(W, G, D, 0.0), free.solve_quadratic(W, G, D, 0.0))
-    new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, 0.0)
-    expected, flags = free.solve_exponential(W, mu_plus, mu_minus, a, 0.0)
-    assert np.allclose(new, expected, rtol=1e-13, atol=0) and np.array_equal(unbounded, flags)
-    assert 100 < flags.sum() < 500
-    both = (mu_plus > 0) & (mu_minus > 0)
-    scale = np.broadcast_to(a[:, None], W.shape)[both]
-    shift = (expected - W)[both] - 0.5 * scale * np.log(mu_plus[both] / mu_minus[both])
-    assert np.abs(shift / scale).max() < 1e-12
-    assert np.allclose(penalty.score_quadratic(G, D, 0.0), free.score_quadratic(G, D, 0.0), rtol=1e-13)
+def test_without_weight_every_penalty_is_none(cases, rng):
+    for penalty in SEPARABLE:
+        W, mu_plus, mu_minus, a, _ = cases.exponential(500, 4)
+        G, D = mu_plus - mu_minus, 10.0 ** rng.uniform(-2, 2, size=500)
+        free = NoPenalty()
+        assert np.array_equal(penalty.solve_quadratic(W, G, D, 0.0), free.solve_quadratic(W, G, D, 0.0))
+        new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, 0.0)
+        expected, flags = free.solve_exponential(W, mu_plus, mu_minus, a, 0.0)
+        assert np.allclose(new, expected, rtol=1e-13, atol=0) and np.array_equal(unbounded, flags)
+        assert 100 < flags.sum() < 500
+        both = (mu_plus > 0) & (mu_minus > 0)
+        scale = np.broadcast_to(a[:, None], W.shape)[both]
+        shift = (expected - W)[both] - 0.5 * scale * np.log(mu_plus[both] / mu_minus[both])
+        assert np.abs(shift / scale).max() < 1e-12
+        assert np.allclose(penalty.score_quadratic(G, D, 0.0), free.score_quadratic(G, D, 0.0), rtol=1e-13)
 
 
-def test_entries_without_a_minimiser_are_capped(penalty):
-    W = np.array([[0.5, -0.5, 0.25, 0.25]])
-    mu_plus, mu_minus = np.array([[2.0, 0.0, 0.0, 3.0]]), np.array([[0.0, 2.0, 0.0, 3.0]])
-    for caps in (30.0, 4.0):
-        new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, 0.1, 0.0, caps)
-        assert unbounded.tolist() == [True]
-        assert np.allclose(new, [[0.5 + 0.1 * caps, -0.5 - 0.1 * caps, 0.25, 0.25]], rtol=1e-15)
-    lowered = exponential.change(new - W, mu_plus, mu_minus, np.array([0.1]))
-    assert lowered[0] < 0
-    penalised, flags = penalty.solve_exponential(W, mu_plus, mu_minus, 0.1, 1e-3)
-    assert np.isfinite(penalised).all() and flags.any() == (penalty.name == "none")
+def test_entries_without_a_minimiser_are_capped():
+    for penalty in SEPARABLE:
+        W = np.array([[0.5, -0.5, 0.25, 0.25]])
+        mu_plus, mu_minus = np.array([[2.0, 0.0, 0.0, 3.0]]), np.array([[0.0, 2.0, 0.0, 3.0]])
+        for caps in (30.0, 4.0):
+            new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, 0.1, 0.0, caps)
+            assert unbounded.tolist() == [True]
+            assert np.allclose(new, [[0.5 + 0.1 * caps, -0.5 - 0.1 * caps, 0.25, 0.25]], rtol=1e-15)
+        lowered = exponential.change(new - W, mu_plus, mu_minus, np.array([0.1]))
+        assert lowered[0] < 0
+        penalised, flags = penalty.solve_exponential(W, mu_plus, mu_minus, 0.1, 1e-3)
+        assert np.isfinite(penalised).all() and flags.any() == (penalty.name == "none")
 
 
-def test_zero_columns(penalty):
+def test_zero_columns():
     """D = 0 or a = inf: the row becomes zero when it is penalised and stays when it is not."""
-    W, nothing = np.array([[1.0, -2.0], [3.0, 4.0]]), np.zeros((2, 2))
-    lam = np.array([0.5, 0.0])
-    expected = W.copy()
-    if penalty.name != "none":
-        expected[0] = 0.0
-    assert np.array_equal(penalty.solve_quadratic(W, nothing, 0.0, lam), expected)
-    for a in (np.inf, 1.0):
-        new, unbounded = penalty.solve_exponential(W, nothing, nothing, a, lam)
-        assert np.array_equal(new, expected) and not unbounded.any()
-        assert not penalty.score_exponential(nothing, nothing, a, lam).any()
-    assert not penalty.score_quadratic(nothing, 0.0, lam).any()
+    for penalty in SEPARABLE:
+        W, nothing = np.array([[1.0, -2.0], [3.0, 4.0]]), np.zeros((2, 2))
+        lam = np.array([0.5, 0.0])
+        expected = W.copy()
+        if penalty.name != "none":
+            expected[0] = 0.0
+        assert np.array_equal(penalty.solve_quadratic(W, nothing, 0.0, lam), expected)
+        for a in (np.inf, 1.0):
+            new, unbounded = penalty.solve_exponential(W, nothing, nothing, a, lam)
+            assert np.array_equal(new, expected) and not unbounded.any()
+            assert not penalty.score_exponential(nothing, nothing, a, lam).any()
+        assert not penalty.score_quadratic(nothing, 0.0, lam).any()
 
 
-def test_extreme_magnitudes(penalty, rng):
+def test_extreme_magnitudes(rng):
     """Sums from 1e-200 to 1e200, penalties from 1e-250 to 1e250, rows a thousand normalisations away from zero."""
-    rows = 600
-    mu_plus, mu_minus = 10.0 ** rng.uniform(-200, 200, size=(2, rows, 4))
-    mu_plus[rng.random((rows, 4)) < 0.2] = 0.0
-    mu_minus[rng.random((rows, 4)) < 0.2] = 0.0
-    lam = 10.0 ** rng.uniform(-250, 250, size=rows)
-    a = 10.0 ** rng.uniform(-4, 0, size=rows)
-    W = rng.normal(size=(rows, 4)) * 1000 * a[:, None]
-    new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)
-    score = penalty.score_exponential(mu_plus, mu_minus, a, lam)
-    assert np.isfinite(new).all() and np.isfinite(score).all() and np.all(score >= 0)
-    assert unbounded.any() == (penalty.name == "none")
-    assert np.abs(new - W).max() / a.max() < 1e5
+    for penalty in SEPARABLE:
+        rows = 600
+        mu_plus, mu_minus = 10.0 ** rng.uniform(-200, 200, size=(2, rows, 4))
+        mu_plus[rng.random((rows, 4)) < 0.2] = 0.0
+        mu_minus[rng.random((rows, 4)) < 0.2] = 0.0
+        lam = 10.0 ** rng.uniform(-250, 250, size=rows)
+        a = 10.0 ** rng.uniform(-4, 0, size=rows)
+        W = rng.normal(size=(rows, 4)) * 1000 * a[:, None]
+        new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)
+        score = penalty.score_exponential(mu_plus, mu_minus, a, lam)
+        assert np.isfinite(new).all() and np.isfinite(score).all() and np.all(score >= 0)
+        assert unbounded.any() == (penalty.name == "none")
+        assert np.abs(new - W).max() / a.max() < 1e5
 
 
-def test_row_weights_act_row_by_row(penalty, cases):
-    W, mu_plus, mu_minus, a, lam = cases.exponential(50, 3)
-    lam[::5] = 0.0
-    G = mu_plus - mu_minus
-    together = (
-        penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)[0],
-        penalty.solve_quadratic(W, G, a, lam),
-        penalty.score_exponential(mu_plus, mu_minus, a, lam),
-        penalty.score_quadratic(G, a, lam),
-        penalty.prox(W, lam),
-    )
-    for j in range(50):
-        one = slice(j, j + 1)
-        alone = (
-            penalty.solve_exponential(W[one], mu_plus[one], mu_minus[one], a[j], lam[j])[0],
-            penalty.solve_quadratic(W[one], G[one], a[j], lam[j]),
-            penalty.score_exponential(mu_plus[one], mu_minus[one], a[j], lam[j]),
-            penalty.score_quadratic(G[one], a[j], lam[j]),
-            penalty.prox(W[one], lam[j]),
+def test_row_weights_act_row_by_row(cases):
+    for penalty in SEPARABLE:
+        W, mu_plus, mu_minus, a, lam = cases.exponential(50, 3)
+        lam[::5] = 0.0
+        G = mu_plus - mu_minus
+        together = (
+            penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)[0],
+            penalty.solve_quadratic(W, G, a, lam),
+            penalty.score_exponential(mu_plus, mu_minus, a, lam),
+            penalty.score_quadratic(G, a, lam),
+            penalty.prox(W, lam),
         )
-        for whole, single in zip(together, alone, strict=True):
-            assert np.allclose(whole[one], single, rtol=1e-13, atol=0)
+        for j in range(50):
+            one = slice(j, j + 1)
+            alone = (
+                penalty.solve_exponential(W[one], mu_plus[one], mu_minus[one], a[j], lam[j])[0],
+                penalty.solve_quadratic(W[one], G[one], a[j], lam[j]),
+                penalty.score_exponential(mu_plus[one], mu_minus[one], a[j], lam[j]),
+                penalty.score_quadratic(G[one], a[j], lam[j]),
+                penalty.prox(W[one], lam[j]),
+            )
+            for whole, single in zip(together, alone, strict=True):
+                assert np.allclose(whole[one], single, rtol=1e-13, atol=0)
 
 
-def test_inputs_are_not_changed(penalty, cases):
-    arrays = cases.exponential(40, 3)
-    copies = [x.copy() for x in arrays]
-    W, mu_plus, mu_minus, a, lam = arrays
-    penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)[0][:] = 9.0
-    penalty.solve_quadratic(W, mu_plus, a, lam)[:] = 9.0
-    penalty.solve_quadratic(W, mu_plus, 0.0, 0.0)[:] = 9.0
-    penalty.score_exponential(mu_plus, mu_minus, a, lam)
-    for x, before in zip(arrays, copies, strict=True):
-        assert np.array_equal(x, before)
+def test_inputs_are_not_changed(cases):
+    for penalty in SEPARABLE:
+        arrays = cases.exponential(40, 3)
+        copies = [x.copy() for x in arrays]
+        W, mu_plus, mu_minus, a, lam = arrays
+        penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)[0][:] = 9.0
+        penalty.solve_quadratic(W, mu_plus, a, lam)[:] = 9.0
+        penalty.solve_quadratic(W, mu_plus, 0.0, 0.0)[:] = 9.0
+        penalty.score_exponential(mu_plus, mu_minus, a, lam)
+        for x, before in zip(arrays, copies, strict=True):
+            assert np.array_equal(x, before)
