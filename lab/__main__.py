@@ -34,7 +34,6 @@ REGISTRY = {
     "oracle": Entry("lab.oracle.campaign", "every loss and penalty against independent solvers"),
     "against-glmnet": Entry("lab.against_glmnet.command", "the options of R's glmnet, each solved by both"),
     "same-features": Entry("lab.same_features.command", "error and time at the same number of features, beside peers"),
-    "passes-table": Entry("lab.passes_table", "passes over the data to 1e-6, per method"),
     "ablation": Entry("lab.ablation", "what each accelerator is worth: the same fits with each one off in turn"),
     "pairs-table": Entry("lab.pairs_table", "every loss, penalty and bound: counts tried and the worst of each"),
     "all-products": Entry("lab.all_products", "every system over 12 and 200 million products: what a round takes"),

@@ -14,7 +14,7 @@ import psutil
 import dboost
 from dboost.engine.machine import available_cores
 
-PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "matplotlib")
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 
 def describe() -> dict[str, str]:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from lab import passes_table, tables
+from lab import tables
 from lab.datasets import SYNTHETIC
 from lab.oracle import peers, plain, reference, worker
 from lab.oracle.compare import compare, strength, verdict
@@ -229,12 +229,3 @@ def test_markdown_is_aligned_and_keeps_what_is_missing(tmp_path: Path) -> None:
     ]
     tables.write(tmp_path / "new" / "t.md", "T", ["one", text])
     assert (tmp_path / "new" / "t.md").read_text().startswith("# T\n\none\n\n| a ")
-
-
-def test_passes_are_counted_to_the_first_step_at_the_goal() -> None:
-    trace = np.array([[3.0, 0.1, 2.0], [7.0, 0.2, 1.0000005], [9.0, 0.3, 1.0]])
-    assert passes_table.passes_to_goal(trace, 1.0) == 7
-    assert passes_table.passes_to_goal(trace, 0.9) is None
-    for made in (passes_table.dense_problem(), passes_table.text_problem()):
-        assert np.bincount(made.y).min() > 20
-    assert passes_table.dense_problem().X.shape == (1000, 80) and passes_table.text_problem().X.shape == (1500, 250)
