@@ -278,7 +278,7 @@ def test_workers_and_an_asynchronous_client_have_the_same_features():
     import asyncio
 
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
         here = Features().fit(pd.DataFrame(COLUMNS | WORDS), "topic")
         with distributed.Client(cluster):
             frame = lazy()
