@@ -127,10 +127,10 @@ def test_the_wheel_holds_every_module(wheel: zipfile.ZipFile) -> None:
 
 
 # What a user installs, by top folder: at most so many files, and so many bytes before they are packed. The room above
-# what is there today (421 files of 2.6 MB, 88 of 0.5 MB) is for what is to come; a benchmark or a data set is more.
-LIMITS = {"dboost": (470, 3_000_000), "dboost_pipelines": (110, 800_000)}
-PACKED = 1_350_000
-"""Bytes of the whole wheel; 1,306,000 today, nearly all of it sentences and code of modules that users import."""
+# what is there today (478 files of 2.9 MB, 88 of 0.6 MB) is for what is to come; a benchmark or a data set is more.
+LIMITS = {"dboost": (500, 3_200_000), "dboost_pipelines": (110, 800_000)}
+PACKED = 1_450_000
+"""Bytes of the whole wheel; 1,350,000 today, nearly all of it sentences and code of modules that users import."""
 
 
 def test_the_wheel_holds_no_benchmark_and_stays_small(wheel: zipfile.ZipFile) -> None:

@@ -25,7 +25,7 @@ HEADINGS = {
         "save_model", "explain", "EarlyStopping",
     ),
     "Solvers of the papers": ("minimise_linf",),
-    "Data and features": ("ParquetData", "TextFeatures", "TableFeatures"),
+    "Data and features": ("ParquetData", "Features", "TextFeatures", "TableFeatures", "frequent_tags"),
     "Families of hypotheses": (
         "Columns", "Products", "Kernels", "Stumps", "PiecewiseLinear", "Patches", "Learned",
     ),

@@ -271,3 +271,30 @@ def test_a_graph_of_a_table_predicts_the_same():
     )
     with pytest.raises(UsageError, match="a column of date has no operators in ONNX; column 'day'"):
         dboost.onnx.to_onnx(dates)
+
+
+@pytest.mark.full
+def test_workers_and_an_asynchronous_client_have_the_same_features():
+    import asyncio
+
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
+        here = Features().fit(pd.DataFrame(COLUMNS | WORDS), "topic")
+        with distributed.Client(cluster):
+            frame = lazy()
+            pipeline = make_pipeline(Features(), BoostedClassifier(alpha=0.01)).fit(frame, "topic")
+            assert pipeline[0].get_feature_names_out().tolist() == here.get_feature_names_out().tolist()
+            predicted = pipeline.predict(frame).compute().tolist()
+            assert predicted == pipeline.predict(pd.DataFrame(COLUMNS | WORDS)).tolist()
+            with pytest.raises(DataError, match=r"row . holds 'red', which is no number .partition "):
+                Features({"colour": "number"}).fit(frame)
+
+        async def wait() -> None:
+            async with distributed.Client(cluster.scheduler_address, asynchronous=True):
+                other = make_pipeline(Features(), BoostedClassifier(alpha=0.01))
+                with pytest.raises(UsageError, match="asynchronous.*asyncio.to_thread"):
+                    other.fit(frame, "topic")
+                await asyncio.to_thread(other.fit, frame, "topic")
+                assert np.array_equal(other[-1].coef_, pipeline[-1].coef_)
+
+        asyncio.run(wait())

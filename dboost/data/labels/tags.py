@@ -113,6 +113,10 @@ def frequent_tags(labels: Any, min_count: int) -> list[str]:
     labels : lists of tags, one in each row
     min_count : int
 
+    Returns
+    -------
+    list of str
+
     Examples
     --------
     >>> frequent_tags([["sea", "sky"], ["sea"], []], 2)
