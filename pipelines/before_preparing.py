@@ -110,8 +110,8 @@ class Preparation:
         where = f" on the fullest of {len(self.room.places)} workers" if self.room.cluster else ""
         free = "" if self.free is None else f" of {in_words(self.free)} that are free"
         memory = f"{in_words(self.memory)} of {in_words(self.fullest.memory)}{where}"
-        disk = f"{in_words(self.disk)}{free}"
-        said = f"pre-flight: {what}; memory {memory}; disk about {disk}; about {self.seconds:.2g} s"
+        disk = f"disk about {in_words(self.disk)}{free}"
+        said = f"pre-flight: {what}; memory {memory}; {disk}; about {self.seconds:.2g} s"
         return f"{said}; {self.advice}" if self.advice else said
 
     @property

@@ -19,6 +19,7 @@ from dboost.data.prepared.prepare import prepare_text
 from dboost.data.prepared.text import SHARDS, TermCounts, count_texts, load_shards, words
 from dboost.engine.dask.submission import names
 from dboost.errors import DataError, without_values
+from pipelines.cli import main
 
 N = 600
 
@@ -104,6 +105,22 @@ def test_a_term_has_one_hash_in_all_tables():
         offsets = np.cumsum([0, *(len(term) for term in terms)])
         table.enter(np.frombuffer(text + bytes(32), np.uint8), offsets)
     assert one.hashes()[0] == two.hashes()[1] != two.hashes()[0] and len(set(one.hashes())) == 3
+
+
+def test_no_error_of_a_command_repeats_what_documents_say(tmp_path, monkeypatch, capsys):
+    pq.write_table(pa.table({"text": ["my secret"] * 4, "y": ["a", "b"] * 2, "n": [1] * 4}), tmp_path / "d.parquet")
+    arguments = ["prepare", str(tmp_path / "d.parquet"), "--label", "y", "--out", str(tmp_path / "o"), "--workers", "0"]
+
+    def fails(*_, **__):
+        raise ValueError("could not convert string to float: 'my secret'")
+
+    for more in (["--split", "text"], ["--where", "text > 3"]):
+        assert main([*arguments, *more, "--debug"]) in (2, 3)
+        said = capsys.readouterr()
+        assert "secret" not in said.err + said.out and "dboost: error" in said.err
+    monkeypatch.setattr("pipelines.commands.prepare.prepare_text", fails)
+    assert main(arguments) == 1
+    assert "ValueError: could not convert string to float: (a value) (please report it" in capsys.readouterr().err
 
 
 def test_no_message_repeats_what_documents_say():
