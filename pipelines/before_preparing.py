@@ -104,15 +104,15 @@ class Preparation:
         return (COUNT * self.grams * self.text + COPY * self.copied) / max(1, self.room.threads)
 
     @property
-    def line(self) -> str:
-        """All of it in one line."""
+    def lines(self) -> tuple[str, ...]:
+        """What the documents are, what they take, and the advice where there is some: a line each."""
         what = f"{in_words(self.text)} of text" + ("" if self.documents is None else f", {self.documents:,} documents")
         where = f" on the fullest of {len(self.room.places)} workers" if self.room.cluster else ""
-        free = "" if self.free is None else f" of {in_words(self.free)} that are free"
+        free = "" if self.free is None else f" of {in_words(self.free)} free"
         memory = f"{in_words(self.memory)} of {in_words(self.fullest.memory)}{where}"
         disk = f"disk about {in_words(self.disk)}{free}"
-        said = f"pre-flight: {what}; memory {memory}; {disk}; about {self.seconds:.2g} s"
-        return f"{said}; {self.advice}" if self.advice else said
+        lines = (f"pre-flight: {what}, about {self.seconds:.2g} s", f"memory {memory}; {disk}")
+        return (*lines, self.advice) if self.advice else lines
 
     @property
     def advice(self) -> str:
@@ -161,12 +161,12 @@ class Preparation:
             "disk_free": self.free,
             "seconds": self.seconds,
             "advice": self.advice,
-            "text": self.line,
+            "text": "; ".join(self.lines),
         }
 
 
 def announce(settings: Any, client: Any, console: Any) -> None:
-    """Say in one line and one event what a preparation will take.
+    """Say in a few lines and one event what a preparation will take.
 
     Raises
     ------
@@ -184,7 +184,8 @@ def announce(settings: Any, client: Any, console: Any) -> None:
     found.refuse(str(settings.out))
     console.event("preflight", **found.values())
     if console.mode != "json":
-        console.say(found.line)
+        # A line of a terminal each; what follows the first belongs to it.
+        console.say("\n  ".join(found.lines))
 
 
 def preparation_of(settings: Any, room: Room) -> Preparation:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dboost.compiled.text.terms import Terms
-from dboost.data.manifest import read_vocabulary
+from dboost.data.manifest import load_manifest, read_vocabulary
 from dboost.data.prepared import vocabulary
 from dboost.data.prepared.mapper import InProcess
 from dboost.data.prepared.prepare import prepare_text
@@ -72,6 +72,20 @@ def test_terms_that_occur_once_do_not_reach_the_driver(tmp_path, monkeypatch):
         assert list(most.feature_names()) == sorted([term for term in ranked if df[term] <= 0.5 * N][:120])
         folders[task_bytes] = (made.fingerprint, most.fingerprint)
     assert len(set(folders.values())) == 1
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_workers_choose_the_terms_that_one_process_chooses(tmp_path):
+    documents_with_identifiers(tmp_path / "d.parquet")
+    prints = set()
+    for workers in ("0", "2"):
+        more = ["--workers", workers, *(["--memory-limit", "1GiB"] if workers != "0" else [])]
+        out = tmp_path / f"o{workers}"
+        arguments = ["prepare", str(tmp_path / "d.parquet"), "--label", "y", "--max-features", "200", "--min-df", "1"]
+        assert main([*arguments, "--out", str(out), *more]) == 0
+        prints.add(load_manifest(out).fingerprint)
+    assert len(prints) == 1
 
 
 def test_a_vocabulary_that_fits_no_worker_is_refused():
