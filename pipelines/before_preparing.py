@@ -10,6 +10,7 @@ is certainly written.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -197,7 +198,10 @@ def preparation_of(settings: Any, room: Room) -> Preparation:
     copied, largest, rows = sum(sizes), min(max(sizes, default=0.0), 1.5 * SLICE_BYTES), 0
     text = copied
     parquet = [file for file in files if not is_text(file[0])]
-    how = TextColumns(tuple(settings.text), None, (), None, TextRule(), None)
+    texts = settings.text
+    if settings.column is not None:
+        texts = [name for name, kind in kinds_of(settings.column).items() if kind == "text"]
+    how = TextColumns(tuple(texts), None, (), None, TextRule(), None)
     with LocalEngine() as engine:
         infos = with_folders(engine.on_driver(inspect_file, parquet))
     groups = {
@@ -211,6 +215,11 @@ def preparation_of(settings: Any, room: Room) -> Preparation:
         rows += sum(end - first for _, _, first, end in chunk.spans)
     grams = settings.ngrams * (settings.ngrams + 1) // 2
     return Preparation(None if sizes else rows, text, largest, copied, grams, room, _free(str(settings.out)))
+
+
+def kinds_of(columns: Sequence[str]) -> dict[str, str]:
+    """The kinds of columns that are given as ``title=text``; what has no meaning is refused by the preparation."""
+    return {name: kind.partition(":")[0] for name, _, kind in (one.rpartition("=") for one in columns)}
 
 
 def _free(out: str) -> int | None:
