@@ -10,6 +10,7 @@ is certainly written.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,15 +105,15 @@ class Preparation:
         return (COUNT * self.grams * self.text + COPY * self.copied) / max(1, self.room.threads)
 
     @property
-    def line(self) -> str:
-        """All of it in one line."""
+    def lines(self) -> tuple[str, ...]:
+        """What the documents are, what they take, and the advice where there is some: a line each."""
         what = f"{in_words(self.text)} of text" + ("" if self.documents is None else f", {self.documents:,} documents")
         where = f" on the fullest of {len(self.room.places)} workers" if self.room.cluster else ""
-        free = "" if self.free is None else f" of {in_words(self.free)} that are free"
+        free = "" if self.free is None else f" of {in_words(self.free)} free"
         memory = f"{in_words(self.memory)} of {in_words(self.fullest.memory)}{where}"
-        disk = f"{in_words(self.disk)}{free}"
-        said = f"pre-flight: {what}; memory {memory}; disk about {disk}; about {self.seconds:.2g} s"
-        return f"{said}; {self.advice}" if self.advice else said
+        disk = f"disk about {in_words(self.disk)}{free}"
+        lines = (f"pre-flight: {what}, about {self.seconds:.2g} s", f"memory {memory}; {disk}")
+        return (*lines, self.advice) if self.advice else lines
 
     @property
     def advice(self) -> str:
@@ -161,12 +162,12 @@ class Preparation:
             "disk_free": self.free,
             "seconds": self.seconds,
             "advice": self.advice,
-            "text": self.line,
+            "text": "; ".join(self.lines),
         }
 
 
 def announce(settings: Any, client: Any, console: Any) -> None:
-    """Say in one line and one event what a preparation will take.
+    """Say in a few lines and one event what a preparation will take.
 
     Raises
     ------
@@ -184,7 +185,8 @@ def announce(settings: Any, client: Any, console: Any) -> None:
     found.refuse(str(settings.out))
     console.event("preflight", **found.values())
     if console.mode != "json":
-        console.say(found.line)
+        # A line of a terminal each; what follows the first belongs to it.
+        console.say("\n  ".join(found.lines))
 
 
 def preparation_of(settings: Any, room: Room) -> Preparation:
@@ -196,7 +198,10 @@ def preparation_of(settings: Any, room: Room) -> Preparation:
     copied, largest, rows = sum(sizes), min(max(sizes, default=0.0), 1.5 * SLICE_BYTES), 0
     text = copied
     parquet = [file for file in files if not is_text(file[0])]
-    how = TextColumns(tuple(settings.text), None, (), None, TextRule(), None)
+    texts = settings.text
+    if settings.column is not None:
+        texts = [name for name, kind in kinds_of(settings.column).items() if kind == "text"]
+    how = TextColumns(tuple(texts), None, (), None, TextRule(), None)
     with LocalEngine() as engine:
         infos = with_folders(engine.on_driver(inspect_file, parquet))
     groups = {
@@ -210,6 +215,11 @@ def preparation_of(settings: Any, room: Room) -> Preparation:
         rows += sum(end - first for _, _, first, end in chunk.spans)
     grams = settings.ngrams * (settings.ngrams + 1) // 2
     return Preparation(None if sizes else rows, text, largest, copied, grams, room, _free(str(settings.out)))
+
+
+def kinds_of(columns: Sequence[str]) -> dict[str, str]:
+    """The kinds of columns that are given as ``title=text``; what has no meaning is refused by the preparation."""
+    return {name: kind.partition(":")[0] for name, _, kind in (one.rpartition("=") for one in columns)}
 
 
 def _free(out: str) -> int | None:

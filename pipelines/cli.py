@@ -18,7 +18,7 @@ from typing import Any
 import click
 from click.shell_completion import shell_complete
 
-from dboost.errors import DboostError, UsageError
+from dboost.errors import DboostError, UsageError, without_values
 from dboost.redact import secret_values
 
 from . import config
@@ -277,11 +277,13 @@ def _describe(error: Exception, speak: Callable[[str], str]) -> tuple[str, int, 
         )
         return error.code, error.exit_code, str(shown)
     if type(error).__module__.split(".")[0] == "distributed" or isinstance(error, TimeoutError):
-        what = f"{type(error).__name__}: {error}"
+        what = f"{type(error).__name__}: {without_values(error)}"
         return "cluster", 4, f"the connection to the cluster broke ({what}); start it again and repeat the command"
     if isinstance(error, OSError):
         what = error.strerror or str(error)
         return "storage", 5, f"{what}; file {error.filename}" if error.filename else what
     if isinstance(error, MemoryError):
         return "memory", 4, "this process ran out of memory; use smaller row groups, or a cluster (--scheduler)"
-    return "defect", DEFECT, f"{type(error).__name__}: {error} (please report it, with the output of --debug)"
+    # What another library raises may quote a document; names of code, which stand in quotation marks too, are told.
+    said = str(error) if type(error) in (AttributeError, NameError, TypeError) else without_values(error)
+    return "defect", DEFECT, f"{type(error).__name__}: {said} (please report it, with the output of --debug)"

@@ -18,6 +18,7 @@ from dboost.data.parquet.plan import refuse_giants
 from dboost.engine.memo import SHARE_OF_MEMORY
 from dboost.errors import ClusterError, DataError, DboostError
 
+from ..asynchronous import serves_asynchronous
 from .needs import MIB, Memory, Needs, least_in_work, needs_of
 from .room import Room, room_of
 from .shape import Shape, shape_of
@@ -124,6 +125,7 @@ class Preflight:
         }
 
 
+@serves_asynchronous
 def preflight(data: Any, *, client: Any = None, kind: str | None = None) -> Preflight:
     """Estimate what a training takes, before it begins; of the features nothing is read.
 
@@ -131,7 +133,7 @@ def preflight(data: Any, *, client: Any = None, kind: str | None = None) -> Pref
     ----------
     data : ParquetData or path
     client : distributed.Client, optional
-        Default: the threads of this process.
+        Default: the threads of this process. Of an asynchronous client the call is awaited.
     kind : str, optional
         Name of the class of the estimator. Default: one that suits the labels.
 

@@ -17,7 +17,6 @@ from typing import Any
 from dboost.data import load_manifest
 from dboost.data.meaning import visible
 from dboost.data.patterns import matches
-from dboost.data.prepared.text import TextRule
 from dboost.errors import DataError
 from dboost.files.paths import PathLike
 from dboost.files.storage import sha256_json
@@ -31,8 +30,9 @@ SMALL = 4 << 20
 # Columns of a fit's history that differ from run to run.
 VOLATILE = ("seconds", "bytes_moved")
 _MAGIC = b"PAR1"
-# Settings of a preparation by which a model reads documents (``dboost.estimators.document_features``).
-RULE = ("text", "hashing", *TextRule().about())
+# Settings of a preparation that say which rows and columns are there, which their digests tell; the others say how a
+# model reads documents.
+NOT_READ = ("keep", "where", "on_bad_rows", "refused")
 
 
 def of_input(given: PathLike) -> Any:
@@ -73,7 +73,7 @@ def of_rows(given: PathLike, split: str, columns: Sequence[str]) -> Any:
     names = dict.fromkeys([*features, *([manifest.label] if manifest.label else []), *columns])
     return {
         "vocabulary": manifest.vocabulary,
-        "rule": {name: manifest.settings.get(name) for name in RULE},
+        "rule": {name: value for name, value in manifest.settings.items() if name not in NOT_READ},
         "rows": [[file["name"], file["rows"], *(file["columns"].get(name) for name in names)] for file in files],
     }
 

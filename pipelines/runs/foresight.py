@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dboost.data import load_manifest
 from dboost.data.absent_column import listed, nearest
@@ -22,6 +23,7 @@ from dboost.files.storage import check_writable
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
+from ..before_preparing import kinds_of
 from ..inputs import MANIFEST, read_model
 from ..toml import to_toml
 from ..training import Training, plan_training
@@ -130,10 +132,18 @@ def columns_of(path: str) -> Columns:
     return Columns(path, kinds, whole)
 
 
+def _read_by(prepare: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """The key that names the columns that become features, and these columns with their kinds."""
+    if prepare.get("column") is None:
+        return "prepare.text", dict.fromkeys(prepare.get("text", ()), "text")
+    return "prepare.column", kinds_of(prepare["column"])
+
+
 def _prepared(run: RunFile, source: Columns, test: Columns | None) -> Columns:
     """What the documents will be once they are prepared."""
     data, prepare = run.table("data"), run.table("prepare")
-    text, keep, split = prepare.get("text", ()), prepare.get("keep", ()), prepare.get("split")
+    keep, split = prepare.get("keep", ()), prepare.get("split")
+    key, read = _read_by(prepare)
     labels, weight = tuple(data.get("label") or ()), data.get("weight")
     if source.prepared:
         raise UsageError(f"data.data is prepared already: {source.where}", hint="leave the table [prepare] out")
@@ -141,24 +151,24 @@ def _prepared(run: RunFile, source: Columns, test: Columns | None) -> Columns:
         raise UsageError("data.label is missing: there is nothing to learn", hint="name the label column in [data]")
     if split is not None and test is not None:
         raise UsageError("prepare.split and data.test both say what is held out", hint="use one of them")
-    for key in ("features", "n_features"):
-        if data.get(key) is not None:
-            raise UsageError(f"data.{key} has no effect on documents, whose features are their terms")
-    source.need("prepare.text", text)
+    for name in ("features", "n_features"):
+        if data.get(name) is not None:
+            raise UsageError(f"data.{name} has no effect on documents, whose features are their terms")
+    source.need(key, read)
     source.need("prepare.keep", keep)
     source.need("prepare.split", [split])
     source.need("data.label", labels)
     source.need("data.weight", [weight])
     if prepare.get("where") is not None:
         source.need("prepare.where", parsed(prepare["where"])[1])
-    for name in text:
-        source.need_kind("prepare.text", name, ("str",), "text")
+    for name in (name for name, kind in read.items() if kind == "text"):
+        source.need_kind(key, name, ("str",), "text")
     if prepare.get("expect") is not None:
         read_contract(prepare["expect"])
     if prepare.get("write_contract") is not None:
         check_writable(prepare["write_contract"])
     if test is not None:
-        test.need("prepare.text, which is read of data.test too,", text)
+        test.need(f"{key}, which is read of data.test too,", read)
         test.need("prepare.keep, which is read of data.test too,", [*keep, weight])
     kept = [*labels, *keep, *([weight] if weight else [])]
     kinds = {name: source.kinds.get(name) for name in kept}
@@ -254,7 +264,8 @@ def _predict(run: RunFile, found: Columns, learned: Columns, training: Training)
     if not found.prepared and not learned.prepared:
         found.need("data.features", data.get("features") or ())
     if learned.prepared and not found.prepared and "prepare" in run.tables and "indices" not in found.kinds:
-        found.need("predict, which reads prepare.text,", run.table("prepare").get("text", ()))
+        key, read = _read_by(run.table("prepare"))
+        found.need(f"predict, which reads {key},", read)
 
 
 def _need_split(key: str, split: str | None, data: Columns) -> None:

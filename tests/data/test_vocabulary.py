@@ -12,13 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from dboost.compiled.text.terms import Terms
-from dboost.data.manifest import read_vocabulary
+from dboost.data.manifest import load_manifest, read_vocabulary
 from dboost.data.prepared import vocabulary
 from dboost.data.prepared.mapper import InProcess
 from dboost.data.prepared.prepare import prepare_text
 from dboost.data.prepared.text import SHARDS, TermCounts, count_texts, load_shards, words
 from dboost.engine.dask.submission import names
 from dboost.errors import DataError, without_values
+from pipelines.cli import main
 
 N = 600
 
@@ -73,6 +74,20 @@ def test_terms_that_occur_once_do_not_reach_the_driver(tmp_path, monkeypatch):
     assert len(set(folders.values())) == 1
 
 
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_workers_choose_the_terms_that_one_process_chooses(tmp_path):
+    documents_with_identifiers(tmp_path / "d.parquet")
+    prints = set()
+    for workers in ("0", "2"):
+        more = ["--workers", workers, *(["--memory-limit", "1GiB"] if workers != "0" else [])]
+        out = tmp_path / f"o{workers}"
+        arguments = ["prepare", str(tmp_path / "d.parquet"), "--label", "y", "--max-features", "200", "--min-df", "1"]
+        assert main([*arguments, "--out", str(out), *more]) == 0
+        prints.add(load_manifest(out).fingerprint)
+    assert len(prints) == 1
+
+
 def test_a_vocabulary_that_fits_no_worker_is_refused():
     shards = [vocabulary.Kept("a", 9_000_000, 2_000_000, 30 << 20), vocabulary.Kept("b", 9, 2_000_000, 30 << 20)]
     with pytest.raises(DataError, match="4,000,000 terms, which take about 637 MiB in every process.*409 MiB.*min_df"):
@@ -104,6 +119,22 @@ def test_a_term_has_one_hash_in_all_tables():
         offsets = np.cumsum([0, *(len(term) for term in terms)])
         table.enter(np.frombuffer(text + bytes(32), np.uint8), offsets)
     assert one.hashes()[0] == two.hashes()[1] != two.hashes()[0] and len(set(one.hashes())) == 3
+
+
+def test_no_error_of_a_command_repeats_what_documents_say(tmp_path, monkeypatch, capsys):
+    pq.write_table(pa.table({"text": ["my secret"] * 4, "y": ["a", "b"] * 2, "n": [1] * 4}), tmp_path / "d.parquet")
+    arguments = ["prepare", str(tmp_path / "d.parquet"), "--label", "y", "--out", str(tmp_path / "o"), "--workers", "0"]
+
+    def fails(*_, **__):
+        raise ValueError("could not convert string to float: 'my secret'")
+
+    for more in (["--split", "text"], ["--where", "text > 3"]):
+        assert main([*arguments, *more, "--debug"]) in (2, 3)
+        said = capsys.readouterr()
+        assert "secret" not in said.err + said.out and "dboost: error" in said.err
+    monkeypatch.setattr("pipelines.commands.prepare.prepare_text", fails)
+    assert main(arguments) == 1
+    assert "ValueError: could not convert string to float: (a value) (please report it" in capsys.readouterr().err
 
 
 def test_no_message_repeats_what_documents_say():

@@ -237,7 +237,8 @@ def test_what_a_preparation_takes_is_said_and_refused_where_it_could_never_do(tm
     size = sum(map(len, texts))
     found = preparation_of(settings_of(tmp_path / "d.parquet"), cluster(GIB, GIB))
     assert found.documents == 1000 and 0.9 * size < found.text < 1.2 * size and found.largest == found.text
-    assert found.line.startswith("pre-flight: ") and "of 1 GiB on the fullest of 2 workers; disk about" in found.line
+    assert found.lines[0].startswith("pre-flight: ") and "of 1 GiB on the fullest of 2 workers; disk" in found.lines[1]
+    assert max(map(len, found.lines)) <= 98
     twice = preparation_of(settings_of(tmp_path / "d.parquet", ngrams=2), cluster(GIB, GIB))
     assert twice.disk == pytest.approx(3 * found.disk) and twice.seconds == pytest.approx(3 * found.seconds)
     # The documents of the larger case (10^8 terms in 5,000,000 documents) on two workers of 1 GiB: 246 MiB and 479 MiB

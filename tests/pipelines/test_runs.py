@@ -511,3 +511,20 @@ def test_force_goes_on_with_the_same_training_and_discards_another(prepared: Pat
     # without it, the progress of another training is kept
     assert main([*line, *endless, "--alpha", "0.03"]) == 2
     assert (work / "fit").is_file()
+
+
+def test_columns_by_their_kind_are_checked_before_the_first_stage(tmp_path: Path) -> None:
+    count = 60
+    columns = {"title": ["sea wave", "sky cloud"] * (count // 2), "price": np.arange(count) % 7 * 1.0}
+    pq.write_table(pa.table(columns | {"topic": ["sea", "sky"] * (count // 2)}), tmp_path / "d.parquet")
+    tables = {
+        "data": {"data": str(tmp_path / "d.parquet"), "label": "topic"},
+        "prepare": {"column": ["title=text", "price=number"], "min_df": 1, "max_df": 1.0},
+        "model": {"alpha": 0.01},
+        "cluster": {"workers": 0},
+    }
+    for given, said in ((["titel=text"], "prepare.column names a column that is not"), (["price=text"], "expected text")):
+        with pytest.raises(DataError, match=said):
+            pipelines.run(tables | {"prepare": {"column": given}}, out=tmp_path / "o")
+    assert not (tmp_path / "o").exists()
+    assert pipelines.run(tables, out=tmp_path / "o").converged

@@ -23,7 +23,7 @@ from dboost.data.meaning import CSV, arrow_of, format_of
 from dboost.data.parquet.read import as_data_errors, chunks_in, open_file
 from dboost.data.prepared.documents import Wanted, csv_errors, csv_header, csv_tables, json_tables
 from dboost.data.prepared.where import parsed
-from dboost.errors import DataError, StorageError
+from dboost.errors import DataError, StorageError, without_values
 from dboost.files.stores import StorePath, any_path
 
 # A row group of the copy ends at so many rows or bytes, whichever comes first.
@@ -206,7 +206,7 @@ def _fitting(table: pa.Table, where: str | None, path: str) -> pa.Table:
     try:
         return table.filter(parsed(where)[0])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        line = str(error).splitlines()[0][:160]
+        line = without_values(error).splitlines()[0][:160]
         raise DataError(f"where={where!r} does not fit the columns: {line}", file=path) from error
 
 
