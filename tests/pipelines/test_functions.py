@@ -63,21 +63,18 @@ def test_arguments_are_checked_by_the_code_of_the_flags(prepared, tmp_path):
 def test_an_asynchronous_client_is_served(prepared, tmp_path):
     expected = load_manifest(prepared).fingerprint
 
-    async def work():
-        kind = {"processes": False, "asynchronous": True, "dashboard_address": None}
-        async with LocalCluster(n_workers=2, threads_per_worker=1, **kind) as cluster:
-            async with Client(cluster, asynchronous=True) as client:
-                ticks = asyncio.create_task(_count())
-                made = await pipelines.prepare(
-                    prepared.parent / "documents.parquet", out=tmp_path / "p", label="label", split="split",
-                    client=client,
-                )  # fmt: skip
-                model = await pipelines.train(made, out=tmp_path / "m", alpha=0.01, client=client)
-                judged = await pipelines.evaluate(model, made, client=client)
-                tables = {"data": {"data": str(made.folder)}, "model": {"alpha": 0.01}}
-                run = await pipelines.run(tables, out=tmp_path / "run", client=client)
-                ticks.cancel()
-                return made, judged, run, counted[0]
+    async def work(address):
+        async with Client(address, asynchronous=True) as client:
+            ticks = asyncio.create_task(_count())
+            made = await pipelines.prepare(
+                prepared.parent / "documents.parquet", out=tmp_path / "p", label="label", split="split", client=client
+            )
+            model = await pipelines.train(made, out=tmp_path / "m", alpha=0.01, client=client)
+            judged = await pipelines.evaluate(model, made, client=client)
+            tables = {"data": {"data": str(made.folder)}, "model": {"alpha": 0.01}}
+            run = await pipelines.run(tables, out=tmp_path / "run", client=client)
+            ticks.cancel()
+            return made, judged, run, counted[0]
 
     counted = [0]
 
@@ -86,7 +83,9 @@ def test_an_asynchronous_client_is_served(prepared, tmp_path):
             counted[0] += 1
             await asyncio.sleep(0.01)
 
-    made, judged, run, ticks = asyncio.run(work())
+    kind = {"processes": False, "protocol": "tcp", "host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(n_workers=2, threads_per_worker=1, **kind) as cluster:
+        made, judged, run, ticks = asyncio.run(work(cluster.scheduler_address))
     assert load_manifest(made.folder).fingerprint == expected
     assert judged.figures["error"] == run.evaluation["error"] < 0.3
     # The loop of the caller went on meanwhile.
