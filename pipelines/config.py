@@ -234,7 +234,7 @@ class ClusterSettings:
 class DataSettings:
     """Which data, and which of its columns."""
 
-    data: str | None = key(string, None, "Parquet file or folder, or the output of `dboost prepare`", positional=2)
+    data: str | None = key(string, None, "documents or features: Parquet, .csv or .jsonl, or the output of `dboost prepare`", positional=2)
     split: str | None = key(string, None, "split of a prepared folder (default: train to train, else test)")
     features: tuple[str, ...] | None = key(
         names,
@@ -245,6 +245,15 @@ class DataSettings:
     label: tuple[str, ...] | None = key(names, None, "column of the label; several for tasks (default: the manifest's)")
     weight: str | None = key(string, None, "column of the example weights (default: every example weighs the same)")
     n_features: int | None = key(whole(1), None, "number of columns of indices,values (default: the manifest's)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewDataSettings(DataSettings):
+    """Data that a model is asked about: what it was trained on, or raw documents."""
+
+    text: tuple[str, ...] | None = key(
+        names, None, "columns of the text of raw documents (default: those of the training, or text)"
+    )
 
 
 def near(word: str, known: Iterable[str]) -> str:

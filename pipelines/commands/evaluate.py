@@ -14,15 +14,28 @@ from scipy.sparse import csc_array
 from dboost import metrics
 from dboost.data import build_plan
 from dboost.errors import UsageError
+from dboost.estimators.model_folders import find_model, read_transform
 from dboost.model.fitted import Model
 from dboost.partition import NUMBERS, Partition, Sums
 
 from .. import pages, targets
 from ..cluster import connect, engine_on
-from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, key, needed, string, whole
+from ..config import (
+    ClusterSettings,
+    DataSettings,
+    LogSettings,
+    NewDataSettings,
+    OutputSettings,
+    key,
+    needed,
+    string,
+    whole,
+)
 from ..console import Console
 from ..inputs import input_positions, open_data, read_model, refuse_existing
-from ..strangers import UNKNOWN, Strangers, find_strangers
+from ..predicting.judged import documents_of, sums_of
+from ..predicting.rows import are_raw
+from ..strangers import Strangers, find_strangers, unknown_rows
 
 MARKER = "evaluation.json"
 
@@ -31,12 +44,12 @@ Figures = metrics.Evaluation | targets.RegressionFigures
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateSettings(DataSettings, ClusterSettings, OutputSettings, LogSettings):
+class EvaluateSettings(NewDataSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost evaluate` takes; `out` is optional."""
 
     required: ClassVar[tuple[str, ...]] = ("model", "data")
 
-    model: str | None = key(string, None, "folder of a model", positional=1)
+    model: str | None = key(string, None, "folder of a model, a run or a retraining", positional=1)
     out: str | None = key(string, None, "folder for the figures as JSON; it must not exist (default: none)")
     top: int = key(whole(1), 15, "rows of the longer tables")
 
@@ -51,10 +64,12 @@ def run(settings: EvaluateSettings, console: Console) -> int:
         refuse_existing(settings.out, MARKER, settings.force)
     elif settings.force:
         raise UsageError("force= without out=, which is the folder that it replaces", hint="give both, or neither")
-    model = read_model(settings.model)
-    data = open_data(settings, "test", model)
+    folder = find_model(str(settings.model))
+    model = read_model(folder)
+    if not are_raw(settings, read_transform(folder)):
+        open_data(settings, "test", model)  # refused before a cluster starts
     with connect(settings, console) as client, console.stage("evaluate"):
-        found, strangers = figures(model, data, client)
+        found, strangers = judged(settings, model, folder, client)
     values = values_of(found, model) | {"unknown_classes": {str(label): n for label, n in strangers.counts.items()}}
     console.page("evaluation", page(found, model, settings.top, strangers), values)
     if settings.out is not None:
@@ -92,9 +107,20 @@ def write(out: str, values: dict[str, Any], force: bool) -> None:
         Path(folder, MARKER).write_text(json.dumps(finite(values), indent=1, default=str) + "\n", encoding="utf-8")
 
 
+def judged(settings: DataSettings, model: Model, folder: str, client: Any) -> tuple[Figures, Strangers]:
+    """Judge the model of a folder on the data that settings name: raw documents, or features."""
+    with documents_of(settings, model, folder, client) as documents:
+        if documents is None:
+            return figures(model, open_data(settings, "test", model), client)
+        return _summarised(model, *sums_of(documents, model, client))
+
+
 def figures(model: Model, data: Any, client: Any) -> tuple[Figures, Strangers]:
     """Judge a model of any task, and say which rows have a class that it does not know; see ``sums``."""
-    total, strangers = sums(model, data, client)
+    return _summarised(model, *sums(model, data, client))
+
+
+def _summarised(model: Model, total: Sums, strangers: Strangers) -> tuple[Figures, Strangers]:
     if model.task in NUMBERS:
         return targets.summarise(total), strangers
     found = metrics.summarise(total, metrics.margin_norm(model.W))
@@ -166,4 +192,4 @@ def judge(partition: Partition, memo: Any, model: Model, at: Integers, numbers: 
     codes = own[known]
     y = (2 * codes - 1).astype(np.int8).reshape(-1, 1) if model.task == "binary" else codes.astype(np.int32)
     found = metrics.partial(scores[known], y, partition.weight[known])
-    return Sums(add={**found.add, UNKNOWN: float(partition.weight[~known].sum())}, peak=found.peak)
+    return unknown_rows(found, partition.weight[~known])

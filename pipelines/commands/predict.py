@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from dboost.errors import UsageError
-from dboost.estimators.transform_files import read_beside
+from dboost.estimators.model_folders import find_model, read_transform
 from dboost.files import store_folders
 from dboost.files.storage import sha256_json, write_file, write_folder
 from dboost.files.stores import AnyPath, StorePath, any_path
@@ -25,8 +25,8 @@ from dboost.model.fitted import Model
 from ..cluster import engine_on
 from ..config import (
     ClusterSettings,
-    DataSettings,
     LogSettings,
+    NewDataSettings,
     OutputSettings,
     boolean,
     key,
@@ -49,12 +49,12 @@ _OF = "of"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictSettings(DataSettings, ClusterSettings, OutputSettings, LogSettings):
+class PredictSettings(NewDataSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost predict` takes."""
 
     required: ClassVar[tuple[str, ...]] = ("model", "data", "out")
 
-    model: str | None = key(string, None, "folder of a model", positional=1)
+    model: str | None = key(string, None, "folder of a model, a run or a retraining", positional=1)
     keep: tuple[str, ...] | None = key(names, None, "columns of the data that are carried through, such as identifiers")
     probabilities: bool = key(boolean, False, "write the probability of every class, not only of the predicted one")
     top: int | None = key(whole(1), None, "write this many most probable classes, in order, with their probabilities")
@@ -68,12 +68,16 @@ def run(settings: PredictSettings, console: Console) -> int:
     """Label the data and write the folder."""
     needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
+    # a retraining may have another champion tomorrow, when this is resumed
+    settings = replace(settings, model=find_model(str(settings.model)))
     model = read_model(settings.model)
     asked_of(settings, model)
-    transform = read_beside(str(settings.model))
+    transform = read_transform(str(settings.model))
     if are_raw(settings, transform):
         refuse_without_effect(settings)
     else:
+        if settings.text is not None:
+            raise UsageError("text= has no effect on features, which are read as they are", hint="leave it out")
         prepared_rows(settings, model, settings.keep or ())  # refused before a cluster starts
     with kept_beside(settings, "predict", console) as work, Cluster(settings, console) as cluster:
         cluster.client()  # starts before the stage whose seconds are counted
@@ -94,7 +98,7 @@ def refuse_without_effect(settings: PredictSettings) -> None:
 
 def predict(settings: PredictSettings, model: Model, client: Any, work: Path, console: Console) -> dict[str, Any]:
     """Label the data and write the folder; `work` keeps the parts that are done. Returns what was read and written."""
-    asked, transform = asked_of(settings, model), read_beside(str(settings.model))
+    asked, transform = asked_of(settings, model), read_transform(str(settings.model))
     parts = _parts_of(settings, work, asked)
     with engine_on(client) as engine:
         if transform is not None and are_raw(settings, transform):
@@ -128,7 +132,7 @@ def _parts_of(settings: PredictSettings, work: Path, asked: Any) -> AnyPath:
     In a store every question has a folder of its own, since no folder can be given another name there.
     """
     data = of_input(str(settings.data))
-    columns = {name: getattr(settings, name) for name in ("split", "features", "n_features")}
+    columns = {name: getattr(settings, name) for name in ("split", "features", "n_features", "text")}
     model = of_model(str(settings.model))
     mine = sha256_json(json.loads(json.dumps([model, data, columns, asdict(asked)], default=str)))
     out = any_path(str(settings.out), "out")

@@ -67,7 +67,7 @@ def run(settings: TrainSettings, console: Console) -> int:
             with finished_folder(str(settings.out), MARKER, settings.force) as (out, force):
                 trained.estimator.save(out, force=force)
                 keep_transform(data, out)
-                write_manifest(trained.estimator, out, dataclasses.asdict(settings), console)
+                write_manifest(trained.estimator, out, dataclasses.asdict(settings), console, label_columns(data))
     show(trained, settings, console)
     return 0 if trained.converged else NOT_CONVERGED
 
@@ -209,11 +209,20 @@ def keep_transform(data: Any, out: Path) -> None:
         write_beside(transform, out)
 
 
-def write_manifest(estimator: Any, out: Path, settings: dict[str, Any], console: Console) -> None:
-    """Write the settings and versions that a model was made with beside it."""
+def label_columns(data: Any) -> list[str]:
+    """The columns of the labels of the data, by their names in what it was made of."""
+    manifest, named = data.resolve()[1], data.label
+    if named is None:
+        named = None if manifest is None else manifest.label
+    return [named] if isinstance(named, str) else list(named or ())
+
+
+def write_manifest(estimator: Any, out: Path, settings: dict[str, Any], console: Console, label: list[str]) -> None:
+    """Write the settings and versions that a model was made with beside it, and the columns of its labels."""
     plain = redact_value(finite(settings), console.secrets)
     first = getattr(estimator, "estimators_", [estimator])[0]
     manifest = {
+        "label": label,
         "settings": plain,
         "settings_sha256": sha256_json(plain),
         "parameters": finite(parameters_used(first)),

@@ -6,7 +6,8 @@ Does not cover: what is written (``columns``, ``parts``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy import sparse
 
 from dboost.data.absent_column import absent_column
 from dboost.data.meaning import is_text, joint_type
@@ -31,9 +33,11 @@ from dboost.data.parquet.read import (
 from dboost.data.prepared.chunk import TextChunk, TextColumns, read_span, texts_of
 from dboost.data.prepared.documents import Wanted, document_files
 from dboost.data.prepared.prepare import check_columns, cut_chunks
+from dboost.data.prepared.text import TextRule
 from dboost.data.sources import in_own_names, open_sources
-from dboost.errors import DataError
+from dboost.errors import DataError, UsageError
 from dboost.estimators.document_features import DocumentFeatures
+from dboost.estimators.text_features import TextFeatures
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path, is_store
 from dboost.model.fitted import Model
@@ -85,6 +89,15 @@ class PreparedRows:
         """Scores of its rows."""
         return model.scores_of_inputs(self.block.read().csr(self.block.layout.n_features)[:, self.at])
 
+    def labelled(self, model: Model, transform: Any, label: str) -> tuple[Any, Any]:
+        """The columns of its rows that the model reads, and their labels, from one reading."""
+        found = self.block.read(label=True)
+        return found.csr(self.block.layout.n_features)[:, self.at], found.label_array()
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """The texts of some rows; features have none."""
+        return ["" for _ in rows]
+
     def kept(self, names: Sequence[str]) -> dict[str, Any]:
         """Columns of its rows, as they are in the files."""
         if not names:
@@ -104,24 +117,58 @@ class PreparedRows:
 
 @dataclass(frozen=True)
 class RawRows:
-    """Consecutive raw documents; `origin` has the file that the user gave for each copy of one."""
+    """Consecutive raw documents, or rows of a raw table; `origin` has the file that the user gave for a copy of one.
+
+    Parameters
+    ----------
+    chunk : TextChunk
+    how : TextColumns
+    columns : tuple of str
+        Where the transform reads a table: its columns. Else it reads the texts of `how`.
+    origin : mapping of str to str
+    """
 
     chunk: TextChunk
     how: TextColumns
+    columns: tuple[str, ...] = ()
     origin: Mapping[str, str] = field(default_factory=dict)
 
     def scores(self, model: Model, transform: Any) -> NDArray[np.float64]:
-        """Scores of its documents, which are read, transformed and forgotten span by span."""
-        parts = []
+        """Scores of its rows, which are read, transformed and forgotten span by span."""
+        return np.vstack([model.decision_function(transform.transform(read)) for read in self._read()])
+
+    def labelled(self, model: Model, transform: Any, label: str) -> tuple[Any, Any]:
+        """The columns of its rows that the model reads, and their labels."""
+        rows = [transform.transform(read)[:, model.inputs] for read in self._read()]
+        return sparse.vstack(rows, format="csr"), self.column(label)
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """The texts of some rows; those of a table have none."""
+        if self.columns or not rows:
+            return ["" for _ in rows]
+        found = pa.chunked_array([chunk for read in self._read() for chunk in read.chunks], pa.large_string())
+        return [str(text) for text in found.take(list(rows)).to_pylist()]
+
+    def _read(self) -> Iterator[Any]:
+        """What the transform is given: texts, or the columns of a table."""
         with in_own_names(self.origin):
             for span in self.chunk.spans:
                 check_unchanged(span[0])
-                texts = texts_of(read_span(span, list(self.how.text)), self.how.text, span[0].path, span[1])
-                parts.append(model.decision_function(transform.transform(texts)))
-        return np.vstack(parts)
+                table = read_span(span, list(self.columns or self.how.text), self.how.types)
+                yield table if self.columns else texts_of(table, self.how.text, span[0].path, span[1])
+
+    @property
+    def file(self) -> str:
+        """The first of its files, as the user named it."""
+        path = self.chunk.spans[0][0].path
+        return self.origin.get(path, path)
+
+    def column(self, name: str) -> Any:
+        """One column of its rows, such as their labels."""
+        return self.kept((name,))[name]
 
     def kept(self, names: Sequence[str]) -> dict[str, Any]:
-        """Columns of its documents."""
+        """Columns of its rows."""
         if not names:
             return {}
         with in_own_names(self.origin):
@@ -140,12 +187,51 @@ class RawRows:
         return pa.array(files, pa.string()), pa.array(np.concatenate(rows) if rows else np.zeros(0, np.int64))
 
 
+@dataclass(frozen=True)
+class Reads:
+    """The columns that the transform of a model reads: texts, which it is given joined, or columns of a table."""
+
+    text: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+def reads_of(transform: Any, text: Sequence[str] | None = None) -> Reads | None:
+    """What a transform reads; None where there is none.
+
+    Parameters
+    ----------
+    transform : a transform that is saved with models, or None
+    text : sequence of str, optional
+        The columns of the text; by default those that it was trained on, else ``text``, as what Python fits on a list
+        of documents knows no column.
+
+    Raises
+    ------
+    UsageError
+        It reads columns of a table without names.
+    """
+    if transform is None:
+        return None
+    if isinstance(transform, DocumentFeatures):
+        return Reads(text=tuple(text or transform.text))
+    if isinstance(transform, TextFeatures):
+        return Reads(text=tuple(text or (transform.column or "text",)))
+    names = getattr(transform, "feature_names_in_", None)
+    if names is None:
+        raise UsageError(
+            "the model reads a table whose columns had no names, so none of a file can be theirs",
+            hint="fit it on a table with names, as pandas has, or call dboost.load_pipeline(folder).predict in Python",
+        )
+    return Reads(columns=tuple(map(str, names)))
+
+
 def are_raw(settings: DataSettings, transform: Any) -> bool:
     """Whether the data is what the transform of a model reads: documents, and no prepared folder or features.
 
-    Parquet is raw where it has the text columns, or no columns of features either.
+    Parquet is raw where it has the columns that are read, or no columns of features either.
     """
-    if not isinstance(transform, DocumentFeatures) or settings.features is not None or settings.data is None:
+    reads = None if settings.features is not None or settings.data is None else reads_of(transform, text_of(settings))
+    if reads is None:
         return False
     path = current(any_path(str(settings.data), "data"))
     if (path / MANIFEST).is_file():
@@ -153,8 +239,14 @@ def are_raw(settings: DataSettings, transform: Any) -> bool:
     files = document_files(path)
     if any(is_text(file) for file, _ in files):
         return True
-    kinds = first_of(files).kinds
-    return set(transform.text) <= set(kinds) or not any(kind.startswith(("list<", "fixed[")) for kind in kinds.values())
+    kinds, needed = first_of(files).kinds, {*reads.text, *reads.columns}
+    return needed <= set(kinds) or not any(kind.startswith(("list<", "fixed[")) for kind in kinds.values())
+
+
+def text_of(settings: Any) -> Sequence[str] | None:
+    """The columns of text that settings name, where they have such a key."""
+    found: Sequence[str] | None = getattr(settings, "text", None)
+    return found
 
 
 def prepared_rows(settings: DataSettings, model: Model, keep: Sequence[str]) -> Read:
@@ -191,20 +283,36 @@ def _kept_types(files: Sequence[tuple[str, str]], keep: Sequence[str]) -> tuple[
 
 
 def raw_rows(
-    settings: DataSettings, transform: DocumentFeatures, keep: Sequence[str], staging: Path, engine: Any
+    settings: DataSettings,
+    transform: Any,
+    keep: Sequence[str],
+    staging: Path,
+    engine: Any,
+    labels: Sequence[str] = (),
 ) -> Read:
     """Raw documents, in pieces of some megabytes of text; those in CSV and JSON lines are copied into `staging`.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Those columns of `keep` that are labels, whose numbers are read as what is learned is.
 
     Raises
     ------
     DataError
-        A text column of the model is not there or is not text, or a column to keep is not there.
+        A column that the model reads is not there or is not text, or a column to keep is not there.
     """
-    how = TextColumns(tuple(transform.text), None, tuple(keep), None, transform.rule, transform.hashing)
-    wanted = Wanted(how.text, (), tuple(name for name in how.keep if name not in how.text))
+    reads = reads_of(transform, text_of(settings))
+    assert reads is not None, "callers ask before"
+    rule, hashing = getattr(transform, "rule", TextRule.of("words")), getattr(transform, "hashing", None)
+    more = tuple(dict.fromkeys([*reads.columns, *keep]))
+    how = TextColumns(reads.text, None, more, None, rule, hashing)
+    kept = tuple(name for name in more if name not in (*reads.text, *labels))
     where = any_path(str(settings.data), "data")
-    sources = open_sources([("new", where)], wanted, None, "new", staging, engine)
-    with sources.in_own_names():
+    wanted = Wanted(reads.text, tuple(name for name in labels if name not in reads.text), kept)
+    with _telling_text(reads, transform):
+        sources = open_sources([("new", where)], wanted, None, "new", staging, engine)
+    with sources.in_own_names(), _telling_text(reads, transform):
         # a file that was named by itself is called as it is in its folder
         files = [(path, _short(name)) for _, (path, name) in sources.files]
         found = with_folders(engine.map(inspect_file, files, name="read-footers"))
@@ -214,13 +322,26 @@ def raw_rows(
     spans = [(info.ref, group) for info in found for group in range(len(info.rows))]
     # the copy of a file in another format holds no other columns
     there = len(found[0].kinds) if found else 0
-    return Read(tuple(_raw(chunk, how, sources.origin) for chunk in chunks), len(names), there, _bytes(spans, names))
+    pieces = tuple(_raw(chunk, how, reads.columns, sources.origin) for chunk in chunks)
+    return Read(pieces, len(names), there, _bytes(spans, names))
 
 
-def _raw(chunk: TextChunk, how: TextColumns, origin: Mapping[str, str]) -> RawRows:
+@contextmanager
+def _telling_text(reads: Reads, transform: Any) -> Iterator[None]:
+    """Say how the column of text is named, where a model that was fitted on texts alone does not know it."""
+    try:
+        yield
+    except DataError as error:
+        if not isinstance(transform, TextFeatures) or error.column not in reads.text:
+            raise
+        hint = f"{error.hint}; text= names the column of the documents" if error.hint else "name another with text="
+        raise DataError(error.what, file=error.file, column=error.column, hint=hint) from None
+
+
+def _raw(chunk: TextChunk, how: TextColumns, columns: tuple[str, ...], origin: Mapping[str, str]) -> RawRows:
     """A piece, with the origins of its own files only."""
     paths = {span[0].path for span in chunk.spans}
-    return RawRows(chunk, how, {path: origin[path] for path in paths if path in origin})
+    return RawRows(chunk, how, columns, {path: origin[path] for path in paths if path in origin})
 
 
 def _short(name: str) -> str:
@@ -268,7 +389,7 @@ def _bytes(spans: Sequence[tuple[Any, int]], names: set[str]) -> int:
     return total
 
 
-def check_transform(model: Model, transform: DocumentFeatures, path: str) -> None:
+def check_transform(model: Model, transform: Any, path: str) -> None:
     """Refuse a transform that makes other features than those of the model."""
-    if len(transform.terms) != model.n_features:
+    if len(transform.get_feature_names_out()) != model.n_features:
         raise DataError("the model has another number of features than its transform", file=path)

@@ -23,9 +23,9 @@ from dboost.files.stores import any_path
 
 from .. import pages
 from ..commands import evaluate, predict, prepare, train
-from ..config import DataSettings
+from ..config import DataSettings, NewDataSettings
 from ..console import Console, finite
-from ..inputs import MANIFEST, open_data, read_model
+from ..inputs import MANIFEST, columns_of, open_data, read_model
 from ..report_page.held_out import look_at
 from ..report_page.page import html, read_json
 from ..toml import to_toml
@@ -91,7 +91,7 @@ def check(run: RunFile) -> None:
         raise UsageError("data.data is missing: set it in the table [data], or give --set data.data=PATH")
     plan_training(run.model())
     keep, data = run.values.get("predict", {}).get("keep"), run.table("data")
-    if keep and "prepare" in run.tables and "data" not in run.values["predict"]:
+    if keep and "prepare" in run.tables and _raw_test(run, "predict") is None:
         there = {*(data.get("label") or ()), data.get("weight"), *run.table("prepare").get("keep", ())}
         lacking = [name for name in keep if name not in there]
         if lacking:
@@ -147,8 +147,8 @@ def _prepares(work: Work) -> bool:
     return "prepare" in work.run.tables
 
 
-def _prepared_data(work: Work, split: str | None) -> DataSettings:
-    return DataSettings(
+def _prepared_data(work: Work, split: str | None) -> NewDataSettings:
+    return NewDataSettings(
         data=str(work.folder / names.PREPARED), split=split, weight=work.run.table("data").get("weight")
     )
 
@@ -176,7 +176,7 @@ def _train(work: Work) -> dict[str, Any]:
     trained.estimator.save(out)
     train.keep_transform(data, out)
     settings = {"data": run.table("data"), "model": run.values.get("model", {})}
-    train.write_manifest(trained.estimator, out, settings, work.console)
+    train.write_manifest(trained.estimator, out, settings, work.console, train.label_columns(data))
     path_out = folder.next(names.PATH)
     if trained.path is not None:
         save_path(trained, path_out)
@@ -194,37 +194,75 @@ def _train(work: Work) -> dict[str, Any]:
 # ---- evaluate and predict ------------------------------------------------------------------------------------------
 
 
-def _held_out(work: Work, table: str) -> DataSettings | None:
+def _held_out(work: Work, table: str) -> NewDataSettings | None:
     """What is judged or labelled; None where nothing is held out."""
     given, data = work.run.values.get(table, {}), work.run.table("data")
     columns = {name: data[name] for name in ("features", "label", "weight", "n_features") if name in data}
+    text = given.get("text")
     if "data" in given:
-        return DataSettings(data=given["data"], split=given.get("split"), **columns)
+        return NewDataSettings(data=given["data"], split=given.get("split"), text=text, **columns)
     if _prepares(work):
         whole = _prepared_data(work, given.get("split", "test"))
         return whole if whole.split in load_manifest(str(whole.data)).splits else None
     if "test" in data:
-        return DataSettings(data=data["test"], split=given.get("split"), **columns)
+        return NewDataSettings(data=data["test"], split=given.get("split"), text=text, **columns)
     folder = current(any_path(data["data"]))
     split = given.get("split", "test")
     if (folder / MANIFEST).is_file() and split in load_manifest(folder).splits and split != data.get("split"):
-        return DataSettings(data=data["data"], split=split, **columns)
+        return NewDataSettings(data=data["data"], split=split, **columns)
     return None
+
+
+def _raw_test(run: RunFile, table: str) -> str | None:
+    """The documents that are labelled, and of which single ones are shown, as the user has them; None for prepared
+    rows, which is what is left where only some of the documents are prepared.
+    """
+    given, prepare_ = run.values.get(table, {}), run.table("prepare")
+    if "data" in given:
+        return str(given["data"])
+    whole = "split" not in given and prepare_.get("where") is None and prepare_.get("on_bad_rows") == "refuse"
+    test = run.table("data").get("test") if whole and "prepare" in run.tables else None
+    return None if test is None else str(test)
+
+
+def _as_given(work: Work, table: str) -> NewDataSettings | None:
+    """As ``_held_out``; of documents that were prepared those themselves, in the files and rows of the user."""
+    held_out, test = _held_out(work, table), _raw_test(work.run, table)
+    if held_out is None or test is None or not _prepares(work) or "data" in work.run.values.get(table, {}):
+        return held_out
+    data = work.run.table("data")
+    return NewDataSettings(data=test, label=data.get("label"), weight=data.get("weight"))
 
 
 def _nothing_held_out(table: str) -> Callable[[Work], str]:
     def why(work: Work) -> str:
         if table == "predict" and table not in work.run.tables:
             return "there is no table [predict]"
-        if _held_out(work, table) is None:
+        held_out = _held_out(work, table)
+        if held_out is None:
             return f"no data is held out: set data.test or {table}.data"
+        if table == "evaluate" and "data" not in work.run.values.get(table, {}):
+            label = _missing_label(work, held_out)
+            return f"the held-out rows have no labels: there is no column {label!r}" if label else ""
         return ""
 
     return why
 
 
+def _missing_label(work: Work, held_out: NewDataSettings) -> str:
+    """The label column that held-out rows lack; empty where they have it."""
+    label = (held_out.label or work.run.table("data").get("label") or ("label",))[0]
+    folder = current(any_path(str(held_out.data)))
+    if (folder / MANIFEST).is_file():
+        manifest = load_manifest(folder)
+        split = manifest.splits.get(str(held_out.split or "test"), {})
+        bare = manifest.label is not None and not split.get("classes") and "targets" not in split
+        return str(manifest.label) if bare else ""
+    return "" if label in columns_of(str(held_out.data)) or held_out.label is None else label
+
+
 def _model_inputs(work: Work, table: str) -> dict[str, Any]:
-    held_out = _held_out(work, table)
+    held_out = _held_out(work, table) if table == "evaluate" else _as_given(work, table)
     assert held_out is not None, "a stage without data is left out"
     mine = {name: value for name, value in work.run.table(table).items() if name not in ("data", "split")}
     model = work.folder.record("train")["facts"]["model"]
@@ -234,9 +272,9 @@ def _model_inputs(work: Work, table: str) -> dict[str, Any]:
 def _evaluate(work: Work) -> dict[str, Any]:
     held_out = _held_out(work, "evaluate")
     assert held_out is not None
-    model = read_model(str(work.folder / names.MODEL))
-    data = open_data(held_out, "test", model)
-    found, strangers = evaluate.figures(model, data, work.client())
+    folder = str(work.folder / names.MODEL)
+    model = read_model(folder)
+    found, strangers = evaluate.judged(held_out, model, folder, work.client())
     values = evaluate.values_of(found, model)
     values["unknown_classes"] = {str(label): count for label, count in strangers.counts.items()}
     evaluate.write(str(work.folder.next(names.EVALUATION)), values, force=False)
@@ -246,10 +284,10 @@ def _evaluate(work: Work) -> dict[str, Any]:
 
 
 def _predict(work: Work) -> dict[str, Any]:
-    held_out, table = _held_out(work, "predict"), work.run.table("predict")
+    held_out, table = _as_given(work, "predict"), work.run.table("predict")
     assert held_out is not None
     model = read_model(str(work.folder / names.MODEL))
-    given: dict[str, Any] = {item.name: getattr(held_out, item.name) for item in dataclasses.fields(DataSettings)}
+    given: dict[str, Any] = {item.name: getattr(held_out, item.name) for item in dataclasses.fields(NewDataSettings)}
     given |= {name: table.get(name) for name in ("probabilities", "top", "scores", "keep")}
     settings = predict.PredictSettings(
         **given,
@@ -287,8 +325,13 @@ def _page(work: Work, values: dict[str, Any]) -> str:
     folder = work.folder / names.MODEL
     if not (folder / "model.json").is_file():
         return ""
-    model, held_out = read_model(str(folder)), _held_out(work, "evaluate")
-    looked = None if held_out is None else look_at(model, open_data(held_out, "test", model))
+    model, looked = read_model(str(folder)), None
+    if work.folder.record("evaluate") and not _nothing_held_out("evaluate")(work):
+        held_out = _as_given(work, "evaluate")
+        assert held_out is not None
+        same = _raw_test(work.run, "evaluate") == _raw_test(work.run, "predict")
+        keep = (work.run.table("predict").get("keep") or ()) if same else ()
+        looked = look_at(model, held_out, str(folder), work.client(), keep)
     return html(
         model,
         title=work.run.name,

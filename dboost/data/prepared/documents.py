@@ -282,6 +282,16 @@ def _blocks(path: str) -> Iterator[bytes]:
             yield rest
 
 
+def json_header(path: str) -> list[str]:
+    """The keys of the first object of a file of JSON lines."""
+    with as_data_errors(path):
+        for block in _blocks(path):
+            for number, line in enumerate(block.split(b"\n"), 1):
+                if line.strip():
+                    return list(_json_row(line, number, path))
+    return []
+
+
 def _json_types(path: str, wanted: Wanted) -> dict[str, frozenset[str]]:
     names = wanted.names()
     found: dict[str, frozenset[str]] = {}
