@@ -234,7 +234,9 @@ class ClusterSettings:
 class DataSettings:
     """Which data, and which of its columns."""
 
-    data: str | None = key(string, None, "documents or features: Parquet, .csv or .jsonl, or the output of `dboost prepare`", positional=2)
+    data: str | None = key(
+        string, None, "documents or features: Parquet, .csv or .jsonl, or the output of `dboost prepare`", positional=2
+    )
     split: str | None = key(string, None, "split of a prepared folder (default: train to train, else test)")
     features: tuple[str, ...] | None = key(
         names,

@@ -111,7 +111,7 @@ def test_a_run_labels_and_shows_the_rows_of_the_user(day: Path) -> None:
 
 def test_documents_without_labels_are_labelled_and_not_judged(day: Path, tmp_path: Path, capsys) -> None:
     new = write_csv(tmp_path / "new.csv", 50, columns=("id", "text"))
-    run = '[data]\ndata = "{}"\n{}label = "topic"\n[prepare]\ntext = "text"\n[model]\nalpha = 0.01\n{}[cluster]\nworkers=0\n'
+    run = '[data]\ndata = "{}"\n{}label = "topic"\n[prepare]\n[model]\nalpha = 0.01\n{}[cluster]\nworkers=0\n'
     for name, test, tables in (
         ("a", f'test = "{new}"\n', "[evaluate]\n[predict]\n"),
         ("b", "", f'[predict]\ndata = "{new}"\n'),
