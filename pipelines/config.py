@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from dboost.errors import UsageError
 from dboost.files.paths import local_path
@@ -23,7 +23,11 @@ from dboost.files.paths import local_path
 from . import registries, trust
 from .flags import flag
 
+if TYPE_CHECKING:
+    from dboost.data.meaning import Dialect
+
 Settings = TypeVar("Settings", bound="LogSettings")
+S = TypeVar("S", bound="DataSettings")
 
 
 class Expected(Exception):
@@ -247,6 +251,8 @@ class DataSettings:
     label: tuple[str, ...] | None = key(names, None, "column of the label; several for tasks (default: the manifest's)")
     weight: str | None = key(string, None, "column of the example weights (default: every example weighs the same)")
     n_features: int | None = key(whole(1), None, "number of columns of indices,values (default: the manifest's)")
+    separator: str | None = key(string, None, "of CSV: what stands between fields (default: told by the first rows)")
+    encoding: str | None = key(string, None, "of CSV and JSON lines, such as latin-1 (default: by its mark, or UTF-8)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,6 +262,13 @@ class NewDataSettings(DataSettings):
     text: tuple[str, ...] | None = key(
         names, None, "columns of the text of raw documents (default: those of the training, or text)"
     )
+
+
+def dialect_of(settings: Any) -> Dialect:
+    """How files of text are written, where the settings say it."""
+    from dboost.data.meaning import Dialect
+
+    return Dialect(settings.separator, settings.encoding)
 
 
 def near(word: str, known: Iterable[str]) -> str:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 import dboost
 from dboost.data import load_manifest
 from dboost.data.absent_column import listed, nearest
-from dboost.data.meaning import CSV, folder_columns, format_of, is_text
+from dboost.data.meaning import Dialect, folder_columns, is_text
 from dboost.data.parquet.plan import sparse_columns
-from dboost.data.parquet.read import NUMBERS, FileInfo, file_ref, first_of
-from dboost.data.prepared.documents import csv_header, document_files, json_header
+from dboost.data.parquet.read import NUMBERS, FileInfo, first_of
+from dboost.data.prepared.documents import document_files, header_of
 from dboost.errors import DataError, UsageError
 from dboost.estimators.model_folders import find_model
 from dboost.files import store_folders
@@ -71,8 +71,6 @@ def open_data(settings: DataSettings, preferred: str, model: Model | None = None
         split=split,
     )
     files, manifest, _ = data.resolve()
-    if is_text(files[0][0]):
-        file_ref(*files[0])  # says what to do with such a file, before a cluster starts and a table begins
     if model is not None and manifest is None and settings.features is None:
         first = first_of(files)
         names = input_columns(model, first)
@@ -147,15 +145,10 @@ def input_positions(model: Model, names: Sequence[str] | None, n_features: int, 
     return model.inputs
 
 
-def columns_of(data: str) -> list[str]:
+def columns_of(data: str, dialect: Dialect) -> list[str]:
     """The columns of the first file of documents or features; those that its folders hold are among them."""
     path, name = document_files(data)[0]
-    if format_of(path) == CSV:
-        own = csv_header(path)
-    elif is_text(path):
-        own = json_header(path)
-    else:
-        own = list(first_of([(path, name)]).kinds)
+    own = header_of(path, dialect) if is_text(path) else list(first_of([(path, name)]).kinds)
     return [*own, *(column for column in folder_columns(name) if column not in own)]
 
 

@@ -36,6 +36,7 @@ from ..inputs import input_positions, open_data, read_model, refuse_existing
 from ..predicting.judged import documents_of, sums_of
 from ..predicting.rows import are_raw
 from ..strangers import Strangers, find_strangers, unknown_rows
+from ..text_tables import for_a_while, is_text_table
 
 MARKER = "evaluation.json"
 
@@ -66,7 +67,7 @@ def run(settings: EvaluateSettings, console: Console) -> int:
         raise UsageError("force= without out=, which is the folder that it replaces", hint="give both, or neither")
     folder = find_model(str(settings.model))
     model = read_model(folder)
-    if not are_raw(settings, read_transform(folder)):
+    if not are_raw(settings, read_transform(folder)) and not is_text_table(settings):
         open_data(settings, "test", model)  # refused before a cluster starts
     with connect(settings, console) as client, console.stage("evaluate"):
         found, strangers = judged(settings, model, folder, client)
@@ -111,7 +112,8 @@ def judged(settings: DataSettings, model: Model, folder: str, client: Any) -> tu
     """Judge the model of a folder on the data that settings name: raw documents, or features."""
     with documents_of(settings, model, folder, client) as documents:
         if documents is None:
-            return figures(model, open_data(settings, "test", model), client)
+            with for_a_while(settings, client) as found:
+                return figures(model, open_data(found, "test", model), client)
         return _summarised(model, *sums_of(documents, model, client))
 
 

@@ -23,6 +23,7 @@ from ..console import Console
 from ..fitting_table import FittingTable
 from ..inputs import open_data, read_model
 from ..predicting.rows import feature_positions
+from ..text_tables import for_a_while
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,11 @@ def _of_text(settings: ExplainSettings, model: Model) -> Contributions:
 
 
 def _of_row(settings: ExplainSettings, model: Model) -> Contributions:
-    data = open_data(settings, "test", model)
+    with for_a_while(settings) as found:
+        return _row_of(open_data(found, "test", model), settings, model)
+
+
+def _row_of(data: Any, settings: ExplainSettings, model: Model) -> Contributions:
     blocks = blocks_of(data)
     at, before = feature_positions(model, data, blocks), 0
     for block in blocks:

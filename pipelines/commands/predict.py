@@ -42,6 +42,8 @@ from ..predicting.parts import label_all, put_together
 from ..predicting.rows import Read, are_raw, check_transform, prepared_rows, raw_rows
 from ..rejoin import Cluster
 from ..runs.fingerprints import of_input, of_model
+from ..runs.folder import TABLES
+from ..text_tables import ENDING, as_parquet, is_text_table
 from .train import PARTS, kept_beside
 
 MARKER = "_predictions.json"
@@ -78,7 +80,8 @@ def run(settings: PredictSettings, console: Console) -> int:
     else:
         if settings.text is not None:
             raise UsageError("text= has no effect on features, which are read as they are", hint="leave it out")
-        prepared_rows(settings, model, settings.keep or ())  # refused before a cluster starts
+        if not is_text_table(settings):
+            prepared_rows(settings, model, settings.keep or ())  # refused before a cluster starts
     with kept_beside(settings, "predict", console) as work, Cluster(settings, console) as cluster:
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("predict"):
@@ -105,7 +108,9 @@ def predict(settings: PredictSettings, model: Model, client: Any, work: Path, co
             check_transform(model, transform, str(settings.model))
             read = raw_rows(settings, transform, asked.keep, work, engine)
         else:
-            read = prepared_rows(settings, model, asked.keep)
+            tables = as_parquet(settings, work / TABLES, asked.keep)
+            ending = "" if tables is settings else ENDING
+            read = prepared_rows(tables, model, asked.keep, ending)
     rows = label_all(read.pieces, parts, model, transform, asked, client, _telling(console, read))
     about = {"rows": rows, "columns_read": read.columns, "columns": read.of, "bytes_read": read.bytes}
     kept = {"classes": model.classes.tolist(), "model": str(settings.model), "data": str(settings.data), **about}

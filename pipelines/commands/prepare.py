@@ -76,6 +76,8 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     max_df: Any = key(documents, 0.5, "most documents (or share of them) a term is in")
     max_features: int | None = key(whole(1), None, "keep the most frequent terms only")
     hashing: int | None = key(whole(2), None, "hash terms into so many buckets; their names are lost")
+    separator: str | None = key(string, None, "of CSV: what stands between fields (default: told by the first rows)")
+    encoding: str | None = key(string, None, "of CSV and JSON lines, such as latin-1 (default: by its mark, or UTF-8)")
 
 
 SETTINGS = PrepareSettings
@@ -122,6 +124,8 @@ def prepare(settings: PrepareSettings, client: Any) -> Any:
             write_contract=settings.write_contract,
             force=settings.force,
             engine=engine,
+            separator=settings.separator,
+            encoding=settings.encoding,
         )
 
 

@@ -30,8 +30,9 @@ from ..cross_validation import auto_was_left, hint_of_auto, path_table, strength
 from ..inputs import open_data, refuse_existing
 from ..model_settings import TrainedSettings
 from ..rejoin import Cluster
-from ..runs.folder import remove
+from ..runs.folder import TABLES, remove
 from ..runs.lock import LOCK, held, holder_of
+from ..text_tables import as_parquet, is_text_table
 from ..toml import to_toml
 from ..training import CERTIFIED, FIT, SEVERAL, Trained, Training, plan_training
 
@@ -58,11 +59,13 @@ def run(settings: TrainSettings, console: Console) -> int:
     needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
     training = plan_training(settings)
-    data = open_data(settings, "train")
+    if not is_text_table(settings):
+        open_data(settings, "train")  # refused before a cluster starts
     with kept_beside(settings, "train", console) as work, Cluster(settings, console) as cluster:
+        data = open_data(as_parquet(settings, work / TABLES), "train")
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("train"):
-            trained = cluster.do(lambda client: fit(training, data, client, console, work=work))
+            trained = cluster.do(lambda client: fit(training, data, client, console, named=settings.data, work=work))
         with console.stage("save"):
             with finished_folder(str(settings.out), MARKER, settings.force) as (out, force):
                 trained.estimator.save(out, force=force)
@@ -149,20 +152,22 @@ def fit(
     console: Console,
     title: str | None = None,
     *,
+    named: str | None = None,
     work: Path | None = None,
     partial: Path | None = None,
 ) -> Trained:
     """Train with the rounds of a single fit shown as they end; those of many fits are events only.
 
-    What it will take is said first, and refused where no worker could do it.
+    What it will take is said first, and refused where no worker could do it. `named` is what the user calls the data.
     """
+    named = str(data.path) if named is None else named
     announce(data, client, training.kind.__name__, console)
     if training.way == "fit":
         tol = training.parameters.get("tol", 1e-4)
-        with console.rounds(title or f"training on {data.path}", tol if isinstance(tol, float) else 0.0) as show:
+        with console.rounds(title or f"training on {named}", tol if isinstance(tol, float) else 0.0) as show:
             return training.run(data, client=client, on_round=show, progress=work, partial=partial)
-    what = {"cv": f"cross-validation on {data.path}: {training.grid.get('cv')} folds", "path": "path"}
-    console.say(what[training.way] if training.way == "cv" else f"path of strengths on {data.path}")
+    what = {"cv": f"cross-validation on {named}: {training.grid.get('cv')} folds", "path": "path"}
+    console.say(what[training.way] if training.way == "cv" else f"path of strengths on {named}")
     told = console.several_fits(training.n_strengths, int(training.grid.get("cv") or 0))
     return training.run(data, client=client, on_round=told, progress=work)
 

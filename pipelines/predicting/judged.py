@@ -7,7 +7,6 @@ judged by its partitions (``commands.evaluate``), and what a page shows of singl
 from __future__ import annotations
 
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +23,6 @@ from dboost.data.labels.factorise import factorise
 from dboost.errors import DataError, UsageError
 from dboost.estimators.model_folders import read_transform
 from dboost.files.store_folders import local_copy
-from dboost.files.stores import any_path
 from dboost.model.fitted import Model
 from dboost.partition import Sums
 
@@ -32,6 +30,7 @@ from .. import targets
 from ..cluster import engine_on
 from ..config import DataSettings
 from ..strangers import Strangers, none_known, unknown_rows
+from ..text_tables import staging_for
 from .parts import in_order
 from .rows import Read, are_raw, check_transform, raw_rows
 
@@ -86,10 +85,8 @@ def documents_of(
         if getattr(settings, name) is not None:
             raise UsageError(f"{name}= has no effect on raw documents", hint="leave it out")
     columns = (label, *(() if settings.weight is None else (settings.weight,)), *keep)
-    # beside the data, which all workers see
-    where = None if client is None else str(Path(str(any_path(str(settings.data), "data").absolute())).parent)
-    with tempfile.TemporaryDirectory(prefix=".dboost-", dir=where) as staging, engine_on(client) as engine:
-        read = raw_rows(settings, transform, tuple(dict.fromkeys(columns)), Path(staging), engine, labels=(label,))
+    with staging_for(settings, client) as staging, engine_on(client) as engine:
+        read = raw_rows(settings, transform, tuple(dict.fromkeys(columns)), staging, engine, labels=(label,))
         yield Documents(read, transform, label, settings.weight, str(settings.data))
 
 

@@ -42,7 +42,7 @@ from dboost.files.store_folders import current
 from dboost.files.stores import any_path, is_store
 from dboost.model.fitted import Model
 
-from ..config import DataSettings
+from ..config import DataSettings, dialect_of
 from ..inputs import MANIFEST, input_positions, open_data
 
 Columns = NDArray[np.int64]
@@ -79,11 +79,14 @@ class PreparedRows:
         Where the columns that the model reads are among those of the block.
     types : mapping of str to pyarrow.DataType
         Of the columns that are carried through, over all files.
+    ending : str
+        What the names of the files end with, where they are copies of those of the user.
     """
 
     block: Any
     at: Columns
     types: Mapping[str, Any] = field(default_factory=dict)
+    ending: str = ""
 
     def scores(self, model: Model, transform: Any) -> NDArray[np.float64]:
         """Scores of its rows."""
@@ -112,7 +115,7 @@ class PreparedRows:
 
     def positions(self) -> tuple[pa.Array, pa.Array]:
         """File name and row within the file of every row."""
-        return positions(self.block)
+        return positions(self.block, self.ending)
 
 
 @dataclass(frozen=True)
@@ -249,15 +252,15 @@ def text_of(settings: Any) -> Sequence[str] | None:
     return found
 
 
-def prepared_rows(settings: DataSettings, model: Model, keep: Sequence[str]) -> Read:
-    """Features, in blocks."""
+def prepared_rows(settings: DataSettings, model: Model, keep: Sequence[str], ending: str = "") -> Read:
+    """Features, in blocks; `ending` as in ``PreparedRows``."""
     data = open_data(settings, "test", model)
     blocks = blocks_of(data)
     at = feature_positions(model, data, blocks)
     if not blocks:
         return Read((), 0, 0, 0)
     first, types = _kept_types(data.files(), keep)
-    pieces = tuple(PreparedRows(block, at, types) for block in blocks)
+    pieces = tuple(PreparedRows(block, at, types, ending) for block in blocks)
     names = {*_features_of(blocks[0].layout), *keep}
     spans = [(ref, group) for block in blocks for ref, groups in block.spans for group in groups]
     return Read(pieces, len(names), len(first.kinds), _bytes(spans, names))
@@ -309,7 +312,8 @@ def raw_rows(
     how = TextColumns(reads.text, None, more, None, rule, hashing)
     kept = tuple(name for name in more if name not in (*reads.text, *labels))
     where = any_path(str(settings.data), "data")
-    wanted = Wanted(reads.text, tuple(name for name in labels if name not in reads.text), kept)
+    learned = tuple(name for name in labels if name not in reads.text)
+    wanted = Wanted(reads.text, learned, kept, dialect=dialect_of(settings))
     with _telling_text(reads, transform):
         sources = open_sources([("new", where)], wanted, None, "new", staging, engine)
     with sources.in_own_names(), _telling_text(reads, transform):
@@ -358,7 +362,7 @@ def feature_positions(model: Model, data: Any, blocks: Sequence[Any]) -> Columns
     return input_positions(model, names, model.n_features if layout is None else layout.n_features, data)
 
 
-def positions(block: Any) -> tuple[pa.Array, pa.Array]:
+def positions(block: Any, ending: str = "") -> tuple[pa.Array, pa.Array]:
     """File name and row within the file of every row of a block."""
     files: list[str] = []
     rows: list[np.ndarray[Any, np.dtype[np.int64]]] = []
@@ -367,7 +371,7 @@ def positions(block: Any) -> tuple[pa.Array, pa.Array]:
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         for group in groups:
-            files.extend([ref.name] * sizes[group])
+            files.extend([ref.name.removesuffix(ending)] * sizes[group])
             rows.append(np.arange(starts[group], starts[group + 1], dtype=np.int64))
     return pa.array(files, pa.string()), pa.array(np.concatenate(rows) if rows else np.zeros(0, np.int64))
 

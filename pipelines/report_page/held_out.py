@@ -21,6 +21,7 @@ from ..config import DataSettings
 from ..inputs import open_data
 from ..predicting.judged import codes_of, documents_of
 from ..predicting.rows import PreparedRows, feature_positions
+from ..text_tables import ENDING, for_a_while, is_text_table
 
 # Rows of equal width in which probabilities are compared with shares, and mistakes that are shown.
 BINS = 10
@@ -75,12 +76,14 @@ def look_at(
     with documents_of(settings, model, folder, client, keep) as documents:
         if documents is not None:
             return _looked(model, documents.read.pieces, documents.transform, documents.label, keep)
-    data = open_data(settings, "test", model)
-    blocks = blocks_of(data, labels=True)
-    if not blocks or not blocks[0].label:
-        return None
-    at = feature_positions(model, data, blocks)
-    return _looked(model, [PreparedRows(block, at) for block in blocks], None, blocks[0].label[0], ())
+    ending = ENDING if is_text_table(settings) else ""
+    with for_a_while(settings, client) as found:
+        data = open_data(found, "test", model)
+        blocks = blocks_of(data, labels=True)
+        if not blocks or not blocks[0].label:
+            return None
+        at = feature_positions(model, data, blocks)
+        return _looked(model, [PreparedRows(block, at, {}, ending) for block in blocks], None, blocks[0].label[0], ())
 
 
 def _looked(model: Model, pieces: Sequence[Any], transform: Any, label: str, keep: Sequence[str]) -> HeldOut:

@@ -223,7 +223,7 @@ def _do(stage: Stage, work: Work, where: Cluster, lease: Lease) -> Outcome:
     folder.done(stage.name, stage.outputs, inputs, facts, seconds)
     console.event("stage_done", stage=stage.name, **{f"fact_{name}": value for name, value in facts.items()})
     if stage.name == "train":
-        for name in (names.CHECKPOINT, names.PARTIAL):
+        for name in (names.CHECKPOINT, names.PARTIAL, names.TABLES):
             shutil.rmtree(folder / name, ignore_errors=True)
     return Outcome(DONE, why, seconds)
 

@@ -61,7 +61,11 @@ class ReportTable:
 # table -> the settings class that has its keys, and those of its keys that belong to other tables
 _KINDS: dict[str, tuple[type[Any], tuple[type[Any], ...], tuple[str, ...]]] = {
     "data": (DataTable, (), ()),
-    "prepare": (PrepareSettings, (ClusterSettings, OutputSettings, LogSettings), ("data", "test", "label")),
+    "prepare": (
+        PrepareSettings,
+        (ClusterSettings, OutputSettings, LogSettings),
+        ("data", "test", "label", "separator", "encoding"),
+    ),
     "model": (TrainedSettings, (), ()),
     "evaluate": (EvaluateSettings, (ClusterSettings, OutputSettings, LogSettings, DataSettings), ("model",)),
     "predict": (PredictSettings, (ClusterSettings, OutputSettings, LogSettings, DataSettings), ("model",)),

@@ -23,11 +23,12 @@ from dboost.files.stores import any_path
 
 from .. import pages
 from ..commands import evaluate, predict, prepare, train
-from ..config import DataSettings, NewDataSettings
+from ..config import DataSettings, NewDataSettings, dialect_of
 from ..console import Console, finite
 from ..inputs import MANIFEST, columns_of, open_data, read_model
 from ..report_page.held_out import look_at
 from ..report_page.page import html, read_json
+from ..text_tables import as_parquet
 from ..toml import to_toml
 from ..training import plan_training, save_path
 from . import fingerprints
@@ -113,12 +114,13 @@ def _settings_of_prepare(work: Work) -> prepare.PrepareSettings:
         values["keep"] = (*values.get("keep", ()), data["weight"])
     out = str(work.folder.next(names.PREPARED))
     more = {"data": data["data"], "test": data.get("test"), "label": None if label is None else label[0]}
+    more |= {name: data.get(name) for name in ("separator", "encoding")}
     return prepare.PrepareSettings(**values, **more, out=out, force=True)
 
 
 def _prepare_inputs(work: Work) -> dict[str, Any]:
     settings = _settings_of_prepare(work)
-    mine = {name: getattr(settings, name) for name in (*keys_of("prepare"), "label")}
+    mine = {name: getattr(settings, name) for name in (*keys_of("prepare"), "label", "separator", "encoding")}
     found = {"data": fingerprints.of_input(str(settings.data)), "settings": mine, "versions": _versions()}
     if settings.test is not None:
         found["test"] = fingerprints.of_input(settings.test)
@@ -170,8 +172,10 @@ def _train(work: Work) -> dict[str, Any]:
     run, folder = work.run, work.folder
     progress, partial = folder / names.CHECKPOINT, folder / names.PARTIAL
     training = plan_training(run.model())
-    data = open_data(_training_data(work), "train")
-    trained = train.fit(training, data, work.client(), work.console, work=progress, partial=partial)
+    given = _training_data(work)
+    data = open_data(as_parquet(given, folder / names.TABLES), "train")
+    where = (work.client(), work.console)
+    trained = train.fit(training, data, *where, named=given.data, work=progress, partial=partial)
     out = folder.next(names.MODEL)
     trained.estimator.save(out)
     train.keep_transform(data, out)
@@ -194,10 +198,14 @@ def _train(work: Work) -> dict[str, Any]:
 # ---- evaluate and predict ------------------------------------------------------------------------------------------
 
 
+# Keys of [data] that hold for held-out rows too.
+_COLUMNS = ("features", "label", "weight", "n_features", "separator", "encoding")
+
+
 def _held_out(work: Work, table: str) -> NewDataSettings | None:
     """What is judged or labelled; None where nothing is held out."""
     given, data = work.run.values.get(table, {}), work.run.table("data")
-    columns = {name: data[name] for name in ("features", "label", "weight", "n_features") if name in data}
+    columns = {name: data[name] for name in _COLUMNS if name in data}
     text = given.get("text")
     if "data" in given:
         return NewDataSettings(data=given["data"], split=given.get("split"), text=text, **columns)
@@ -231,7 +239,8 @@ def _as_given(work: Work, table: str) -> NewDataSettings | None:
     if held_out is None or test is None or not _prepares(work) or "data" in work.run.values.get(table, {}):
         return held_out
     data = work.run.table("data")
-    return NewDataSettings(data=test, label=data.get("label"), weight=data.get("weight"))
+    columns = {name: data[name] for name in ("label", "weight", "separator", "encoding") if name in data}
+    return NewDataSettings(data=test, **columns)
 
 
 def _nothing_held_out(table: str) -> Callable[[Work], str]:
@@ -258,7 +267,7 @@ def _missing_label(work: Work, held_out: NewDataSettings) -> str:
         split = manifest.splits.get(str(held_out.split or "test"), {})
         bare = manifest.label is not None and not split.get("classes") and "targets" not in split
         return str(manifest.label) if bare else ""
-    return "" if label in columns_of(str(held_out.data)) or held_out.label is None else label
+    return "" if label in columns_of(str(held_out.data), dialect_of(held_out)) or held_out.label is None else label
 
 
 def _model_inputs(work: Work, table: str) -> dict[str, Any]:

@@ -35,6 +35,11 @@ from dboost.notices import warn_user
 if TYPE_CHECKING:
     from dboost.data.parquet.input import ParquetData
 
+_HOW_TEXT_IS_READ = (
+    "`dboost prepare` or dboost.TextFeatures makes features of documents, dboost.TableFeatures of categories; to leave "
+    "the column out, name the others in features="
+)
+
 
 def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: Any, engine: Mapper) -> Plan:
     """The plan of a fit over Parquet files; see ``build_plan``."""
@@ -246,7 +251,9 @@ def _layout(
                 f"type {kind}, expected numbers",
                 file=next((info.ref.path for info in infos if info.kinds.get(name) == kind), first),
                 column=name,
-                hint="name numeric columns, one fixed-size list column, or two list columns (indices, values)",
+                hint=_HOW_TEXT_IS_READ
+                if kind == "str"
+                else "name numeric columns, one fixed-size list column, or two list columns (indices, values)",
             )
     _check_width(given, len(columns))
     return Layout("columns", columns, len(columns), _value_type(found))

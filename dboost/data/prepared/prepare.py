@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from dboost.data.absent_column import absent_column
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
-from dboost.data.meaning import column_kind, joint_type
+from dboost.data.meaning import Dialect, column_kind, joint_type
 from dboost.data.parquet.read import FileInfo, inspect_file, with_folders
 from dboost.data.prepared.chunk import COUNTS, GROUP_ROWS, Labels, TextChunk, TextColumns, count_chunk, write_chunk
 from dboost.data.prepared.contract import contract_of, kept, look, read_contract, together
@@ -78,6 +78,8 @@ def prepare_text(
     write_contract: str | os.PathLike[str] | None = None,
     force: bool = False,
     engine: Mapper | None = None,
+    separator: str | None = None,
+    encoding: str | None = None,
 ) -> Manifest:
     """Turn documents into a folder that ``ParquetData`` reads.
 
@@ -125,6 +127,9 @@ def prepare_text(
         Replace a folder made by an earlier call.
     engine : object with ``map(fn, items, *args, name=...)``, optional
         Where the chunks are processed; in this process by default. All workers must see `source` and `out`.
+    separator, encoding : str, optional
+        What stands between the fields of CSV, and how characters are bytes in it and in JSON lines, where the files do
+        not tell it themselves by their first rows, or a mark at their beginning.
 
     Returns
     -------
@@ -147,6 +152,7 @@ def prepare_text(
     target = any_path(out, "out").absolute()
     _check_target(target, force)
     mapper: Mapper = InProcess() if engine is None else engine
+    wanted = replace(_wanted(how), dialect=Dialect(separator, encoding))
     splits, learned = splits_of(source, split)
     how = replace(how, learned=learned)
     settings = {
@@ -173,7 +179,7 @@ def prepare_text(
         raise UsageError(f"on_bad_rows={on_bad_rows!r}", hint=f"use one of {', '.join(BAD_ROWS)}")
     with contextlib.ExitStack() as opened:
         staging = opened.enter_context(_staging(target))
-        sources = open_sources(splits, _wanted(how), label, learned, staging, mapper, where, on_bad_rows == QUARANTINE)
+        sources = open_sources(splits, wanted, label, learned, staging, mapper, where, on_bad_rows == QUARANTINE)
         settings["refused"] = dict(sorted(sources.refused.items()))
         with sources.in_own_names():
             chunks, types = _plan(sources, how, mapper)
