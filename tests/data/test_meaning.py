@@ -146,7 +146,8 @@ def test_no_byte_of_csv_is_lost_at_the_end_of_a_block(tmp_path: Path, monkeypatc
         lines.writerows([["a", "b"], *written])
         Path(path).write_bytes(stream.getvalue().encode())
         monkeypatch.setattr(documents, "BLOCK_BYTES", rng.randrange(60, 120))
-        found = [list(row.values()) for table in csv_tables(path, schema, ["a"], Dialect()) for row in table.to_pylist()]
+        tables = csv_tables(path, schema, ["a"], Dialect())
+        found = [list(row.values()) for table in tables for row in table.to_pylist()]
         assert found == written
         bare = pa.csv.open_csv(
             path,
