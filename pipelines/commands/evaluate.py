@@ -69,7 +69,7 @@ def run(settings: EvaluateSettings, console: Console) -> int:
     model = read_model(folder)
     if not are_raw(settings, read_transform(folder)) and not is_text_table(settings):
         open_data(settings, "test", model)  # refused before a cluster starts
-    with connect(settings, console) as client, console.stage("evaluate"):
+    with connect(settings, console, [settings.data]) as client, console.stage("evaluate"):
         found, strangers = judged(settings, model, folder, client)
     values = values_of(found, model) | {"unknown_classes": {str(label): n for label, n in strangers.counts.items()}}
     console.page("evaluation", page(found, model, settings.top, strangers), values)

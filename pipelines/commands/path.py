@@ -37,7 +37,7 @@ def run(settings: PathCommandSettings, console: Console) -> int:
     training = plan_training(settings)
     if not is_text_table(settings):
         open_data(settings, "train")  # refused before a cluster starts
-    with kept_beside(settings, "path", console) as work, Cluster(settings, console) as cluster:
+    with kept_beside(settings, "path", console) as work, Cluster(settings, console, data=[settings.data]) as cluster:
         data = open_data(as_parquet(settings, work / TABLES), "train")
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("path"):

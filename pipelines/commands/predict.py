@@ -82,7 +82,7 @@ def run(settings: PredictSettings, console: Console) -> int:
             raise UsageError("text= has no effect on features, which are read as they are", hint="leave it out")
         if not is_text_table(settings):
             prepared_rows(settings, model, settings.keep or ())  # refused before a cluster starts
-    with kept_beside(settings, "predict", console) as work, Cluster(settings, console) as cluster:
+    with kept_beside(settings, "predict", console) as work, Cluster(settings, console, data=[settings.data]) as cluster:
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("predict"):
             about = cluster.do(lambda client: predict(settings, model, client, work, console))

@@ -90,7 +90,7 @@ def run(settings: PrepareSettings, console: Console) -> int:
     for name in ("data", "test"):
         if getattr(settings, name) is not None:
             any_path(getattr(settings, name), name)
-    with connect(settings, console) as client, console.stage("prepare"):
+    with connect(settings, console, [settings.data, settings.test]) as client, console.stage("prepare"):
         manifest = prepare(settings, client)
     console.page("prepared", [pages.facts(facts(manifest))], {"out": settings.out, **manifest.content()})
     console.say(f"prepared: {settings.out}   next: dboost train {settings.out} --out MODEL")

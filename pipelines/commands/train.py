@@ -61,7 +61,7 @@ def run(settings: TrainSettings, console: Console) -> int:
     training = plan_training(settings)
     if not is_text_table(settings):
         open_data(settings, "train")  # refused before a cluster starts
-    with kept_beside(settings, "train", console) as work, Cluster(settings, console) as cluster:
+    with kept_beside(settings, "train", console) as work, Cluster(settings, console, data=[settings.data]) as cluster:
         data = open_data(as_parquet(settings, work / TABLES), "train")
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("train"):
@@ -176,7 +176,9 @@ def show(trained: Trained, settings: TrainSettings, console: Console) -> None:
     """Print what came out, and what to do next."""
     values, blocks = outcome(trained)
     console.page("trained", blocks, {"out": settings.out, **values})
-    if trained.path is None and (hint := rule_of_thumb(trained, settings)):
+    if trained.path is None and (hint := why_empty(trained)):
+        console.say(hint)
+    elif trained.path is None and (hint := rule_of_thumb(trained, settings)):
         console.say(hint)
     console.say(f"model: {settings.out}   next: dboost inspect {settings.out}")
 
@@ -197,6 +199,18 @@ def outcome(trained: Trained) -> tuple[dict[str, Any], list[Any]]:
         values["path"] = list(trained.path.table)
         return values, [path_table(trained.path).renderable(), "", pages.facts(facts)]
     return values, [pages.facts(facts)]
+
+
+def why_empty(trained: Trained) -> str:
+    """That a model uses no feature, and what to do; nothing for others."""
+    model = getattr(trained.estimator, "model_", None)
+    if model is None or len(trained.estimator.active_features_) > 0:
+        return ""
+    found = model.certificate
+    return (
+        f"the model uses no feature and says the same of every row: alpha {found.alpha:.4g} is not below "
+        f"{found.alpha_max:.4g}, the least that uses none; give a smaller --alpha, or --cv 5"
+    )
 
 
 def rule_of_thumb(trained: Trained, settings: Any) -> str:

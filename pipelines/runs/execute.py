@@ -187,7 +187,8 @@ def _run(
         if write:
             write_file(target / names.RUN_FILE, run.to_toml().encode())
         opened.enter_context(_told(folder, console, " --trust" if run.reaches()[1] else ""))
-        where = opened.enter_context(Cluster(run.cluster() if cluster is None else cluster, console, client))
+        given = run.cluster() if cluster is None else cluster
+        where = opened.enter_context(Cluster(given, console, client, run.data()))
         work = Work(run, folder, console, where.client)
         outcomes = {stage.name: _do(stage, work, where, lease) for stage in STAGES}
         converged = bool(folder.record("train")["facts"]["converged"])

@@ -155,6 +155,11 @@ class RunFile:
         """The table of the cluster."""
         return ClusterSettings(**self.values.get("cluster", {}))
 
+    def data(self) -> list[str]:
+        """All data that the run reads."""
+        keys = (("data", "data"), ("data", "test"), ("evaluate", "data"), ("predict", "data"))
+        return [str(self.values[table][key]) for table, key in keys if self.values.get(table, {}).get(key) is not None]
+
     def to_toml(self) -> str:
         """The file as it was understood: every key, with where its value comes from."""
         lines = []

@@ -186,6 +186,8 @@ def _train(work: Work) -> dict[str, Any]:
         save_path(trained, path_out)
     values, blocks = train.outcome(trained)
     work.console.page("trained", blocks, values)
+    if hint := train.why_empty(trained):
+        work.console.say(hint)
     first = getattr(trained.estimator, "estimators_", [trained.estimator])[0]
     facts = {"model": fingerprints.of_model(out), "converged": trained.converged, "stop_reason": first.stop_reason_}
     return facts | {

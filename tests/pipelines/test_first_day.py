@@ -195,3 +195,47 @@ def test_a_table_that_python_fitted_is_read_by_its_columns(tmp_path: Path) -> No
         assert json.loads((shown / "evaluation.json").read_text())["error"] == pytest.approx(
             float(np.mean(model.predict(table) != label))
         )
+
+
+# ---- what is said ----------------------------------------------------------------------------------------------------
+
+
+def test_small_data_takes_no_cluster_unless_one_is_asked_for(day: Path, tmp_path: Path, capsys, monkeypatch) -> None:
+    made = []
+    monkeypatch.setattr("dboost.engine.dask.cluster.embedded_cluster", lambda *a, **k: made.append(a) or 1 / 0)
+    data = str(day / "docs.csv")
+    assert main(["prepare", data, "--label", "topic", "--out", str(tmp_path / "p"), "--log-format", "plain"]) == 0
+    said = capsys.readouterr().out
+    assert "in this process, since the data is small" in said and "--workers N makes a cluster" in said and not made
+    # what asks for one makes one, and so does data that is not small
+    for more in (["--workers", "1"], ["--memory-limit", "1GiB"]):
+        assert main(["prepare", data, "--label", "topic", "--out", str(tmp_path / "q"), *more]) == 1
+    assert len(made) == 2
+    monkeypatch.setattr("pipelines.cluster.SMALL_BYTES", 100)
+    assert main(["prepare", data, "--label", "topic", "--out", str(tmp_path / "q")]) == 1 and len(made) == 3
+
+
+def test_a_scheduler_and_workers_are_not_both_given(day: Path, tmp_path: Path, capsys) -> None:
+    for more in (["--workers", "2"], ["--workers", "0"], ["--memory-limit", "1GiB"], ["--hosts", "a,b"]):
+        arguments = ["evaluate", str(day / "run"), str(day / "test.csv"), "--scheduler", "tcp://127.0.0.1:1", *more]
+        assert main(arguments) == 2
+        assert f"{more[0]} is of a cluster that is made, and --scheduler names one" in capsys.readouterr().err
+
+
+def test_a_model_without_a_feature_and_folds_without_a_row_are_said(day: Path, tmp_path: Path, capsys) -> None:
+    out = [str(tmp_path / name) for name in ("p", "m", "n")]
+    assert main(["prepare", str(day / "docs.csv"), "--label", "topic", "--out", out[0], *END]) == 0
+    assert main(["train", out[0], "--alpha", "5", "--out", out[1], *END]) == 0
+    assert "the model uses no feature and says the same of every row: alpha 5 is not below" in capsys.readouterr().out
+    assert main(["train", out[0], "--cv", "1000", "--out", out[2], *END]) == 2
+    assert "--cv 1000, but there are 200 rows" in capsys.readouterr().err
+
+
+def test_retrain_says_by_its_exit_code_what_was_decided_where_that_is_asked_for(day: Path, monkeypatch) -> None:
+    nightly = str(day / "n.toml")
+    assert main(["retrain", nightly]) == 0 and main(["retrain", nightly, "--exit-code"]) == 11
+    for outcome, code in (("promoted", 0), ("declined", 10)):
+        monkeypatch.setattr(
+            "pipelines.commands.retrain.retrain", lambda *a, found=outcome, **k: pipelines.Decision(found, "", "", [], {})
+        )
+        assert main(["retrain", nightly, "--exit-code"]) == code and main(["retrain", nightly]) == 0

@@ -35,6 +35,8 @@ from dboost.notices import warn_user
 if TYPE_CHECKING:
     from dboost.data.parquet.input import ParquetData
 
+# Data of so many bytes is kept for long and read again and again: a bit of it that changes is worth a word.
+WORTH_CHECKSUMS = 1 << 30
 _HOW_TEXT_IS_READ = (
     "`dboost prepare` or dboost.TextFeatures makes features of documents, dboost.TableFeatures of categories; to leave "
     "the column out, name the others in features="
@@ -76,7 +78,7 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     digest.update(repr((coder.task, class_list(coder), stats.n_kept, stats.sum_weight, sorted(stats.weight))).encode())
     bare = [info.ref.name for info in infos if not info.checksums]
     notes = []
-    if bare:
+    if bare and sum(info.ref.size for info in infos) >= WORTH_CHECKSUMS:
         notes.append(
             f"{len(bare)} of {len(infos)} files carry no page checksums ({bare[0]} first): "
             "damage inside them cannot be detected. Write them with write_page_checksum=True"
