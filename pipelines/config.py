@@ -183,6 +183,9 @@ class LogSettings:
 
     # Keys without which the command does nothing; `--help` marks them.
     required: ClassVar[tuple[str, ...]] = ()
+    # Keys that most need, in the order in which `--help` and `run --print` show them; the others come after these, by
+    # their topics. Without any all keys are shown.
+    first: ClassVar[tuple[str, ...]] = ()
 
     log_format: str = key(
         one_of("auto", "table", "plain", "json"), "auto", "auto: table on a terminal, else plain lines"
@@ -218,7 +221,8 @@ class ClusterSettings:
     workers: int | None = key(
         whole(0),
         None,
-        "workers of the cluster that is made; 0: threads of this process, no cluster (default: by cores and memory)",
+        "workers of the cluster that is made; 0: threads of this process, no cluster (default: 0 for small data, else "
+        "by cores and memory)",
     )
     memory_limit: str | None = key(
         string, None, 'memory of each of these workers, such as "2GiB" (default: its share of the memory)'

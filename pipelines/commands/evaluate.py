@@ -49,6 +49,7 @@ class EvaluateSettings(NewDataSettings, ClusterSettings, OutputSettings, LogSett
     """What `dboost evaluate` takes; `out` is optional."""
 
     required: ClassVar[tuple[str, ...]] = ("model", "data")
+    first: ClassVar[tuple[str, ...]] = ("model", "data", "label", "text", "out", "top", "split", "workers", "force")
 
     model: str | None = key(string, None, "folder of a model, a run or a retraining", positional=1)
     out: str | None = key(string, None, "folder for the figures as JSON; it must not exist (default: none)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from ..config import key, needed, whole
 from ..console import Console
@@ -19,6 +20,10 @@ MARKER = "path.json"
 @dataclass(frozen=True, kw_only=True)
 class PathCommandSettings(TrainSettings):
     """What `dboost path` takes."""
+
+    first: ClassVar[tuple[str, ...]] = (
+        "data", "label", "penalty", "path", "eps", "out", "loss", "features", "workers", "force"
+    )  # fmt: skip
 
     path: int | None = key(whole(1), None, "strengths, falling by a constant factor (default: 20)")
 

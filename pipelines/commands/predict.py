@@ -55,6 +55,9 @@ class PredictSettings(NewDataSettings, ClusterSettings, OutputSettings, LogSetti
     """What `dboost predict` takes."""
 
     required: ClassVar[tuple[str, ...]] = ("model", "data", "out")
+    first: ClassVar[tuple[str, ...]] = (
+        "model", "data", "out", "keep", "probabilities", "top", "scores", "text", "workers", "force"
+    )  # fmt: skip
 
     model: str | None = key(string, None, "folder of a model, a run or a retraining", positional=1)
     keep: tuple[str, ...] | None = key(names, None, "columns of the data that are carried through, such as identifiers")

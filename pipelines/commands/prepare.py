@@ -49,6 +49,9 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     """What `dboost prepare` takes."""
 
     required: ClassVar[tuple[str, ...]] = ("data", "out")
+    first: ClassVar[tuple[str, ...]] = (
+        "data", "text", "label", "out", "test", "keep", "min_df", "ngrams", "workers", "force"
+    )  # fmt: skip
 
     data: str | None = key(
         string, None, "documents: Parquet, .csv, .tsv or .jsonl (also .gz, ...), a file or a folder", positional=2

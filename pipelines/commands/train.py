@@ -49,6 +49,9 @@ class TrainSettings(TrainedSettings, DataSettings, ClusterSettings, OutputSettin
     """What `dboost train` takes."""
 
     required: ClassVar[tuple[str, ...]] = ("data", "out")
+    first: ClassVar[tuple[str, ...]] = (
+        "data", "label", "penalty", "alpha", "cv", "out", "loss", "features", "workers", "force"
+    )  # fmt: skip
 
 
 SETTINGS = TrainSettings

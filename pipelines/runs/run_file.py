@@ -72,6 +72,12 @@ _KINDS: dict[str, tuple[type[Any], tuple[type[Any], ...], tuple[str, ...]]] = {
     "report": (ReportTable, (), ()),
     "cluster": (ClusterSettings, (), ()),
 }
+# Keys that most need, which are shown before the others of their table.
+_FIRST = {
+    "data": ("data", "test", "label"),
+    **{name: getattr(kind, "first", ()) for name, (kind, _, _) in _KINDS.items() if name not in ("data", "model")},
+    "model": ("penalty", "alpha", "cv", "loss", "estimator"),
+}
 # Which data is judged or labelled; everything else about it is what `data` says.
 _HELD_OUT = ("data", "split")
 
@@ -169,8 +175,10 @@ class RunFile:
                 continue
             lines.append(f"[{name}]")
             shown = _defaults(name, self.values.get("model", {}).get("estimator"))
-            for each, item in keys_of(name).items():
-                origin = self.origins.get(f"{name}.{each}")
+            keys, first = keys_of(name), _FIRST.get(name, ())
+            ordered = [*(each for each in first if each in keys), *(each for each in keys if each not in first)]
+            for each in ordered:
+                item, origin = keys[each], self.origins.get(f"{name}.{each}")
                 if origin is not None:
                     lines.append(f"{each} = {to_toml(self.values[name][each])}  # {origin}")
                 elif item.default is not None:

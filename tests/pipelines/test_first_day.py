@@ -235,7 +235,6 @@ def test_retrain_says_by_its_exit_code_what_was_decided_where_that_is_asked_for(
     nightly = str(day / "n.toml")
     assert main(["retrain", nightly]) == 0 and main(["retrain", nightly, "--exit-code"]) == 11
     for outcome, code in (("promoted", 0), ("declined", 10)):
-        monkeypatch.setattr(
-            "pipelines.commands.retrain.retrain", lambda *a, found=outcome, **k: pipelines.Decision(found, "", "", [], {})
-        )
+        decision = pipelines.Decision(outcome, "", "", [], {})
+        monkeypatch.setattr("pipelines.commands.retrain.retrain", lambda *a, found=decision, **k: found)
         assert main(["retrain", nightly, "--exit-code"]) == code and main(["retrain", nightly]) == 0
