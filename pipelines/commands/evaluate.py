@@ -90,7 +90,11 @@ def page(found: Figures, model: Model, top: int, strangers: Strangers | None = N
     """The figures as renderables."""
     if isinstance(found, targets.RegressionFigures):
         return [pages.facts(pages.regression_rows(found, pages.labels_of(model)) + pages.model_facts(model))]
-    tables = [pages.confusion_table(found, model, top), pages.task_table(found, model, top)]
+    tables = [
+        pages.recall_table(found, model, top),
+        pages.confusion_table(found, model, top),
+        pages.task_table(found, model, top),
+    ]
     shown = [table for table in tables if table is not None]
     rows = pages.evaluation_rows(found, model)
     rows[1:1] = [("", words) for words in (strangers.words() if strangers else [])]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dboost.errors import DataError, UsageError
-from dboost.estimators.model_folders import find_model
+from dboost.estimators.model_folders import find_model, read_transform
 from dboost.files.storage import check_writable, write_file
 from dboost.files.store_folders import local_copy
 from dboost.files.stores import any_path
@@ -59,7 +59,8 @@ def run(settings: ReportSettings, console: Console) -> int:
     title = settings.title or given.resolve().name
     made = read_json(Path(local_copy(folder)) / "run.json")
     path = read_json(made_by / PATH / "path.json")
-    text = html(model, title=title, evaluation=evaluation, held_out=held_out, path=path, made=made)
+    text = html(model, title=title, evaluation=evaluation, held_out=held_out, path=path, made=made,
+                transform=read_transform(folder))
     write_file(out, text.encode("utf-8", "backslashreplace"))
     console.event("report", out=str(out))
     console.say(f"report: {out}")

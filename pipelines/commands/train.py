@@ -245,6 +245,7 @@ def write_manifest(estimator: Any, out: Path, settings: dict[str, Any], console:
     first = getattr(estimator, "estimators_", [estimator])[0]
     manifest = {
         "label": label,
+        "cross_validation": finite(list(getattr(first, "cv_results_", ()))),
         "settings": plain,
         "settings_sha256": sha256_json(plain),
         "parameters": finite(parameters_used(first)),

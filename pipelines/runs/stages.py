@@ -17,6 +17,7 @@ import dboost
 from dboost.data import load_manifest
 from dboost.data.manifest import FORMAT_VERSION
 from dboost.errors import UsageError
+from dboost.estimators.model_folders import read_transform
 from dboost.files.storage import write_file
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path
@@ -350,6 +351,7 @@ def _page(work: Work, values: dict[str, Any]) -> str:
         held_out=looked,
         path=values.get("path"),
         made=read_json(folder / "run.json"),
+        transform=read_transform(str(folder)),
     )
 
 
