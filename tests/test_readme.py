@@ -2,8 +2,8 @@
 
 Covers: all blocks of a page from top to bottom in one folder, twice; of the quick start also each by itself, with
 ``documents.parquet``, ``held-out.parquet`` and ``documents.csv`` (columns `text` and `topic`) there, and `X` and `y`
-for scripts. A new block is run by being there. What would install or build (``pip``, ``make``) is replaced by programs that
-check their arguments.
+for scripts. A new block is run by being there. What would install or build (``pip``, ``make``) is replaced by programs
+that check their arguments.
 """
 
 from __future__ import annotations

@@ -268,7 +268,7 @@ def test_the_page_names_classes_whole_and_says_how_well_each_is_told(tmp_path: P
     words = page.split("The words of each class")[1]
     assert all(words.index(word) < words.find("<h2>") for word in ("wave", "cloud", "stone"))
     # the table of the folds, with the chosen strength in bold, and its curve
-    folds = page.split("How the strength was chosen")[1]
+    folds = page.split("How the strength was chosen")[1].split("<h2>")[0]
     assert folds.count("<tr") == 1 + 5 and folds.count('<tr class="hit">') == 1 and "<svg" in folds.split("<table")[0]
     assert "share of rows whose class was said wrongly" in page and "no feature" in page
     colours = {kind: set() for kind in ("for", "against")}
