@@ -13,6 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -135,6 +136,8 @@ def typed(block: Block) -> Any:
 def all_of(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch, before: str = "") -> None:
     """Type a page from top to bottom, in this process but for what installs."""
     monkeypatch.chdir(folder)
+    # what is made up is warned of, as a reader would be
+    warnings.simplefilter("default")
     for block in blocks(page):
         if block.language == "python" and "Client" in block.text:
             # workers read the script again
@@ -169,6 +172,7 @@ def test_readme_runs_from_top_to_bottom_and_again(folder: Path, monkeypatch: pyt
 
 
 @pytest.mark.full
+@pytest.mark.timeout(600)
 def test_the_quick_start_runs_from_top_to_bottom_and_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         all_of("docs/quickstart.md", folder, monkeypatch, BEFORE)

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from ..config import LogSettings, boolean, key, needed, one_of, string
 from ..console import Console
 from ..retraining.config import read_retraining
-from ..retraining.retrain import DECLINED, NOTHING_NEW, PROMOTED, retrain
+from ..retraining.home import PROMOTED
+from ..retraining.retrain import DECLINED, NOTHING_NEW, retrain
 from ..retraining.schedules import SCHEDULES
 
 

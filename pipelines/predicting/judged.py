@@ -143,9 +143,9 @@ def judge(
     labels, codes = codes_of(piece.column(label), piece, label, model)
     known = codes >= 0
     own = codes[known]
-    y = (2 * own - 1).astype(np.int8).reshape(-1, 1) if model.task == "binary" else own.astype(np.int32)
+    right: Any = (2 * own - 1).astype(np.int8).reshape(-1, 1) if model.task == "binary" else own.astype(np.int32)
     unknown = Counter(labels[i] for i in np.flatnonzero(~known).tolist())
-    return unknown_rows(metrics.partial(scores[known], y, w[known]), w[~known]), len(own), unknown
+    return unknown_rows(metrics.partial(scores[known], right, w[known]), w[~known]), len(own), unknown
 
 
 def codes_of(found: Any, piece: Any, label: str, model: Model) -> tuple[list[Any], NDArray[np.int64]]:

@@ -20,15 +20,14 @@ from time import time as now
 from typing import Any
 
 from dboost.errors import DboostError, UsageError
-from dboost.estimators.model_folders import CHAMPION as POINTER
-from dboost.estimators.model_folders import PART as MODEL
-from dboost.estimators.model_folders import VERSION, VERSIONS
+from dboost.estimators.model_folders import CHAMPION, PART, VERSION, VERSIONS
 from dboost.files.storage import write_file
 from dboost.files.unfinished import FOLDER, beside_of, clear_abandoned
 
 from .judge import model_and_transform
 
-DECISION, PROMOTED = "decision.json", "promoted"
+POINTER, MODEL, DECISION = CHAMPION, PART, "decision.json"
+PROMOTED = "promoted"
 
 
 class Home:

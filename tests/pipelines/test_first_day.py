@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -271,12 +272,8 @@ def test_the_page_names_classes_whole_and_says_how_well_each_is_told(tmp_path: P
     folds = page.split("How the strength was chosen")[1].split("<h2>")[0]
     assert folds.count("<tr") == 1 + 5 and folds.count('<tr class="hit">') == 1 and "<svg" in folds.split("<table")[0]
     assert "share of rows whose class was said wrongly" in page and "no feature" in page
-    colours = {kind: set() for kind in ("for", "against")}
-    for cell in page.split("<td class=")[1:]:
-        for kind in colours:
-            if f"--{kind})" in cell and cell.startswith('"c"'):
-                colours[kind].add(cell.split(">", 1)[1][:1])
-    assert colours == {"for": {"+"}, "against": {"−"}}
+    cells = re.findall(r'<td class="c"[^>]*--(for|against)\)[^>]*>(.)', page)
+    assert {(kind, sign) for kind, sign in cells} == {("for", "+"), ("against", "−")}
 
 
 def test_common_words_come_after_those_that_tell_apart() -> None:
