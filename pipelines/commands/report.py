@@ -59,8 +59,15 @@ def run(settings: ReportSettings, console: Console) -> int:
     title = settings.title or given.resolve().name
     made = read_json(Path(local_copy(folder)) / "run.json")
     path = read_json(made_by / PATH / "path.json")
-    text = html(model, title=title, evaluation=evaluation, held_out=held_out, path=path, made=made,
-                transform=read_transform(folder))
+    text = html(
+        model,
+        title=title,
+        evaluation=evaluation,
+        held_out=held_out,
+        path=path,
+        made=made,
+        transform=read_transform(folder),
+    )
     write_file(out, text.encode("utf-8", "backslashreplace"))
     console.event("report", out=str(out))
     console.say(f"report: {out}")
