@@ -12,7 +12,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-__all__ = ["Cell", "Left", "bar", "block", "escape", "lines", "pre", "shaded", "table", "words"]
+__all__ = ["Cell", "Left", "bar", "block", "escape", "lines", "pre", "shaded", "signed_bar", "table", "words"]
 
 _STYLE = """
 .dboost{color:inherit;font-size:13px;line-height:1.5;margin:.4em 0;max-width:100%;overflow-x:auto}
@@ -27,7 +27,9 @@ text-overflow:ellipsis;vertical-align:bottom}
 .dboost p{margin:0}
 .dboost tbody th,.dboost .dboost-left{text-align:left!important}
 """
-_UP, _DOWN = "213,94,0", "0,114,178"  # the two that people with any colour vision tell apart (Okabe and Ito, 2008)
+# Blue speaks for a class and orange against it, here, in plots and on pages; what has no side is grey. The two are told
+# apart with any colour vision (Okabe and Ito, 2008).
+FOR, AGAINST, _NEUTRAL = "0,114,178", "213,94,0", "128,128,128"
 
 
 class Cell(str):
@@ -63,7 +65,7 @@ def shaded(weight: float, scale: float) -> Cell:
     if weight == 0.0:
         return Cell("<td></td>")
     strength = 0.08 + 0.52 * min(1.0, abs(weight) / scale)
-    colour = _UP if weight > 0 else _DOWN
+    colour = FOR if weight > 0 else AGAINST
     return Cell(f"<td style='background:rgba({colour},{strength:.2f})' title='{weight:+.6g}'>{weight:+.2g}</td>")
 
 
@@ -75,8 +77,18 @@ def words(text: str) -> Left:
 def bar(share: float, text: str) -> Left:
     """Text over a bar that is a share of the cell long."""
     end = f"{100.0 * min(1.0, max(0.0, share)):.0f}%"
-    fill = f"linear-gradient(to right,rgba({_DOWN},.3) {end},transparent {end})"
+    fill = f"linear-gradient(to right,rgba({_NEUTRAL},.3) {end},transparent {end})"
     return Left(f"<td class='dboost-left' style='min-width:9em;background:{fill}'>{escape(text)}</td>")
+
+
+def signed_bar(part: float, scale: float) -> Left:
+    """A number over a bar from the middle of its cell: to the right where it speaks for, to the left against."""
+    half = 50.0 * min(1.0, abs(part) / scale) if scale > 0 else 0.0
+    low, high = (50.0, 50.0 + half) if part > 0 else (50.0 - half, 50.0)
+    colour = f"rgba({FOR if part > 0 else AGAINST},.55)"
+    stops = f"transparent {low:.0f}%,{colour} {low:.0f}%,{colour} {high:.0f}%,transparent {high:.0f}%"
+    fill = f"linear-gradient(to right,{stops})"
+    return Left(f"<td class='dboost-left' style='min-width:11em;background:{fill}'>{part:+.3f}</td>")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, named: bool = True) -> str:

@@ -27,28 +27,38 @@ from .flags import speaker
 from .signals import SIGNALS, Interrupted, Received, listening
 from .usage import SettingsCommand
 
-# name -> what it does; the module `commands.<name>` (or `demo`) has SETTINGS and run(settings, console) -> exit code.
-COMMANDS = {
-    "demo": "train and judge three models on the source code this machine has",
-    "run": "do what is not done yet of the run that a file describes",
-    "resume": "go on with a run that was broken off",
-    "runs": "list runs and how each stands",
-    "retrain": "make a challenger for the champion, and promote it or say why not",
-    "rollback": "make the champion before this one the champion again",
-    "warm": "compile loops before a fit needs them, here or into a folder that goes along",
-    "doctor": "look whether a machine or cluster is fit for a training",
-    "submit": "put a run on a cluster and leave it there",
-    "logs": "what a run has said, and says",
-    "stop": "end a run that was submitted; resume goes on with it",
-    "prepare": "from documents to features: a vocabulary, tf-idf, Parquet",
-    "train": "fit a model to prepared data",
-    "path": "fit models of falling strengths to prepared data",
-    "evaluate": "judge a model on data with labels",
-    "predict": "label data with a model",
-    "inspect": "show which features a model uses, and which classes share them",
-    "explain": "show which words of a document speak for which class",
-    "report": "write a model as one HTML page",
+# group -> name -> what it does; the module `commands.<name>` (or `demo`) has SETTINGS and
+# run(settings, console) -> exit code.
+GROUPS = {
+    "all at once": {
+        "demo": "train and judge three models on the source code this machine has",
+        "run": "do what is not done yet of the run that a file describes",
+        "resume": "go on with a run that was broken off",
+        "runs": "list runs and how each stands",
+    },
+    "step by step": {
+        "prepare": "from documents to features: a vocabulary, tf-idf, Parquet",
+        "train": "fit a model to prepared data, or to a table of numbers",
+        "path": "fit models of falling strengths",
+        "evaluate": "judge a model on data with labels",
+        "predict": "label data with a model",
+    },
+    "reading a model": {
+        "inspect": "show which features a model uses, and which classes share them",
+        "explain": "show which words of a document speak for which class",
+        "report": "write a model as one HTML page",
+    },
+    "every night, and on clusters": {
+        "retrain": "make a challenger for the champion, and promote it or say why not",
+        "rollback": "make the champion before this one the champion again",
+        "submit": "put a run on a cluster and leave it there",
+        "logs": "what a run has said, and says",
+        "stop": "end a run that was submitted; resume goes on with it",
+        "doctor": "look whether a machine or cluster is fit for a training",
+        "warm": "compile loops before a fit needs them, here or into a folder that goes along",
+    },
 }
+COMMANDS = {name: does for group in GROUPS.values() for name, does in group.items()}
 # Commands of earlier versions, and how the same is run now; they are listed nowhere.
 MOVED = {
     "bench": "python -m lab bench",
@@ -141,9 +151,11 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands with what they do; none is loaded for it."""
-        with formatter.section("commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-        formatter.write("\n`dboost COMMAND --help` lists the keys of a command.\n")
+        width = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), does) for name, does in commands.items()])
+        formatter.write("\n`dboost COMMAND --help` lists the keys that most need, `--help all` all of them.\n")
 
 
 def clicked(command: Command) -> click.Command:

@@ -9,10 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dboost.data.meaning import visible
+from dboost.data.patterns import matches
 from dboost.errors import ClusterError, UsageError
+from dboost.files.store_folders import current
+from dboost.files.stores import any_path
 
 from .config import ClusterSettings
 from .console import Console
@@ -20,14 +24,27 @@ from .places.place import Request
 from .places.registry import PLACES
 from .places.security import TEMPORARY, security_of
 
+# Bytes of files up to which the work is done sooner than a cluster is there; they take some times as much in memory.
+SMALL_BYTES = 32 << 20
+# Keys that ask for a cluster.
+_OF_A_CLUSTER = ("to", "workers", "memory_limit", "hosts", "options")
 # Seconds for taking leave of a scheduler that has not answered.
 CLOSE_SECONDS = 1.0
 ADDRESS_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 
 
 @contextlib.contextmanager
-def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
+def connect(settings: ClusterSettings, console: Console, data: Sequence[str | None] = ()) -> Iterator[Any]:
     """Yield a Dask client, or None for threads of this process (``workers = 0``); closes what was opened here.
+
+    Where nothing is said of a cluster, and the data is small, none is made: starting it takes longer than the work.
+
+    Parameters
+    ----------
+    settings : ClusterSettings
+    console : Console
+    data : sequence of paths
+        What is read; None for what is not given. Without any a cluster is made.
 
     Raises
     ------
@@ -36,9 +53,15 @@ def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
     ClusterError
         When the scheduler does not answer within ``connect_timeout`` seconds.
     """
+    address = address_of(settings)
+    undecided = data and not address and not _asks_for_one(settings) and settings.tls is None
+    size = bytes_of(data) if undecided else None
+    if size is not None and size <= SMALL_BYTES:
+        console.say(f"in this process, since the data is small ({size / 1e6:.2g} MB); --workers N makes a cluster")
+        yield None
+        return
     check(settings)
-    address = settings.scheduler or (None if settings.to else os.environ.get(ADDRESS_VARIABLE))
-    if settings.workers == 0 and not settings.scheduler:
+    if settings.workers == 0:
         yield None
         return
     if address and "://" not in address:
@@ -71,11 +94,11 @@ def check(settings: ClusterSettings) -> None:
             hint="give the scheduler of one, or the kind of a new one",
         )
     if settings.scheduler:
-        made = [name for name in ("hosts", "options") if getattr(settings, name)]
+        made = [name for name in ("workers", "memory_limit", "hosts", "options") if getattr(settings, name) is not None]
         if made:
             raise UsageError(
-                f"{made[0]} is of a cluster that is made, and scheduler names one that is there",
-                hint=f"leave {made[0]} out",
+                f"{made[0]}= is of a cluster that is made, and scheduler= names one that is there",
+                hint=f"leave {made[0]}= out",
             )
         if settings.tls == TEMPORARY:
             raise UsageError(
@@ -89,6 +112,30 @@ def check(settings: ClusterSettings) -> None:
             raise UsageError(f"workers is 0, which is no cluster, and {given[0]} is of one", hint="leave one out")
     else:
         PLACES[kind_of(settings)].check(request_of(settings))
+
+
+def _asks_for_one(settings: ClusterSettings) -> bool:
+    return any(getattr(settings, name) is not None for name in _OF_A_CLUSTER)
+
+
+def address_of(settings: ClusterSettings) -> str | None:
+    """The scheduler that is joined: the one that is given, else that of the environment, unless one is to be made."""
+    return settings.scheduler or (None if _asks_for_one(settings) else os.environ.get(ADDRESS_VARIABLE))
+
+
+def bytes_of(data: Sequence[str | None]) -> int:
+    """Bytes of the files of some data, compressed as they are; what cannot be read is told by who reads it."""
+    total = 0
+    for one in data:
+        path = None if one is None else current(any_path(one, "data"))
+        if path is None:
+            continue
+        several = matches(path)
+        files = [any_path(file) for file, _ in several] if several is not None else [path]
+        if several is None and path.is_dir():
+            files = [path / name for name in visible(path)]
+        total += sum(file.stat().st_size for file in files if file.is_file())
+    return total
 
 
 def kind_of(settings: ClusterSettings) -> str:

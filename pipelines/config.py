@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from dboost.errors import UsageError
 from dboost.files.paths import local_path
@@ -23,7 +23,11 @@ from dboost.files.paths import local_path
 from . import registries, trust
 from .flags import flag
 
+if TYPE_CHECKING:
+    from dboost.data.meaning import Dialect
+
 Settings = TypeVar("Settings", bound="LogSettings")
+S = TypeVar("S", bound="DataSettings")
 
 
 class Expected(Exception):
@@ -179,6 +183,9 @@ class LogSettings:
 
     # Keys without which the command does nothing; `--help` marks them.
     required: ClassVar[tuple[str, ...]] = ()
+    # Keys that most need, in the order in which `--help` and `run --print` show them; the others come after these, by
+    # their topics. Without any all keys are shown.
+    first: ClassVar[tuple[str, ...]] = ()
 
     log_format: str = key(
         one_of("auto", "table", "plain", "json"), "auto", "auto: table on a terminal, else plain lines"
@@ -214,7 +221,8 @@ class ClusterSettings:
     workers: int | None = key(
         whole(0),
         None,
-        "workers of the cluster that is made; 0: threads of this process, no cluster (default: by cores and memory)",
+        "workers of the cluster that is made; 0: threads of this process, no cluster (default: 0 for small data, else "
+        "by cores and memory)",
     )
     memory_limit: str | None = key(
         string, None, 'memory of each of these workers, such as "2GiB" (default: its share of the memory)'
@@ -234,7 +242,9 @@ class ClusterSettings:
 class DataSettings:
     """Which data, and which of its columns."""
 
-    data: str | None = key(string, None, "Parquet file or folder, or the output of `dboost prepare`", positional=2)
+    data: str | None = key(
+        string, None, "documents or features: Parquet, .csv or .jsonl, or the output of `dboost prepare`", positional=2
+    )
     split: str | None = key(string, None, "split of a prepared folder (default: train to train, else test)")
     features: tuple[str, ...] | None = key(
         names,
@@ -245,6 +255,24 @@ class DataSettings:
     label: tuple[str, ...] | None = key(names, None, "column of the label; several for tasks (default: the manifest's)")
     weight: str | None = key(string, None, "column of the example weights (default: every example weighs the same)")
     n_features: int | None = key(whole(1), None, "number of columns of indices,values (default: the manifest's)")
+    separator: str | None = key(string, None, "of CSV: what stands between fields (default: told by the first rows)")
+    encoding: str | None = key(string, None, "of CSV and JSON lines, such as latin-1 (default: by its mark, or UTF-8)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewDataSettings(DataSettings):
+    """Data that a model is asked about: what it was trained on, or raw documents."""
+
+    text: tuple[str, ...] | None = key(
+        names, None, "columns of the text of raw documents (default: those of the training, or text)"
+    )
+
+
+def dialect_of(settings: Any) -> Dialect:
+    """How files of text are written, where the settings say it."""
+    from dboost.data.meaning import Dialect
+
+    return Dialect(settings.separator, settings.encoding)
 
 
 def near(word: str, known: Iterable[str]) -> str:

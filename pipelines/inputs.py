@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 import dboost
 from dboost.data import load_manifest
 from dboost.data.absent_column import listed, nearest
-from dboost.data.meaning import is_text
+from dboost.data.meaning import Dialect, folder_columns, is_text
 from dboost.data.parquet.plan import sparse_columns
-from dboost.data.parquet.read import NUMBERS, FileInfo, file_ref, first_of
+from dboost.data.parquet.read import NUMBERS, FileInfo, first_of
+from dboost.data.prepared.documents import document_files, header_of
 from dboost.errors import DataError, UsageError
+from dboost.estimators.model_folders import find_model
 from dboost.files import store_folders
 from dboost.files.storage import check_writable
 from dboost.files.store_folders import current, local_copy
@@ -69,8 +71,6 @@ def open_data(settings: DataSettings, preferred: str, model: Model | None = None
         split=split,
     )
     files, manifest, _ = data.resolve()
-    if is_text(files[0][0]):
-        file_ref(*files[0])  # says what to do with such a file, before a cluster starts and a table begins
     if model is not None and manifest is None and settings.features is None:
         first = first_of(files)
         names = input_columns(model, first)
@@ -145,6 +145,13 @@ def input_positions(model: Model, names: Sequence[str] | None, n_features: int, 
     return model.inputs
 
 
+def columns_of(data: str, dialect: Dialect) -> list[str]:
+    """The columns of the first file of documents or features; those that its folders hold are among them."""
+    path, name = document_files(data)[0]
+    own = header_of(path, dialect) if is_text(path) else list(first_of([(path, name)]).kinds)
+    return [*own, *(column for column in folder_columns(name) if column not in own)]
+
+
 def some(names: Sequence[Any]) -> str:
     """The first of a few or many names, and how many more there are."""
     shown = ", ".join(map(repr, names[:MOST_NAMED]))
@@ -157,24 +164,28 @@ def one_or_all(found: tuple[str, ...] | None) -> str | list[str] | None:
 
 
 def read_model(path: str | None) -> Model:
-    """A saved model.
+    """A saved model, from any folder in which ``find_model`` finds one.
 
     Raises
     ------
     DataError, ModelFormatError
         Nothing there, or not a model.
     """
+    from dboost.estimators import pipeline_folder
     from dboost.estimators.one_vs_rest_folder import is_one_vs_rest
     from dboost.model import fitted as model
 
-    if not current(any_path(str(path), "model")).is_dir():
+    found = find_model(str(path))
+    if not current(any_path(found, "model")).is_dir():
         raise DataError("there is no such model folder", file=str(path), hint="make one with `dboost train`")
-    path = os.fspath(local_copy(str(path)))
-    if is_one_vs_rest(str(path)):
+    folder = os.fspath(local_copy(found))
+    if pipeline_folder.is_pipeline(folder):
+        folder = pipeline_folder.parts(folder)[2]
+    if is_one_vs_rest(folder):
         from .one_for_each import read_one_for_each
 
-        return read_one_for_each(str(path))
-    return model.read_model(str(path))
+        return read_one_for_each(folder)
+    return model.read_model(folder)
 
 
 def refuse_existing(out: str | None, marker: str, force: bool) -> None:

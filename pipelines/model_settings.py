@@ -148,7 +148,7 @@ class StartSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedSettings(EstimatorSettings, ModelSettings, CrossValidationSettings, PathSettings, StartSettings):
-    """Everything that decides which model is trained."""
+    """How the model is chosen."""
 
     rule: str | None = parameter(
         "rule",

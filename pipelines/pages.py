@@ -316,7 +316,7 @@ def confusion_table(found: metrics.Evaluation, model: Model, top: int) -> Group 
     labels, counts = labels_of(model), found.confusion
     table = FittingTable()
     if len(labels) <= LARGEST_MATRIX:
-        table.add_column("", least=LEAST_WORDS, widest=16)
+        table.add_column("", least=LEAST_WORDS, widest=40)
         for letter in LETTERS[: len(labels)]:
             table.add_column(letter, right=True)
         for letter, label, row in zip(LETTERS, labels, counts.tolist()):
@@ -357,6 +357,37 @@ def task_table(found: metrics.Evaluation, model: Model, top: int) -> Group | Non
     return titled(f"Tasks, the {len(order)} with the largest error", table)
 
 
+def per_class(found: metrics.Evaluation) -> dict[str, Any]:
+    """Of each class the share of the rows that were given it that has it (precision), and of those that have it the
+    share that was given it (recall); NaN where there are none."""
+    if found.confusion is None:
+        return {}
+    right, said, has = np.diag(found.confusion), found.confusion.sum(axis=0), found.confusion.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {"precision": right / said, "recall": right / has}
+
+
+def recall_table(found: metrics.Evaluation, model: Model, top: int) -> Group | None:
+    """Precision and recall of each class, the lowest recall first where they are many."""
+    if found.confusion is None:
+        return None
+    labels, figures, has = labels_of(model), per_class(found), found.confusion.sum(axis=1)
+    order = list(range(len(labels)))
+    if len(labels) > top:
+        order = np.argsort(np.nan_to_num(figures["recall"], nan=2.0), kind="stable")[:top].tolist()
+    table = FittingTable()
+    table.add_column("class", least=LEAST_WORDS, widest=40)
+    for heading in ("examples", "precision", "recall"):
+        table.add_column(heading, right=True)
+    for r in order:
+        shares = [percent(float(figures[name][r])) if figures[name][r] == figures[name][r] else "none"
+                  for name in ("precision", "recall")]  # fmt: skip
+        table.add_row(labels[r], f"{has[r]:.6g}", *shares)
+    more = f", the {len(order)} of {len(labels)} with the lowest recall" if len(order) < len(labels) else ""
+    said = "precision: of what was called so, how much is; recall: of what is so, how much was called so"
+    return titled(f"By class{more} ({said})", table)
+
+
 def evaluation_values(found: metrics.Evaluation, model: Model) -> dict[str, Any]:
     """The figures of an evaluation as plain values."""
     return {
@@ -369,6 +400,7 @@ def evaluation_values(found: metrics.Evaluation, model: Model) -> dict[str, Any]
         **use_values(model),
         "classes": model.classes.tolist(),
         "confusion": found.confusion,
+        **per_class(found),
         "task_errors": found.task_errors,
         "task_log_losses": found.task_log_losses,
         "micro_f1": found.micro_f1,

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 
 from dboost.errors import ClusterError, SchedulerLostError
 
-from .cluster import ADDRESS_VARIABLE, connect
+from .cluster import address_of, connect
 from .config import ClusterSettings
 from .console import Console
 
@@ -42,11 +41,16 @@ class Cluster:
     console : Console
     client : distributed.Client, optional
         The caller's own, which is neither closed here nor made again.
+    data : sequence of paths
+        What is read; see ``connect``.
     """
 
-    def __init__(self, settings: ClusterSettings, console: Console, client: Any = None) -> None:
+    def __init__(
+        self, settings: ClusterSettings, console: Console, client: Any = None, data: Sequence[str | None] = ()
+    ) -> None:
         self.settings = settings
         self.console = console
+        self.data = data
         self._given = client
         self._made: list[Any] = []
         self._opened = contextlib.ExitStack()
@@ -67,7 +71,7 @@ class Cluster:
 
     def _connected(self, settings: ClusterSettings) -> Any:
         if not self._made:
-            self._made.append(self._opened.enter_context(connect(settings, self.console)))
+            self._made.append(self._opened.enter_context(connect(settings, self.console, self.data)))
         return self._made[0]
 
     def do(self, work: Callable[[Any], T]) -> T:
@@ -85,8 +89,8 @@ class Cluster:
                 return work(self.client())
             except SchedulerLostError as error:
                 losses += 1
-                address = self.settings.scheduler or os.environ.get(ADDRESS_VARIABLE)
-                brought_back = address and not self.settings.to and self._given is None
+                address = address_of(self.settings)
+                brought_back = address and self._given is None
                 if not brought_back or not self.settings.rejoin_seconds or losses > REJOINS:
                     raise
                 self._rejoin(str(address), error)

@@ -87,10 +87,20 @@ def find_strangers(model: Model, data: Any, engine: Any) -> Strangers:
     known = set(model.classes.tolist())
     counts = {label: count for label, count in stats.count.items() if label not in known}
     if counts and len(counts) == len(stats.count):
-        raise DataError(
-            f"none of the labels of the data is a class of the model: found {some(list(stats.count))}, expected "
-            f"{some(model.classes.tolist())}",
-            file=str(data.path),
-            hint="check --label; labels and classes have one type, text or number",
-        )
+        raise none_known(counts, model, str(data.path))
     return Strangers(counts)
+
+
+def none_known(counts: Mapping[Any, int], model: Model, file: str) -> DataError:
+    """The error for data of which no label is a class of the model."""
+    return DataError(
+        f"none of the labels of the data is a class of the model: found {some(list(counts))}, expected "
+        f"{some(model.classes.tolist())}",
+        file=file,
+        hint="check label=; labels and classes have one type, text or number",
+    )
+
+
+def unknown_rows(found: Sums, weight: NDArray[np.float64]) -> Sums:
+    """The sums of the rows whose class is known, with the weights of the others beside them."""
+    return Sums(add={**found.add, UNKNOWN: float(weight.sum())}, peak=found.peak)

@@ -19,6 +19,8 @@ from . import config
 from .flags import flag, near_flag
 from .registries import in_words
 
+# What `--help` is followed by where all keys are wanted.
+ALL = "all"
 # Key of the settings file among the parameters of a command.
 CONFIG = "config"
 
@@ -64,6 +66,11 @@ class SettingsCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The arguments, or an error that is one line with the nearest flag there is."""
+        args = list(args)
+        for word in ctx.help_option_names:
+            if word in args and args[args.index(word) + 1 : args.index(word) + 2] == [ALL]:
+                args.remove(ALL)
+                ctx.meta[ALL] = True
         try:
             _, _, order = self.make_parser(ctx).parse_args(args=list(args))
             rest = super().parse_args(ctx, args)
@@ -94,16 +101,21 @@ class SettingsCommand(click.Command):
         formatter.write_usage(self.called, " ".join([*words, "[...]"]), prefix="usage: ")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The keys by the class that has them, the command's own first."""
-        required = self.kind.required
+        """The keys that most need; with `--help all` every key, by the class that has it, the command's own first."""
+        required, few = self.kind.required, self.kind.first and ALL not in ctx.meta
         places = [
             (item.name.upper(), f"the same as {flag(item.name)}" + (" (required)" if item.name in required else ""))
             for item in positionals(self.kind)
         ]
         more = [(f"--{CONFIG} FILE", "TOML file with the same keys; flags win over it"), ("-h, --help", "this text")]
-        sections = [
-            (title, [(_shown(item), help_of(item, self.kind)) for item in items]) for title, items in groups(self.kind)
-        ]
+        topics = groups(self.kind)
+        if few:
+            items = {item.name: item for _, found in topics for item in found}
+            rest = [(title, sum(item.name not in self.kind.first for item in found)) for title, found in topics]
+            count = ", ".join(f"{title} ({n})" for title, n in rest if n)
+            topics = [("what most need", [items[name] for name in self.kind.first])]
+            more = [*more[:1], ("-h, --help all", f"this text with all keys: {count}")]
+        sections = [(title, [(_shown(item), help_of(item, self.kind)) for item in items]) for title, items in topics]
         for title, rows in [("arguments", places), *sections, ("others", more)]:
             if rows:
                 with formatter.section(title):

@@ -1,17 +1,19 @@
 """README and the page it opens with: every block runs as it is typed, with small made-up data beside it.
 
-Covers: each ``python`` block as a script of its own, with `X` and `y` where it does not make them; each ``toml`` block
-as a run file; each ``sh`` block in a folder of its own. All find ``documents.parquet``, ``held-out.parquet`` and
-``documents.csv`` (columns `text` and `topic`) there, scripts also ``prepared``. A new block is run by being there. What
-would install or build (``pip``, ``make``) is replaced by programs that check their arguments.
+Covers: all blocks of a page from top to bottom in one folder, twice; of the quick start also each by itself, with
+``documents.parquet``, ``held-out.parquet`` and ``documents.csv`` (columns `text` and `topic`) there, and `X` and `y`
+for scripts. A new block is run by being there. What would install or build (``pip``, ``make``) is replaced by programs
+that check their arguments.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +26,7 @@ import pytest
 from pipelines.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
-TYPED = ("README.md", "docs/quickstart.md")
+TYPED = ("docs/quickstart.md",)
 
 # What a script of the reader has before the block: a table of three columns, and three classes that are numbers too.
 BEFORE = """
@@ -127,8 +129,54 @@ def name_of(block: Block) -> str:
 
 
 def typed(block: Block) -> Any:
-    """A block as an item; those of pages that go the way of README again are for the long lane."""
-    return pytest.param(block, id=name_of(block), marks=[] if block.page == "README.md" else pytest.mark.full)
+    """A block as an item of the long lane."""
+    return pytest.param(block, id=name_of(block), marks=pytest.mark.full)
+
+
+def all_of(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch, before: str = "") -> None:
+    """Type a page from top to bottom, in this process but for what installs."""
+    monkeypatch.chdir(folder)
+    # what is made up is warned of, as a reader would be
+    warnings.simplefilter("default")
+    for block in blocks(page):
+        if block.language == "python" and "Client" in block.text:
+            # workers read the script again
+            (folder / "script.py").write_text(before + block.text)
+            run([sys.executable, "script.py"], folder)
+        elif block.language == "python":
+            exec(compile(before + block.text, f"{page}:{block.line}", "exec"), {"__name__": "__main__"})
+        elif block.language == "toml":
+            (folder / "run.toml").write_text(block.text)
+        else:
+            for line in block.text.replace("\\\n", " ").splitlines():
+                words = shlex.split(line, comments=True)
+                if words[:1] == ["dboost"]:
+                    assert main([*words[1:], "--log-format", "plain"]) == 0, line
+                elif words:
+                    run(["bash", "-euo", "pipefail", "-c", line], folder)
+
+
+def test_readme_runs_from_top_to_bottom_and_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in folder.glob("*.*"):
+        file.unlink()  # README makes its own
+    for _ in range(2):
+        all_of("README.md", folder, monkeypatch)
+        for part in ("labelled", "runs/run/predictions"):
+            [found] = (folder / part).glob("part-*.parquet")
+            rows = pq.read_table(found).to_pylist()
+            assert [(row["id"], row["file"], row["row"], row["prediction"]) for row in rows] == [
+                (7, "new.csv", 0, "sea"), (8, "new.csv", 1, "sky"),
+            ]  # fmt: skip
+        assert "held-out.csv" in (folder / "runs" / "run" / "run.toml").read_text()
+        assert (folder / "model.html").is_file() and (folder / "runs" / "run" / "report.html").is_file()
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_the_quick_start_runs_from_top_to_bottom_and_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(2):
+        all_of("docs/quickstart.md", folder, monkeypatch, BEFORE)
+        assert main(["prepare", "documents.parquet", "--label", "topic", "--out", "prepared", "--force"]) == 0
 
 
 # A block of several commands takes a quarter of a minute, and more on a busy machine.

@@ -1,8 +1,8 @@
 """What a file, a column and a value mean: one answer for CSV, JSON lines, Parquet, in memory and at prediction.
 
-Covers: the format that a name tells, the files of a folder, columns that folders hold, columns that are an index, the
-kind of a column, the one type of a column that several files hold, and what values without types may be.
-Does not cover: patterns of paths and tables of Delta Lake (``patterns``), reading (``parquet.read``,
+Covers: the format that a name tells, how text is written, the files of a folder, columns that folders hold, columns
+that are an index, the kind of a column, the one type of a column that several files hold, and what values without types
+may be. Does not cover: patterns of paths and tables of Delta Lake (``patterns``), reading (``parquet.read``,
 ``prepared.documents``).
 
 Nothing is left out in silence: a file that is not read, and a column that is no feature though it stands in a table,
@@ -11,15 +11,19 @@ are refused or said in one line. pyarrow is imported where a type is looked at, 
 
 from __future__ import annotations
 
+import codecs
+import csv
+import itertools
 import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
-from dboost.errors import DataError
+from dboost.errors import DataError, UsageError
 from dboost.files.stores import AnyPath, StorePath, any_path, is_store, open_input
 from dboost.notices import warn_user
 
@@ -60,9 +64,112 @@ def codec_of(path: str) -> str | None:
     return CODECS.get(endings[-1]) if endings else None
 
 
-def separator_of(path: str) -> str:
-    """What stands between the fields of a CSV file: a tab in ``.tsv`` and ``.tab``."""
-    return "\t" if {".tsv", ".tab"} & set(_endings(path)[-2:]) else ","
+@dataclass(frozen=True)
+class Dialect:
+    """How the files of text are written, where a user says it; what is None is told by the files themselves.
+
+    Parameters
+    ----------
+    separator : str, optional
+        What stands between the fields of CSV.
+    encoding : str, optional
+        How characters are bytes, as Python names it.
+    """
+
+    separator: str | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
+            raise UsageError(f"separator={self.separator!r}; expected one character, such as ;")
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                what = f"encoding={self.encoding!r} is not known"
+                raise UsageError(what, hint="such as utf-8, latin-1, cp1252") from None
+
+    def check_used(self, paths: Iterable[str]) -> None:
+        """Refuse what has no effect on any of the files (UsageError)."""
+        formats = {format_of(path) for path in paths}
+        if self.separator is not None and CSV not in formats:
+            raise UsageError("separator= is of CSV, and no file is", hint="leave it out")
+        if self.encoding is not None and not formats & {CSV, JSON_LINES}:
+            raise UsageError("encoding= is of CSV and JSON lines, and no file is either", hint="leave it out")
+
+
+# Bytes of a file that tell how it is written.
+HEAD_BYTES = 1 << 16
+# Marks at the beginning of a file, and the encoding that each is of; that of UTF-8 is passed over by its readers.
+_MARKS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"),
+          (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
+# Separators that are told, and how many rows tell one.
+_SEPARATORS, _ROWS = (",", ";", "\t"), 50
+
+
+def encoding_of(path: str, head: bytes) -> str:
+    """The encoding that the first bytes of a file of text tell: that of its mark, else UTF-8.
+
+    Raises
+    ------
+    DataError
+        They are no UTF-8; which of the others they are cannot be told from bytes.
+    """
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return name
+    try:
+        # a character may be cut at the end
+        codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD_BYTES)
+    except UnicodeDecodeError as fault:
+        raise no_utf8(path, f": {fault.reason} at byte {fault.start}") from fault
+    return "utf-8"
+
+
+def no_utf8(path: str, why: str = "") -> DataError:
+    """The error for a file of text in an encoding that cannot be told."""
+    hint = "name how it is written: encoding=latin-1, or cp1252"
+    return DataError(f"the text is no UTF-8{why}", file=path, hint=hint)
+
+
+def separator_of(path: str, head: str) -> str:
+    """What stands between the fields of a CSV file: a tab in ``.tsv`` and ``.tab``, else what its first rows tell.
+
+    Parameters
+    ----------
+    path : str
+    head : str
+        The beginning of the file. A separator is told by rows that it all cuts into as many fields as the first one;
+        a comma goes before others, and is taken where none is told.
+
+    Raises
+    ------
+    DataError
+        A semicolon and a tab both are told.
+    """
+    if {".tsv", ".tab"} & set(_endings(path)[-2:]):
+        return "\t"
+    told = [one for one in _SEPARATORS if _cuts_alike(head, one)]
+    if len(told) > 1 and told[0] != ",":
+        what = "both a semicolon and a tab cut all rows alike"
+        raise DataError(what, file=path, hint="say which stands between the fields: separator=';'")
+    return told[0] if told else ","
+
+
+def _cuts_alike(head: str, separator: str) -> bool:
+    """Whether a separator cuts the first rows into as many fields, more than one, as their header."""
+    if separator not in head:
+        return False
+    rows = csv.reader(head.splitlines(keepends=True), delimiter=separator)
+    sizes = []
+    try:
+        for row in itertools.islice(rows, _ROWS):
+            sizes.append(len(row))
+    except csv.Error:
+        return False
+    # the last of many bytes may be cut
+    whole = [size for size in (sizes[:-1] if len(head) > HEAD_BYTES // 4 and len(sizes) > 1 else sizes) if size]
+    return bool(whole) and whole[0] > 1 and set(whole) == {whole[0]}
 
 
 def ending_of(path: str) -> str:

@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dboost.data.meaning import folder_values, is_text
+from dboost.data.meaning import CSV, Dialect, folder_columns, folder_values, format_of, is_text
 from dboost.data.prepared.copies import Copy, Picking, copy_documents, copy_rows, lacks_values
 from dboost.data.prepared.documents import (
     Wanted,
     column_types,
     document_files,
+    header_of,
     joint_kinds,
 )
 from dboost.data.prepared.mapper import Mapper
@@ -139,6 +140,7 @@ def open_sources(
     _refuse_same(found)
     filtered = parsed(where)[1] if where is not None else ()
     foreign = [(owner, file[0]) for owner, file in found if is_text(file[0])]
+    wanted.dialect.check_used(path for _, (path, _) in found)
     other = list(dict.fromkeys(path for _, (path, _) in found if not is_text(path)))
     mine = {path for owner, (path, _) in found if owner in (None, learned)}
     columns, kinds = folder_values([name for _, (_, name) in found])
@@ -179,6 +181,47 @@ def open_sources(
     return Sources(files, {copy: path for path, copy in copies.items()}, dict(refused))
 
 
+def copy_tables(
+    source: Source, folder: AnyPath, ending: str, labels: Sequence[str], columns: Sequence[str] | None, dialect: Dialect
+) -> None:
+    """Copy tables of numbers in CSV and JSON lines into a folder, as Parquet files with their names and an ending.
+
+    Parameters
+    ----------
+    source, folder : path
+    ending : str
+    labels : sequence of str
+        Columns that are learned.
+    columns : sequence of str, optional
+        The others; all by default, which every file then has.
+
+    Raises
+    ------
+    DataError
+        A file cannot be read, or has other columns than the first.
+    """
+    files = document_files(source)
+    paths = [path for path, _ in files]
+    headers = [header_of(path, dialect) for path in paths]
+    for path, there in zip(paths, headers, strict=True):
+        odd = sorted(set(there) ^ set(headers[0])) if columns is None and format_of(path) == CSV else []
+        if odd:
+            raise DataError(
+                f"the column is in one of two files only: {os.path.basename(paths[0])} is the other",
+                file=path, column=odd[0], hint="write all files with one schema",
+            )  # fmt: skip
+    others = headers[0] if columns is None else columns
+    others = tuple(dict.fromkeys(name for name in others if name not in labels))
+    folders = [tuple(folder_columns(name)) for _, name in files]
+    wanted = Wanted((), tuple(labels), others, dialect=dialect)
+    reports = [column_types((path, there), wanted) for path, there in zip(paths, folders, strict=True)]
+    kinds = joint_kinds(reports, paths)
+    for path, name in files:
+        target = folder / ((os.path.basename(name) if is_store(name) or os.path.isabs(name) else name) + ending)
+        make_folder(target.parent)
+        copy_documents(Copy(path, str(target)), wanted, kinds, Picking())
+
+
 def _refuse_same(found: Sequence[tuple[str | None, tuple[str, str]]]) -> None:
     """Documents that are learned from and judged by would be judged too well."""
     seen: dict[Any, tuple[str | None, str]] = {}
@@ -215,7 +258,7 @@ def _copy(
     make_folder(folder)
     paths = list(dict.fromkeys(path for _, path in foreign))
     mine = {path for owner, path in foreign if owner in (None, learned)}
-    loose = Wanted(wanted.texts, wanted.labels, wanted.kept, () if label is None else (label,))
+    loose = replace(wanted, optional=() if label is None else (label,))
     types: list[dict[str, frozenset[str]]] = [{}] * len(paths)
     for group, what in ((mine, wanted), (set(paths) - mine, loose)):
         at = [i for i, path in enumerate(paths) if path in group]

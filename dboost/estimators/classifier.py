@@ -12,6 +12,10 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     Minimises ``sum_i s_i loss(y_i, W'x_i + b) / sum_i s_i + alpha sum_j omega(W_j)``, W_j being the weights of feature
     j for all classes (Duchi & Singer 2009). The intercept b is not penalised.
 
+    The first seven parameters, up to `hypotheses`, are what most need. Then come what is said of single columns and
+    labels (to `classes`), limits (`max_rounds` and the next three), how the optimum is reached (to `random_state`), and
+    where a fit begins, runs and what it leaves (from `warm_start`).
+
     Parameters
     ----------
     loss : {"log", "exp", "multinomial", "margin_softmax"} or loss object, optional
@@ -31,43 +35,20 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         Strength of the penalty on the mean loss; glmnet's lambda, and ``1 / (C * sum_i s_i)`` in scikit-learn's terms.
         ``"auto"`` is 0.05 times the smallest strength at which no feature is used. ``"l2_squared"`` and
         ``"smooth_l1"`` have no such strength: there it is ``1 / sum_i s_i``, scikit-learn's ``C=1``.
-    update : {"newton", "gradboost", "adaboost", "forward"}, default "newton"
-        How the weights of the chosen features move: blocks of exact curvature, or the quadratic and exponential bounds
-        of Duchi & Singer. These reach the same optimum; ``"newton"`` needs tens of passes over the data.
-        ``"forward"`` is classical boosting, for ``penalty="none"``: a round moves the best single feature and nothing
-        is re-optimised. It ends after `max_rounds`, or once no step gains more than ``0.1 * tol`` of the loss (set
-        ``tol=0`` for all rounds). Of a class of hypotheses without end, such as ``dboost.Products()``, it looks at
-        those next to the model.
+    standardize : bool, default False
+        Penalise each feature by its standard deviation, as if columns had been scaled; weights are on the original
+        scale and sparse data stays sparse. A constant column has no deviation to be scaled by: it is left out and named
+        in a warning.
+    class_weight : "balanced" or dict of label to weight, optional
+        Where labels are numbers, their texts name them too, as in JSON: ``{"1": 2.0}``.
+    tol : float, default 1e-4
+        Target of the certified relative duality gap.
     hypotheses : Family, optional
         What is weighed: by default the raw columns. ``dboost.Products(max_degree=2)``, ``dboost.Kernels()``,
         ``dboost.Stumps()`` and ``dboost.Columns()``, or several joined by ``|``, are families of columns that are
         computed from the raw ones where they are needed. A prediction reads raw rows, and only the columns of the
         hypotheses held.
-    select : {"greedy", "cyclic", "random", "template", "template_uniform"}, default "greedy"
-        The order in which ``"gradboost"`` and ``"adaboost"`` update features: one at a time, or all at once in a
-        template, with the constant of each feature or one for all. ``penalty="l2"`` needs a template.
-    sweeps : int, optional
-        At most so many updates, or sweeps of them, of ``"gradboost"`` and ``"adaboost"`` between two scorings of all
-        features. 1 is the loop of the paper's Figs. 2 and 3, which scores before every update. By default the chosen
-        features are solved to a share of the gap first, in at most a thousand passes a round (fewer on large data).
-    rows_per_round : int, optional
-        At most so many new features per round; chosen by the fit when missing.
-    tol : float, default 1e-4
-        Target of the certified relative duality gap.
-    max_rounds : int, default 1000
-    max_passes : int, optional
-        The fit ends once it has made so many passes over the data, those before a resumed checkpoint included, with
-        `stop_reason_` "max_passes". Only the certificate of its last model is made beyond them.
-    max_seconds : float, optional
-        The fit ends once its rounds have taken so long, counted anew when it is resumed, with `stop_reason_`
-        "max_seconds". How far it then came depends on the machine.
-    max_active_rows : int, optional
-        At most so many features are used. The fit may then end above `tol`.
     fit_intercept : bool, default True
-    standardize : bool, default False
-        Penalise each feature by its standard deviation, as if columns had been scaled; weights are on the original
-        scale and sparse data stays sparse. A constant column has no deviation to be scaled by: it is left out and named
-        in a warning.
     penalty_factors : array-like, shape (n,), or dict of str to float, optional
         What the strength of each feature is multiplied by, from 0 on; as a dict by the feature's name, 1 for those it
         does not name. A feature with a smaller factor enters earlier, one with ``inf`` never does, and one with 0 is
@@ -91,13 +72,36 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         and the loss ``"log"`` one, of more one for each class in the order of ``classes_``. Such a column is no
         feature: it has the weight 1, in ``coef_`` too, and a prediction needs it as the fit does. R's `offset`,
         xgboost's `base_margin`.
-    class_weight : "balanced" or dict of label to weight, optional
-        Where labels are numbers, their texts name them too, as in JSON: ``{"1": 2.0}``.
     classes : sequence, optional
         All labels there may be, where the data does not hold every one.
+    max_rounds : int, default 1000
+    max_passes : int, optional
+        The fit ends once it has made so many passes over the data, those before a resumed checkpoint included, with
+        `stop_reason_` "max_passes". Only the certificate of its last model is made beyond them.
+    max_seconds : float, optional
+        The fit ends once its rounds have taken so long, counted anew when it is resumed, with `stop_reason_`
+        "max_seconds". How far it then came depends on the machine.
+    max_active_rows : int, optional
+        At most so many features are used. The fit may then end above `tol`.
+    update : {"newton", "gradboost", "adaboost", "forward"}, default "newton"
+        How the weights of the chosen features move: blocks of exact curvature, or the quadratic and exponential bounds
+        of Duchi & Singer. These reach the same optimum; ``"newton"`` needs tens of passes over the data.
+        ``"forward"`` is classical boosting, for ``penalty="none"``: a round moves the best single feature and nothing
+        is re-optimised. It ends after `max_rounds`, or once no step gains more than ``0.1 * tol`` of the loss (set
+        ``tol=0`` for all rounds). Of a class of hypotheses without end, such as ``dboost.Products()``, it looks at
+        those next to the model.
+    select : {"greedy", "cyclic", "random", "template", "template_uniform"}, default "greedy"
+        The order in which ``"gradboost"`` and ``"adaboost"`` update features: one at a time, or all at once in a
+        template, with the constant of each feature or one for all. ``penalty="l2"`` needs a template.
+    sweeps : int, optional
+        At most so many updates, or sweeps of them, of ``"gradboost"`` and ``"adaboost"`` between two scorings of all
+        features. 1 is the loop of the paper's Figs. 2 and 3, which scores before every update. By default the chosen
+        features are solved to a share of the gap first, in at most a thousand passes a round (fewer on large data).
+    rows_per_round : int, optional
+        At most so many new features per round; chosen by the fit when missing.
+    random_state : int, RandomState or None, default 0
     warm_start : bool, default False
         Start from the weights of the last fit. Classes and features must agree with it.
-    random_state : int, RandomState or None, default 0
     checkpoint : path, optional
         A file that holds the state after each round or, where rounds are short, after some of them, so that writing it
         takes at most a twentieth of the time; the last state is written in any case. A later fit with the same data and

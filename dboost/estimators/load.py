@@ -18,6 +18,7 @@ from dboost.estimators.cv import BoostedClassifierCV
 from dboost.estimators.fitting import UNSAVED
 from dboost.estimators.jointboost import JointBoostClassifier
 from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
+from dboost.estimators.model_folders import find_model, read_transform
 from dboost.estimators.multitask import MultiTaskBoostedClassifier
 from dboost.estimators.multitask_cv import MultiTaskBoostedClassifierCV
 from dboost.estimators.multitask_regressor import MultiTaskBoostedRegressor
@@ -27,7 +28,6 @@ from dboost.estimators.params import loss_from_spec, penalty_from_spec
 from dboost.estimators.regressor import BoostedRegressor
 from dboost.estimators.regressor_cv import BoostedRegressorCV
 from dboost.estimators.shareboost import ShareBoostClassifier
-from dboost.estimators.transform_files import read_beside
 from dboost.files.documents import Document
 from dboost.files.paths import PathLike
 from dboost.files.store_folders import local_copy
@@ -60,7 +60,7 @@ def load_model(path: PathLike) -> Any:
     Parameters
     ----------
     path : path
-        The folder, here or in a store (``s3://bucket/model``).
+        The folder, here or in a store (``s3://bucket/model``); also of a run, or of a retraining, whose champion it is.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def load_model(path: PathLike) -> Any:
     >>> load_model("model").predict(X).tolist()
     [0, 0, 1, 1]
     """
-    path = local_copy(path)
+    path = local_copy(find_model(path))
     if pipeline_folder.is_pipeline(path):
         return pipeline_folder.read(path, _load_one)
     if one_vs_rest_folder.is_one_vs_rest(path):
@@ -96,8 +96,8 @@ def load_pipeline(path: PathLike) -> Pipeline:
     Parameters
     ----------
     path : path
-        Folder of ``dboost train`` on prepared documents, of ``dboost run`` (its ``model``), or of ``save_model`` of a
-        pipeline.
+        Folder of ``dboost train`` on prepared documents, of ``dboost run``, of ``dboost retrain`` (its home, whose
+        champion it is), or of ``save_model`` of a pipeline.
 
     Returns
     -------
@@ -113,15 +113,15 @@ def load_pipeline(path: PathLike) -> Pipeline:
 
     Examples
     --------
-    >>> model = load_pipeline("runs/topics/model")  # doctest: +SKIP
+    >>> model = load_pipeline("runs/topics")  # doctest: +SKIP
     >>> model.predict(["a document that nobody has seen"])  # doctest: +SKIP
     array(['gardening'], dtype=object)
     """
-    path = local_copy(path)
+    path = local_copy(find_model(path))
     estimator = load_model(path)
     if isinstance(estimator, Pipeline):
         return estimator
-    transform = read_beside(path)
+    transform = read_transform(path)
     if transform is None:
         raise DataError(
             "the model holds no transform: it was trained on features, not on raw documents",

@@ -106,6 +106,20 @@ def read(path: PathLike, load: Callable[[PathLike], Any]) -> Pipeline:
     ------
     ModelFormatError
     """
+    names, features, folder = parts(path)
+    estimator = load(folder)
+    if estimator.n_features_in_ != len(features.get_feature_names_out()):
+        raise ModelFormatError("the model has another number of features than its transform", file=folder)
+    return Pipeline([(names[0], features), (names[1], estimator)])
+
+
+def parts(path: PathLike) -> tuple[tuple[str, ...], Any, str]:
+    """The names of the steps, the transform, and the folder of the model, which is the one that belongs to it.
+
+    Raises
+    ------
+    ModelFormatError
+    """
     document = read_document(path, FILE, FORMAT, (VERSION,), VERSION)
     names = document.strings("steps") or ()
     if len(names) != 2 or names[0] == names[1] or any("__" in name or not name for name in names):
@@ -121,7 +135,4 @@ def read(path: PathLike, load: Callable[[PathLike], Any]) -> Pipeline:
     data = read_plain_file(folder, MODEL_FILE, max_bytes=MAX_JSON_BYTES)
     if sha256_bytes(data) != document.text("model"):
         raise ModelFormatError("is not the model that was saved with this transform", file=folder)
-    estimator = load(folder)
-    if estimator.n_features_in_ != len(features.get_feature_names_out()):
-        raise ModelFormatError("the model has another number of features than its transform", file=folder)
-    return Pipeline([(names[0], features), (names[1], estimator)])
+    return names, features, folder

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from dboost.errors import UsageError
 from dboost.model.fitted import Model
+from dboost.notebook_html import block, lines, signed_bar, table
 
 Float = NDArray[np.float64]
 
-# Columns that an error names.
-_SHOWN = 8
+# Names that an error lists; features and classes that a notebook shows.
+_SHOWN, _ROWS, _CLASSES = 8, 15, 4
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Contributions:
     parts : float64 array, shape (f, k)
         What each adds to every score.
     intercept : float64 array, shape (k,)
+    labels : tuple of str
+        The classes (or tasks, or targets); two classes share one score.
     columns : list of str, optional
         The column of the table that each feature comes from, where a transform knows it.
     """
@@ -43,6 +46,7 @@ class Contributions:
     values: Float
     parts: Float
     intercept: Float
+    labels: tuple[str, ...] = ()
     columns: list[str] | None = None
 
     @property
@@ -50,11 +54,42 @@ class Contributions:
         """The scores: the intercept and all parts, shape (k,)."""
         return np.asarray(self.intercept + self.parts.sum(axis=0))
 
-    def of_class(self, number: int) -> Float:
-        """Parts of the score of a class; two classes share one score, which is for the second, against the first."""
+    def of_class(self, label: int | str) -> Float:
+        """Parts of the score of a class, by its label or number; two classes share one score, which is for the second.
+
+        Raises
+        ------
+        UsageError
+            No class has this label.
+        """
+        if isinstance(label, str) and label not in self.labels:
+            raise UsageError(f"no class {label!r}", hint=f"there are {', '.join(self.labels[:_SHOWN])}")
+        number = self.labels.index(label) if isinstance(label, str) else label
         if self.parts.shape[1] == 1:
             return self.parts[:, 0] if number else -self.parts[:, 0]
         return self.parts[:, number]
+
+    def _repr_html_(self) -> str:
+        """The strongest parts as bars: blue and to the right what speaks for a class, else what speaks against it."""
+        order = self._strongest(_ROWS)
+        labels = list(self.labels[-self.parts.shape[1] :]) or ["prediction"]
+        shown = np.argsort(-self.scores, kind="stable")[:_CLASSES].tolist()
+        scale = float(np.abs(self.parts).max(initial=0.0))
+        rows = [
+            [self.words[j], f"{self.values[j]:.3g}", *(signed_bar(float(self.parts[j, r]), scale) for r in shown)]
+            for j in order
+        ]
+        rows.append(["intercept", "", *(f"{self.intercept[r]:+.3f}" for r in shown)])
+        rows.append(["score", "", *(f"{self.scores[r]:+.3f}" for r in shown)])
+        said = f"The strongest {len(order)} of {len(self.words)} features of this row."
+        side = "Blue, to the right, speaks for a class; orange, to the left, against it."
+        head = ["feature", "value", *(labels[r] for r in shown)]
+        return block(lines([f"{said} {side}"]), table(head, rows))
+
+    def _strongest(self, most: int) -> list[int]:
+        """Places of the features whose parts are the largest."""
+        found: list[int] = np.argsort(-np.abs(self.parts).max(axis=1, initial=0.0), kind="stable")[:most].tolist()
+        return found
 
 
 def contributions(model: Model, row: Any) -> Contributions:
@@ -68,7 +103,8 @@ def contributions(model: Model, row: Any) -> Contributions:
     columns, values = held.indices, held.data
     words = model.hypotheses.words()
     W = model.W[columns]
-    return Contributions([words[j] for j in columns.tolist()], values, values[:, None] * W, model.intercept)
+    labels = () if model.task == "regression" else tuple(str(label) for label in model.classes.tolist())
+    return Contributions([words[j] for j in columns.tolist()], values, values[:, None] * W, model.intercept, labels)
 
 
 def explain(model: Any, X: Any) -> Contributions:

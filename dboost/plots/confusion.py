@@ -48,7 +48,7 @@ def plot_confusion(counts: Any, labels: Sequence[Any], *, ax: Any = None) -> Any
     shares = np.divide(found, totals, out=np.zeros_like(found), where=totals > 0)
     ax = open_axes(ax, width=2.6 + 0.4 * k, height=2.0 + 0.4 * k)
     ax.grid(False)
-    image = ax.pcolormesh(shares, cmap=matplotlib().get_cmap("Blues"), vmin=0.0, vmax=1.0, edgecolors="0.85")
+    image = ax.pcolormesh(shares, cmap=matplotlib().get_cmap("Greys"), vmin=0.0, vmax=1.0, edgecolors="0.85")
     ax.invert_yaxis()
     ax.set_aspect("equal")
     words = [str(label) for label in labels]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dboost.errors import UsageError
-from dboost.plots.style import matplotlib, open_axes
+from dboost.plots.style import COLOURS, matplotlib, open_axes
 
 
 def plot_sparsity_map(model: Any, *, top: int = 40, ax: Any = None) -> Any:
@@ -73,10 +73,11 @@ def plot_sparsity_map(model: Any, *, top: int = 40, ax: Any = None) -> Any:
 
 
 def _colours() -> Any:
-    """Purple to orange, which readers with any colour vision tell apart; no weight is white."""
-    whole = matplotlib().get_cmap("PuOr_r")
-    from matplotlib.colors import ListedColormap
+    """Orange, against a class, to blue, for it, which readers with any colour vision tell apart; no weight is white."""
+    matplotlib()
+    from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 
+    whole = LinearSegmentedColormap.from_list("against to for", [COLOURS[1], "white", COLOURS[0]])
     places = np.concatenate([np.linspace(0.0, 0.4, 128), np.linspace(0.6, 1.0, 128)])
     return ListedColormap(whole(places)).with_extremes(bad="white")
 

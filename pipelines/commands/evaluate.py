@@ -14,16 +14,30 @@ from scipy.sparse import csc_array
 from dboost import metrics
 from dboost.data import build_plan
 from dboost.errors import UsageError
+from dboost.estimators.model_folders import find_model, read_transform
 from dboost.model.fitted import Model
 from dboost.partition import NUMBERS, Partition, Sums
 
 from .. import pages, targets
 from ..cluster import engine_on
-from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, key, needed, string, whole
+from ..config import (
+    ClusterSettings,
+    DataSettings,
+    LogSettings,
+    NewDataSettings,
+    OutputSettings,
+    key,
+    needed,
+    string,
+    whole,
+)
 from ..console import Console
 from ..inputs import input_positions, open_data, read_model, refuse_existing
+from ..predicting.judged import documents_of, sums_of
+from ..predicting.rows import are_raw
 from ..rejoin import Cluster
-from ..strangers import UNKNOWN, Strangers, find_strangers
+from ..strangers import Strangers, find_strangers, unknown_rows
+from ..text_tables import for_a_while, is_text_table
 
 MARKER = "evaluation.json"
 
@@ -32,12 +46,13 @@ Figures = metrics.Evaluation | targets.RegressionFigures
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateSettings(DataSettings, ClusterSettings, OutputSettings, LogSettings):
+class EvaluateSettings(NewDataSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost evaluate` takes; `out` is optional."""
 
     required: ClassVar[tuple[str, ...]] = ("model", "data")
+    first: ClassVar[tuple[str, ...]] = ("model", "data", "label", "text", "out", "top", "split", "workers", "force")
 
-    model: str | None = key(string, None, "folder of a model", positional=1)
+    model: str | None = key(string, None, "folder of a model, a run or a retraining", positional=1)
     out: str | None = key(string, None, "folder for the figures as JSON; it must not exist (default: none)")
     top: int = key(whole(1), 15, "rows of the longer tables")
 
@@ -58,12 +73,14 @@ def done(settings: EvaluateSettings, console: Console, client: Any = None) -> di
         refuse_existing(settings.out, MARKER, settings.force)
     elif settings.force:
         raise UsageError("force= without out=, which is the folder that it replaces", hint="give both, or neither")
-    model = read_model(settings.model)
-    data = open_data(settings, "test", model)
-    with Cluster(settings, console, client) as cluster:
+    folder = find_model(str(settings.model))
+    model = read_model(folder)
+    if not are_raw(settings, read_transform(folder)) and not is_text_table(settings):
+        open_data(settings, "test", model)  # refused before a cluster starts
+    with Cluster(settings, console, client, [settings.data]) as cluster:
         there = cluster.client()
         with console.stage("evaluate"):
-            found, strangers = figures(model, data, there)
+            found, strangers = judged(settings, model, folder, there)
     values = values_of(found, model) | {"unknown_classes": {str(label): n for label, n in strangers.counts.items()}}
     console.page("evaluation", page(found, model, settings.top, strangers), values)
     if settings.out is not None:
@@ -82,7 +99,11 @@ def page(found: Figures, model: Model, top: int, strangers: Strangers | None = N
     """The figures as renderables."""
     if isinstance(found, targets.RegressionFigures):
         return [pages.facts(pages.regression_rows(found, pages.labels_of(model)) + pages.model_facts(model))]
-    tables = [pages.confusion_table(found, model, top), pages.task_table(found, model, top)]
+    tables = [
+        pages.recall_table(found, model, top),
+        pages.confusion_table(found, model, top),
+        pages.task_table(found, model, top),
+    ]
     shown = [table for table in tables if table is not None]
     rows = pages.evaluation_rows(found, model)
     rows[1:1] = [("", words) for words in (strangers.words() if strangers else [])]
@@ -101,9 +122,21 @@ def write(out: str, values: dict[str, Any], force: bool) -> None:
         Path(folder, MARKER).write_text(json.dumps(finite(values), indent=1, default=str) + "\n", encoding="utf-8")
 
 
+def judged(settings: DataSettings, model: Model, folder: str, client: Any) -> tuple[Figures, Strangers]:
+    """Judge the model of a folder on the data that settings name: raw documents, or features."""
+    with documents_of(settings, model, folder, client) as documents:
+        if documents is None:
+            with for_a_while(settings, client) as found:
+                return figures(model, open_data(found, "test", model), client)
+        return _summarised(model, *sums_of(documents, model, client))
+
+
 def figures(model: Model, data: Any, client: Any) -> tuple[Figures, Strangers]:
     """Judge a model of any task, and say which rows have a class that it does not know; see ``sums``."""
-    total, strangers = sums(model, data, client)
+    return _summarised(model, *sums(model, data, client))
+
+
+def _summarised(model: Model, total: Sums, strangers: Strangers) -> tuple[Figures, Strangers]:
     if model.task in NUMBERS:
         return targets.summarise(total), strangers
     found = metrics.summarise(total, metrics.margin_norm(model.W))
@@ -176,4 +209,4 @@ def judge(partition: Partition, memo: Any, model: Model, at: Integers, numbers: 
     codes = own[known]
     y = (2 * codes - 1).astype(np.int8).reshape(-1, 1) if model.task == "binary" else codes.astype(np.int32)
     found = metrics.partial(scores[known], y, partition.weight[known])
-    return Sums(add={**found.add, UNKNOWN: float(partition.weight[~known].sum())}, peak=found.peak)
+    return unknown_rows(found, partition.weight[~known])

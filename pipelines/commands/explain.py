@@ -11,7 +11,8 @@ import numpy as np
 from dboost.data.parquet.plan import blocks_of
 from dboost.errors import DataError, UsageError
 from dboost.estimators.document_features import DocumentFeatures
-from dboost.estimators.transform_files import read_beside
+from dboost.estimators.model_folders import find_model, read_transform
+from dboost.estimators.text_features import TextFeatures
 from dboost.model.explained import Contributions, contributions
 from dboost.model.fitted import Model
 from dboost.partition import NUMBERS
@@ -22,6 +23,7 @@ from ..console import Console
 from ..fitting_table import FittingTable
 from ..inputs import open_data, read_model
 from ..predicting.rows import feature_positions
+from ..text_tables import for_a_while
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +32,7 @@ class ExplainSettings(DataSettings, LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("model",)
 
-    model: str | None = key(string, None, "folder of a model", positional=1)
+    model: str | None = key(string, None, "folder of a model, a run or a retraining", positional=1)
     text: str | None = key(string, None, "document to explain; - reads it from the standard input", positional=3)
     data: str | None = key(string, None, "data with the row, in place of a document: features as the model reads them")
     row: int = key(whole(0), 0, "row of the data, counted from 0")
@@ -53,8 +55,8 @@ def run(settings: ExplainSettings, console: Console) -> int:
 
 
 def _of_text(settings: ExplainSettings, model: Model) -> Contributions:
-    transform = read_beside(str(settings.model))
-    if not isinstance(transform, DocumentFeatures):
+    transform = read_transform(find_model(str(settings.model)))
+    if not isinstance(transform, DocumentFeatures | TextFeatures):
         raise DataError(
             "the model holds no transform of documents", file=str(settings.model), hint="give --data and --row"
         )
@@ -63,7 +65,11 @@ def _of_text(settings: ExplainSettings, model: Model) -> Contributions:
 
 
 def _of_row(settings: ExplainSettings, model: Model) -> Contributions:
-    data = open_data(settings, "test", model)
+    with for_a_while(settings) as found:
+        return _row_of(open_data(found, "test", model), settings, model)
+
+
+def _row_of(data: Any, settings: ExplainSettings, model: Model) -> Contributions:
     blocks = blocks_of(data)
     at, before = feature_positions(model, data, blocks), 0
     for block in blocks:

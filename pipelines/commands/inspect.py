@@ -17,7 +17,7 @@ class InspectSettings(LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("model",)
 
-    model: str | None = key(string, None, "folder of a model", positional=1)
+    model: str | None = key(string, None, "folder of a model, a run or a retraining", positional=1)
     top: int = key(whole(1), 30, "features that are listed")
 
 

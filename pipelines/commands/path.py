@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from ..config import key, needed, whole
 from ..console import Console
 from ..inputs import open_data, refuse_existing
 from ..rejoin import Cluster
+from ..runs.folder import TABLES
+from ..text_tables import as_parquet, is_text_table
 from ..training import plan_training, save_path
 from .train import TrainSettings, fit, kept_beside, outcome
 
@@ -17,6 +20,10 @@ MARKER = "path.json"
 @dataclass(frozen=True, kw_only=True)
 class PathCommandSettings(TrainSettings):
     """What `dboost path` takes."""
+
+    first: ClassVar[tuple[str, ...]] = (
+        "data", "label", "penalty", "path", "eps", "out", "loss", "features", "workers", "force"
+    )  # fmt: skip
 
     path: int | None = key(whole(1), None, "strengths, falling by a constant factor (default: 20)")
 
@@ -33,11 +40,13 @@ def run(settings: PathCommandSettings, console: Console) -> int:
         # the number of strengths goes by its other name here too
         settings = replace(settings, path=settings.n_alphas or STRENGTHS, n_alphas=None)
     training = plan_training(settings)
-    data = open_data(settings, "train")
-    with kept_beside(settings, "path", console) as work, Cluster(settings, console) as cluster:
+    if not is_text_table(settings):
+        open_data(settings, "train")  # refused before a cluster starts
+    with kept_beside(settings, "path", console) as work, Cluster(settings, console, data=[settings.data]) as cluster:
+        data = open_data(as_parquet(settings, work / TABLES), "train")
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("path"):
-            trained = cluster.do(lambda client: fit(training, data, client, console, work=work))
+            trained = cluster.do(lambda client: fit(training, data, client, console, named=settings.data, work=work))
         save_path(trained, str(settings.out), force=settings.force)
     values, blocks = outcome(trained)
     console.page("path", blocks, {"out": settings.out, **values})

@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from dboost.errors import UsageError
-from dboost.estimators.transform_files import read_beside
+from dboost.estimators.model_folders import find_model, read_transform
 from dboost.files import store_folders
 from dboost.files.storage import sha256_json, write_file, write_folder
 from dboost.files.stores import AnyPath, StorePath, any_path
@@ -25,8 +25,8 @@ from dboost.model.fitted import Model
 from ..cluster import engine_on
 from ..config import (
     ClusterSettings,
-    DataSettings,
     LogSettings,
+    NewDataSettings,
     OutputSettings,
     boolean,
     key,
@@ -42,6 +42,8 @@ from ..predicting.parts import label_all, put_together
 from ..predicting.rows import Read, are_raw, check_transform, prepared_rows, raw_rows
 from ..rejoin import Cluster
 from ..runs.fingerprints import of_input, of_model
+from ..runs.folder import TABLES
+from ..text_tables import ENDING, as_parquet, is_text_table
 from .train import PARTS, kept_beside
 
 MARKER = "_predictions.json"
@@ -49,12 +51,15 @@ _OF = "of"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictSettings(DataSettings, ClusterSettings, OutputSettings, LogSettings):
+class PredictSettings(NewDataSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost predict` takes."""
 
     required: ClassVar[tuple[str, ...]] = ("model", "data", "out")
+    first: ClassVar[tuple[str, ...]] = (
+        "model", "data", "out", "keep", "probabilities", "top", "scores", "text", "workers", "force"
+    )  # fmt: skip
 
-    model: str | None = key(string, None, "folder of a model", positional=1)
+    model: str | None = key(string, None, "folder of a model, a run or a retraining", positional=1)
     keep: tuple[str, ...] | None = key(names, None, "columns of the data that are carried through, such as identifiers")
     probabilities: bool = key(boolean, False, "write the probability of every class, not only of the predicted one")
     top: int | None = key(whole(1), None, "write this many most probable classes, in order, with their probabilities")
@@ -74,14 +79,20 @@ def done(settings: PredictSettings, console: Console, client: Any = None) -> dic
     """Do it, on a client of the caller where one is given; what was read and written."""
     needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
+    # a retraining may have another champion tomorrow, when this is resumed
+    settings = replace(settings, model=find_model(str(settings.model)))
     model = read_model(settings.model)
     asked_of(settings, model)
-    transform = read_beside(str(settings.model))
+    transform = read_transform(str(settings.model))
     if are_raw(settings, transform):
         refuse_without_effect(settings)
     else:
-        prepared_rows(settings, model, settings.keep or ())  # refused before a cluster starts
-    with kept_beside(settings, "predict", console) as work, Cluster(settings, console, client) as cluster:
+        if settings.text is not None:
+            raise UsageError("text= has no effect on features, which are read as they are", hint="leave it out")
+        if not is_text_table(settings):
+            prepared_rows(settings, model, settings.keep or ())  # refused before a cluster starts
+    place = Cluster(settings, console, client, [settings.data])
+    with kept_beside(settings, "predict", console) as work, place as cluster:
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("predict"):
             about = cluster.do(lambda there: predict(settings, model, there, work, console))
@@ -100,14 +111,16 @@ def refuse_without_effect(settings: PredictSettings) -> None:
 
 def predict(settings: PredictSettings, model: Model, client: Any, work: Path, console: Console) -> dict[str, Any]:
     """Label the data and write the folder; `work` keeps the parts that are done. Returns what was read and written."""
-    asked, transform = asked_of(settings, model), read_beside(str(settings.model))
+    asked, transform = asked_of(settings, model), read_transform(str(settings.model))
     parts = _parts_of(settings, work, asked)
     with engine_on(client) as engine:
         if transform is not None and are_raw(settings, transform):
             check_transform(model, transform, str(settings.model))
             read = raw_rows(settings, transform, asked.keep, work, engine)
         else:
-            read = prepared_rows(settings, model, asked.keep)
+            tables = as_parquet(settings, work / TABLES, asked.keep)
+            ending = "" if tables is settings else ENDING
+            read = prepared_rows(tables, model, asked.keep, ending)
     rows = label_all(read.pieces, parts, model, transform, asked, client, _telling(console, read))
     about = {"rows": rows, "columns_read": read.columns, "columns": read.of, "bytes_read": read.bytes}
     kept = {"classes": model.classes.tolist(), "model": str(settings.model), "data": str(settings.data), **about}
@@ -134,7 +147,7 @@ def _parts_of(settings: PredictSettings, work: Path, asked: Any) -> AnyPath:
     In a store every question has a folder of its own, since no folder can be given another name there.
     """
     data = of_input(str(settings.data))
-    columns = {name: getattr(settings, name) for name in ("split", "features", "n_features")}
+    columns = {name: getattr(settings, name) for name in ("split", "features", "n_features", "text")}
     model = of_model(str(settings.model))
     mine = sha256_json(json.loads(json.dumps([model, data, columns, asdict(asked)], default=str)))
     out = any_path(str(settings.out), "out")

@@ -54,6 +54,9 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     """What `dboost prepare` takes."""
 
     required: ClassVar[tuple[str, ...]] = ("data", "out")
+    first: ClassVar[tuple[str, ...]] = (
+        "data", "text", "label", "out", "test", "keep", "min_df", "ngrams", "workers", "force"
+    )  # fmt: skip
 
     data: str | None = key(
         string, None, "documents: Parquet, .csv, .tsv or .jsonl (also .gz, ...), a file or a folder", positional=2
@@ -86,6 +89,8 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     max_df: Any = key(documents, 0.5, "most documents (or share of them) a term is in")
     max_features: int | None = key(whole(1), None, "keep the most frequent terms only")
     hashing: int | None = key(whole(2), None, "hash terms into so many buckets; their names are lost")
+    separator: str | None = key(string, None, "of CSV: what stands between fields (default: told by the first rows)")
+    encoding: str | None = key(string, None, "of CSV and JSON lines, such as latin-1 (default: by its mark, or UTF-8)")
 
 
 SETTINGS = PrepareSettings
@@ -104,7 +109,7 @@ def done(settings: PrepareSettings, console: Console, client: Any = None) -> Any
     for name in ("data", "test"):
         if getattr(settings, name) is not None:
             any_path(getattr(settings, name), name)
-    with Cluster(settings, console, client) as cluster:
+    with Cluster(settings, console, client, [settings.data, settings.test]) as cluster:
         there = cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("prepare"):
             manifest = prepare(settings, there, console)
@@ -142,6 +147,8 @@ def prepare(settings: PrepareSettings, client: Any, console: Console) -> Any:
             force=settings.force,
             engine=engine,
             table=None if settings.column is None else table_of(settings),
+            separator=settings.separator,
+            encoding=settings.encoding,
         )
 
 

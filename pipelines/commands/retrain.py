@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..config import LogSettings, key, needed, one_of, string
+from ..config import LogSettings, boolean, key, needed, one_of, string
 from ..console import Console
 from ..retraining.config import read_retraining
-from ..retraining.retrain import retrain
+from ..retraining.home import PROMOTED
+from ..retraining.retrain import DECLINED, NOTHING_NEW, retrain
 from ..retraining.schedules import SCHEDULES
 
 
@@ -19,14 +20,16 @@ class RetrainSettings(LogSettings):
     required: ClassVar[tuple[str, ...]] = ("file",)
 
     file: str | None = key(string, None, "file with the tables [retrain] and [gates]", positional=1)
+    exit_code: bool = key(boolean, False, "end with 10 where it was declined, and with 11 where nothing is new")
     emit: str | None = key(one_of(*SCHEDULES), None, "print what runs this every night there; do nothing")
 
 
 SETTINGS: Any = RetrainSettings
+EXIT_CODES = {PROMOTED: 0, DECLINED: 10, NOTHING_NEW: 11}
 
 
 def run(settings: RetrainSettings, console: Console) -> int:
-    """Retrain; 0 whatever was decided."""
+    """Retrain; 0 whatever was decided, as a schedule wants it, unless the exit code is to say it."""
     needed(settings, *settings.required)
     if settings.emit is not None:
         plan = read_retraining(str(settings.file))
@@ -34,5 +37,5 @@ def run(settings: RetrainSettings, console: Console) -> int:
             plan.refuse_reaching()
         console.text(SCHEDULES[settings.emit](str(settings.file), settings.trust))
         return 0
-    retrain(str(settings.file), trust=settings.trust, console=console)
-    return 0
+    decision = retrain(str(settings.file), trust=settings.trust, console=console)
+    return EXIT_CODES[decision.outcome] if settings.exit_code else 0

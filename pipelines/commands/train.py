@@ -30,8 +30,9 @@ from ..cross_validation import auto_was_left, hint_of_auto, path_table, strength
 from ..inputs import open_data, refuse_existing
 from ..model_settings import TrainedSettings
 from ..rejoin import Cluster
-from ..runs.folder import remove
+from ..runs.folder import TABLES, remove
 from ..runs.lock import LOCK, held, holder_of
+from ..text_tables import as_parquet, is_text_table
 from ..toml import to_toml
 from ..training import CERTIFIED, FIT, SEVERAL, Trained, Training, plan_training
 
@@ -48,6 +49,9 @@ class TrainSettings(TrainedSettings, DataSettings, ClusterSettings, OutputSettin
     """What `dboost train` takes."""
 
     required: ClassVar[tuple[str, ...]] = ("data", "out")
+    first: ClassVar[tuple[str, ...]] = (
+        "data", "label", "penalty", "alpha", "cv", "out", "loss", "features", "workers", "force"
+    )  # fmt: skip
 
 
 SETTINGS = TrainSettings
@@ -63,16 +67,19 @@ def done(settings: TrainSettings, console: Console, client: Any = None) -> Train
     needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
     training = plan_training(settings)
-    data = open_data(settings, "train")
-    with kept_beside(settings, "train", console) as work, Cluster(settings, console, client) as cluster:
+    if not is_text_table(settings):
+        open_data(settings, "train")  # refused before a cluster starts
+    place = Cluster(settings, console, client, [settings.data])
+    with kept_beside(settings, "train", console) as work, place as cluster:
+        data = open_data(as_parquet(settings, work / TABLES), "train")
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("train"):
-            trained = cluster.do(lambda there: fit(training, data, there, console, work=work))
+            trained = cluster.do(lambda there: fit(training, data, there, console, named=settings.data, work=work))
         with console.stage("save"):
             with finished_folder(str(settings.out), MARKER, settings.force) as (out, force):
                 trained.estimator.save(out, force=force)
                 keep_transform(data, out)
-                write_manifest(trained.estimator, out, dataclasses.asdict(settings), console)
+                write_manifest(trained.estimator, out, dataclasses.asdict(settings), console, label_columns(data))
     show(trained, settings, console)
     return trained
 
@@ -154,20 +161,22 @@ def fit(
     console: Console,
     title: str | None = None,
     *,
+    named: str | None = None,
     work: Path | None = None,
     partial: Path | None = None,
 ) -> Trained:
     """Train with the rounds of a single fit shown as they end; those of many fits are events only.
 
-    What it will take is said first, and refused where no worker could do it.
+    What it will take is said first, and refused where no worker could do it. `named` is what the user calls the data.
     """
+    named = str(data.path) if named is None else named
     announce(data, client, training.kind.__name__, console)
     if training.way == "fit":
         tol = training.parameters.get("tol", 1e-4)
-        with console.rounds(title or f"training on {data.path}", tol if isinstance(tol, float) else 0.0) as show:
+        with console.rounds(title or f"training on {named}", tol if isinstance(tol, float) else 0.0) as show:
             return training.run(data, client=client, on_round=show, progress=work, partial=partial)
-    what = {"cv": f"cross-validation on {data.path}: {training.grid.get('cv')} folds", "path": "path"}
-    console.say(what[training.way] if training.way == "cv" else f"path of strengths on {data.path}")
+    what = {"cv": f"cross-validation on {named}: {training.grid.get('cv')} folds", "path": "path"}
+    console.say(what[training.way] if training.way == "cv" else f"path of strengths on {named}")
     told = console.several_fits(training.n_strengths, int(training.grid.get("cv") or 0))
     return training.run(data, client=client, on_round=told, progress=work)
 
@@ -176,7 +185,9 @@ def show(trained: Trained, settings: TrainSettings, console: Console) -> None:
     """Print what came out, and what to do next."""
     values, blocks = outcome(trained)
     console.page("trained", blocks, {"out": settings.out, **values})
-    if trained.path is None and (hint := rule_of_thumb(trained, settings)):
+    if trained.path is None and (hint := why_empty(trained)):
+        console.say(hint)
+    elif trained.path is None and (hint := rule_of_thumb(trained, settings)):
         console.say(hint)
     console.say(f"model: {settings.out}   next: dboost inspect {settings.out}")
 
@@ -199,6 +210,18 @@ def outcome(trained: Trained) -> tuple[dict[str, Any], list[Any]]:
     return values, [pages.facts(facts)]
 
 
+def why_empty(trained: Trained) -> str:
+    """That a model uses no feature, and what to do; nothing for others."""
+    model = getattr(trained.estimator, "model_", None)
+    if model is None or len(trained.estimator.active_features_) > 0:
+        return ""
+    found = model.certificate
+    return (
+        f"the model uses no feature and says the same of every row: alpha {found.alpha:.4g} is not below "
+        f"{found.alpha_max:.4g}, the least that uses none; give a smaller --alpha, or --cv 5"
+    )
+
+
 def rule_of_thumb(trained: Trained, settings: Any) -> str:
     """What those can do who left alpha at its rule of thumb; nothing for others."""
     model = getattr(trained.estimator, "model_", None)
@@ -214,11 +237,21 @@ def keep_transform(data: Any, out: Path) -> None:
         write_beside(transform, out)
 
 
-def write_manifest(estimator: Any, out: Path, settings: dict[str, Any], console: Console) -> None:
-    """Write the settings and versions that a model was made with beside it."""
+def label_columns(data: Any) -> list[str]:
+    """The columns of the labels of the data, by their names in what it was made of."""
+    manifest, named = data.resolve()[1], data.label
+    if named is None:
+        named = None if manifest is None else manifest.label
+    return [named] if isinstance(named, str) else list(named or ())
+
+
+def write_manifest(estimator: Any, out: Path, settings: dict[str, Any], console: Console, label: list[str]) -> None:
+    """Write the settings and versions that a model was made with beside it, and the columns of its labels."""
     plain = redact_value(finite(settings), console.secrets)
     first = getattr(estimator, "estimators_", [estimator])[0]
     manifest = {
+        "label": label,
+        "cross_validation": finite(list(getattr(first, "cv_results_", ()))),
         "settings": plain,
         "settings_sha256": sha256_json(plain),
         "parameters": finite(parameters_used(first)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,25 +59,38 @@ def label_all(
     for file in folder.glob(".part-*") if isinstance(folder, Path) else ():
         # of a process that was killed while it wrote
         file.unlink(missing_ok=True)
+    for done, more in enumerate(in_order(label_part, pieces, (str(folder),), (model, transform), (asked,), client), 1):
+        rows += more
+        tell(done, rows)
+    return rows
+
+
+def in_order(
+    work: Callable[..., Any],
+    pieces: Sequence[Any],
+    before: tuple[Any, ...],
+    held: tuple[Model, Any],
+    after: tuple[Any, ...],
+    client: Any,
+) -> Iterator[Any]:
+    """``work(piece, number, *before, held, *after)`` of every piece, in their order; `held` is sent to a cluster once.
+
+    A bounded number is under way: one that a worker does and one that waits there.
+    """
     if client is None:
         for number, piece in enumerate(pieces):
             interruption.check()
-            rows += label_part(piece, number, str(folder), (model, transform), asked)
-            tell(number + 1, rows)
-        return rows
-    held = client.submit(_same, (model, transform), pure=False, key=None)
+            yield work(piece, number, *before, held, *after)
+        return
+    sent = client.submit(_same, held, pure=False, key=None)
     ahead = AHEAD * max(1, len(client.nthreads()))
     under_way: deque[Any] = deque()
-    done = 0
     for number, piece in enumerate(pieces):
-        under_way.append(client.submit(label_part, piece, number, str(folder), held, asked, pure=False, retries=2))
+        under_way.append(client.submit(work, piece, number, *before, sent, *after, pure=False, retries=2))
         if len(under_way) >= ahead:
-            done, rows = done + 1, rows + result_of(under_way.popleft())
-            tell(done, rows)
+            yield result_of(under_way.popleft())
     while under_way:
-        done, rows = done + 1, rows + result_of(under_way.popleft())
-        tell(done, rows)
-    return rows
+        yield result_of(under_way.popleft())
 
 
 def result_of(future: Any) -> Any:

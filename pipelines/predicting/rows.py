@@ -6,7 +6,8 @@ Does not cover: what is written (``columns``, ``parts``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy import sparse
 
 from dboost.data.absent_column import absent_column
 from dboost.data.meaning import is_text, joint_type
@@ -34,14 +36,15 @@ from dboost.data.prepared.documents import Wanted, document_files
 from dboost.data.prepared.prepare import check_columns, cut_chunks
 from dboost.data.prepared.text import TextRule
 from dboost.data.sources import in_own_names, open_sources
-from dboost.errors import DataError
+from dboost.errors import DataError, UsageError
 from dboost.estimators.document_features import DocumentFeatures
 from dboost.estimators.features import Features
+from dboost.estimators.text_features import TextFeatures
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path, is_store
 from dboost.model.fitted import Model
 
-from ..config import DataSettings
+from ..config import DataSettings, dialect_of
 from ..inputs import MANIFEST, input_positions, open_data
 
 Columns = NDArray[np.int64]
@@ -78,15 +81,27 @@ class PreparedRows:
         Where the columns that the model reads are among those of the block.
     types : mapping of str to pyarrow.DataType
         Of the columns that are carried through, over all files.
+    ending : str
+        What the names of the files end with, where they are copies of those of the user.
     """
 
     block: Any
     at: Columns
     types: Mapping[str, Any] = field(default_factory=dict)
+    ending: str = ""
 
     def scores(self, model: Model, transform: Any) -> NDArray[np.float64]:
         """Scores of its rows."""
         return model.scores_of_inputs(self.block.read().csr(self.block.layout.n_features)[:, self.at])
+
+    def labelled(self, model: Model, transform: Any, label: str) -> tuple[Any, Any]:
+        """The columns of its rows that the model reads, and their labels, from one reading."""
+        found = self.block.read(label=True)
+        return found.csr(self.block.layout.n_features)[:, self.at], found.label_array()
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """The texts of some rows; features have none."""
+        return ["" for _ in rows]
 
     def kept(self, names: Sequence[str]) -> dict[str, Any]:
         """Columns of its rows, as they are in the files."""
@@ -102,33 +117,69 @@ class PreparedRows:
 
     def positions(self) -> tuple[pa.Array, pa.Array]:
         """File name and row within the file of every row."""
-        return positions(self.block)
+        return positions(self.block, self.ending)
 
 
 @dataclass(frozen=True)
 class RawRows:
-    """Consecutive raw documents; `origin` has the file that the user gave for each copy of one."""
+    """Consecutive raw documents, or rows of a raw table; `origin` has the file that the user gave for a copy of one.
+
+    Parameters
+    ----------
+    chunk : TextChunk
+    how : TextColumns
+    columns : tuple of str
+        Where the transform reads a table: its columns. Else it reads the texts of `how`.
+    origin : mapping of str to str
+    """
 
     chunk: TextChunk
     how: TextColumns
+    columns: tuple[str, ...] = ()
     origin: Mapping[str, str] = field(default_factory=dict)
 
     def scores(self, model: Model, transform: Any) -> NDArray[np.float64]:
-        """Scores of its documents, which are read, transformed and forgotten span by span."""
-        parts = []
+        """Scores of its rows, which are read, transformed and forgotten span by span."""
+        return np.vstack([model.decision_function(rows) for rows in self._transformed(transform)])
+
+    def labelled(self, model: Model, transform: Any, label: str) -> tuple[Any, Any]:
+        """The columns of its rows that the model reads, and their labels."""
+        rows = [part[:, model.inputs] for part in self._transformed(transform)]
+        return sparse.vstack(rows, format="csr"), self.column(label)
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """The texts of some rows; those of a table have none."""
+        if self.columns or not rows:
+            return ["" for _ in rows]
+        found = pa.chunked_array([chunk for _, read in self._read() for chunk in read.chunks], pa.large_string())
+        return [str(text) for text in found.take(list(rows)).to_pylist()]
+
+    def _transformed(self, transform: Any) -> Iterator[Any]:
+        """The features of its rows, span by span; an error names the file and the row group."""
+        for (ref, group, _, _), read in self._read():
+            with at(ref.path, group, ""):
+                yield transform.transform(read)
+
+    def _read(self) -> Iterator[tuple[Any, Any]]:
+        """Each span with what the transform is given of it: texts, or the columns of a table."""
         with in_own_names(self.origin):
             for span in self.chunk.spans:
                 check_unchanged(span[0])
-                if self.how.features or isinstance(transform, Features):
-                    rows: Any = read_span(span, [*self.how.text, *self.how.features], self.how.types)
-                else:
-                    rows = texts_of(read_span(span, list(self.how.text)), self.how.text, span[0].path, span[1])
-                with at(span[0].path, span[1], ""):
-                    parts.append(model.decision_function(transform.transform(rows)))
-        return np.vstack(parts)
+                table = read_span(span, list(self.columns or self.how.text), self.how.types)
+                yield span, table if self.columns else texts_of(table, self.how.text, span[0].path, span[1])
+
+    @property
+    def file(self) -> str:
+        """The first of its files, as the user named it."""
+        path = self.chunk.spans[0][0].path
+        return self.origin.get(path, path)
+
+    def column(self, name: str) -> Any:
+        """One column of its rows, such as their labels."""
+        return self.kept((name,))[name]
 
     def kept(self, names: Sequence[str]) -> dict[str, Any]:
-        """Columns of its documents."""
+        """Columns of its rows."""
         if not names:
             return {}
         with in_own_names(self.origin):
@@ -147,12 +198,76 @@ class RawRows:
         return pa.array(files, pa.string()), pa.array(np.concatenate(rows) if rows else np.zeros(0, np.int64))
 
 
+@dataclass(frozen=True)
+class Reads:
+    """The columns that the transform of a model reads.
+
+    Parameters
+    ----------
+    text : tuple of str
+        Those that are texts. A transform of texts alone is given them joined.
+    columns : tuple of str
+        The others.
+    table : bool
+        Whether the transform is given all of them as a table.
+    """
+
+    text: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    table: bool = False
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The columns of the table that the transform is given; none where it is given texts."""
+        return (*self.text, *self.columns) if self.table else ()
+
+
+def reads_of(transform: Any, text: Sequence[str] | None = None) -> Reads | None:
+    """What a transform reads; None where there is none.
+
+    Parameters
+    ----------
+    transform : a transform that is saved with models, or None
+    text : sequence of str, optional
+        The columns of the text; by default those that it was trained on, else ``text``, as what Python fits on a list
+        of documents knows no column.
+
+    Raises
+    ------
+    UsageError
+        It reads columns of a table without names.
+    """
+    if transform is None:
+        return None
+    if isinstance(transform, DocumentFeatures):
+        return Reads(text=tuple(text or transform.text))
+    if isinstance(transform, TextFeatures):
+        return Reads(text=tuple(text or (transform.column or "text",)))
+    if isinstance(transform, Features):
+        others = () if transform.table_ is None else tuple(transform.table_.kinds_)
+        return Reads(text=tuple(transform.texts_), columns=others, table=True)
+    names = getattr(transform, "feature_names_in_", None)
+    if names is None:
+        raise UsageError(
+            "the model reads a table whose columns had no names, so none of a file can be theirs",
+            hint="fit it on a table with names, as pandas has, or call dboost.load_pipeline(folder).predict in Python",
+        )
+    return Reads(columns=tuple(map(str, names)), table=True)
+
+
+def how_of(transform: Any, reads: Reads) -> TextColumns:
+    """How the texts are cut into terms that a transform reads."""
+    rule, hashing = getattr(transform, "rule", TextRule.of("words")), getattr(transform, "hashing", None)
+    return TextColumns(reads.text, None, (), None, rule, hashing)
+
+
 def are_raw(settings: DataSettings, transform: Any) -> bool:
     """Whether the data is what the transform of a model reads: documents, and no prepared folder or features.
 
-    Parquet is raw where it has the text columns, or no columns of features either.
+    Parquet is raw where it has the columns that are read, or no columns of features either.
     """
-    if not isinstance(transform, DocumentFeatures | Features) or settings.features is not None or settings.data is None:
+    reads = None if settings.features is not None or settings.data is None else reads_of(transform, text_of(settings))
+    if reads is None:
         return False
     path = current(any_path(str(settings.data), "data"))
     if (path / MANIFEST).is_file():
@@ -160,28 +275,25 @@ def are_raw(settings: DataSettings, transform: Any) -> bool:
     files = document_files(path)
     if any(is_text(file) for file, _ in files):
         return True
-    kinds = first_of(files).kinds
-    there = {*how_of(transform).wanted()} <= set(kinds)
-    return there or not any(kind.startswith(("list<", "fixed[")) for kind in kinds.values())
+    kinds, needed = first_of(files).kinds, {*reads.text, *reads.columns}
+    return needed <= set(kinds) or not any(kind.startswith(("list<", "fixed[")) for kind in kinds.values())
 
 
-def how_of(transform: Any, keep: Sequence[str] = ()) -> TextColumns:
-    """The columns that a transform reads, and how."""
-    if isinstance(transform, Features):
-        others = () if transform.table_ is None else tuple(transform.table_.kinds_)
-        return TextColumns(tuple(transform.texts_), None, tuple(keep), None, TextRule(), None, features=others)
-    return TextColumns(tuple(transform.text), None, tuple(keep), None, transform.rule, transform.hashing)
+def text_of(settings: Any) -> Sequence[str] | None:
+    """The columns of text that settings name, where they have such a key."""
+    found: Sequence[str] | None = getattr(settings, "text", None)
+    return found
 
 
-def prepared_rows(settings: DataSettings, model: Model, keep: Sequence[str]) -> Read:
-    """Features, in blocks."""
+def prepared_rows(settings: DataSettings, model: Model, keep: Sequence[str], ending: str = "") -> Read:
+    """Features, in blocks; `ending` as in ``PreparedRows``."""
     data = open_data(settings, "test", model)
     blocks = blocks_of(data)
-    at = feature_positions(model, data, blocks)
+    places = feature_positions(model, data, blocks)
     if not blocks:
         return Read((), 0, 0, 0)
     first, types = _kept_types(data.files(), keep)
-    pieces = tuple(PreparedRows(block, at, types) for block in blocks)
+    pieces = tuple(PreparedRows(block, places, types, ending) for block in blocks)
     names = {*_features_of(blocks[0].layout), *keep}
     spans = [(ref, group) for block in blocks for ref, groups in block.spans for group in groups]
     return Read(pieces, len(names), len(first.kinds), _bytes(spans, names))
@@ -207,20 +319,36 @@ def _kept_types(files: Sequence[tuple[str, str]], keep: Sequence[str]) -> tuple[
 
 
 def raw_rows(
-    settings: DataSettings, transform: DocumentFeatures | Features, keep: Sequence[str], staging: Path, engine: Any
+    settings: DataSettings,
+    transform: Any,
+    keep: Sequence[str],
+    staging: Path,
+    engine: Any,
+    labels: Sequence[str] = (),
 ) -> Read:
     """Raw documents, in pieces of some megabytes of text; those in CSV and JSON lines are copied into `staging`.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Those columns of `keep` that are labels, whose numbers are read as what is learned is.
 
     Raises
     ------
     DataError
-        A text column of the model is not there or is not text, or a column to keep is not there.
+        A column that the model reads is not there or is not text, or a column to keep is not there.
     """
-    how = how_of(transform, keep)
-    wanted = Wanted(how.text, (), tuple(name for name in (*how.features, *how.keep) if name not in how.text))
+    reads = reads_of(transform, text_of(settings))
+    assert reads is not None, "callers ask before"
+    more = tuple(dict.fromkeys([*reads.columns, *keep]))
+    how = replace(how_of(transform, reads), keep=more)
+    kept = tuple(name for name in more if name not in (*reads.text, *labels))
     where = any_path(str(settings.data), "data")
-    sources = open_sources([("new", where)], wanted, None, "new", staging, engine)
-    with sources.in_own_names():
+    learned = tuple(name for name in labels if name not in reads.text)
+    wanted = Wanted(reads.text, learned, kept, dialect=dialect_of(settings))
+    with _telling_text(reads, transform):
+        sources = open_sources([("new", where)], wanted, None, "new", staging, engine)
+    with sources.in_own_names(), _telling_text(reads, transform):
         # a file that was named by itself is called as it is in its folder
         files = [(path, _short(name)) for _, (path, name) in sources.files]
         found = with_folders(engine.map(inspect_file, files, name="read-footers"))
@@ -230,13 +358,26 @@ def raw_rows(
     spans = [(info.ref, group) for info in found for group in range(len(info.rows))]
     # the copy of a file in another format holds no other columns
     there = len(found[0].kinds) if found else 0
-    return Read(tuple(_raw(chunk, how, sources.origin) for chunk in chunks), len(names), there, _bytes(spans, names))
+    pieces = tuple(_raw(chunk, how, reads.given, sources.origin) for chunk in chunks)
+    return Read(pieces, len(names), there, _bytes(spans, names))
 
 
-def _raw(chunk: TextChunk, how: TextColumns, origin: Mapping[str, str]) -> RawRows:
+@contextmanager
+def _telling_text(reads: Reads, transform: Any) -> Iterator[None]:
+    """Say how the column of text is named, where a model that was fitted on texts alone does not know it."""
+    try:
+        yield
+    except DataError as error:
+        if not isinstance(transform, TextFeatures) or error.column not in reads.text:
+            raise
+        hint = f"{error.hint}; text= names the column of the documents" if error.hint else "name another with text="
+        raise DataError(error.what, file=error.file, column=error.column, hint=hint) from None
+
+
+def _raw(chunk: TextChunk, how: TextColumns, columns: tuple[str, ...], origin: Mapping[str, str]) -> RawRows:
     """A piece, with the origins of its own files only."""
     paths = {span[0].path for span in chunk.spans}
-    return RawRows(chunk, how, {path: origin[path] for path in paths if path in origin})
+    return RawRows(chunk, how, columns, {path: origin[path] for path in paths if path in origin})
 
 
 def _short(name: str) -> str:
@@ -253,7 +394,7 @@ def feature_positions(model: Model, data: Any, blocks: Sequence[Any]) -> Columns
     return input_positions(model, names, model.n_features if layout is None else layout.n_features, data)
 
 
-def positions(block: Any) -> tuple[pa.Array, pa.Array]:
+def positions(block: Any, ending: str = "") -> tuple[pa.Array, pa.Array]:
     """File name and row within the file of every row of a block."""
     files: list[str] = []
     rows: list[np.ndarray[Any, np.dtype[np.int64]]] = []
@@ -262,7 +403,7 @@ def positions(block: Any) -> tuple[pa.Array, pa.Array]:
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         for group in groups:
-            files.extend([ref.name] * sizes[group])
+            files.extend([ref.name.removesuffix(ending)] * sizes[group])
             rows.append(np.arange(starts[group], starts[group + 1], dtype=np.int64))
     return pa.array(files, pa.string()), pa.array(np.concatenate(rows) if rows else np.zeros(0, np.int64))
 
@@ -284,7 +425,7 @@ def _bytes(spans: Sequence[tuple[Any, int]], names: set[str]) -> int:
     return total
 
 
-def check_transform(model: Model, transform: DocumentFeatures | Features, path: str) -> None:
+def check_transform(model: Model, transform: Any, path: str) -> None:
     """Refuse a transform that makes other features than those of the model."""
     if len(transform.get_feature_names_out()) != model.n_features:
         raise DataError("the model has another number of features than its transform", file=path)

@@ -6,6 +6,7 @@ Covers: one pass over the rows, block by block, in this process. Does not cover:
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,13 +17,17 @@ from dboost.data.parquet.plan import blocks_of
 from dboost.model.explained import contributions
 from dboost.model.fitted import Model
 
-from ..predicting.rows import feature_positions, positions
+from ..config import DataSettings
+from ..inputs import open_data
+from ..predicting.judged import codes_of, documents_of
+from ..predicting.rows import PreparedRows, feature_positions
+from ..text_tables import ENDING, for_a_while, is_text_table
 
 # Rows of equal width in which probabilities are compared with shares, and mistakes that are shown.
 BINS = 10
 MISTAKES = 12
-# Words that are shown for a mistake.
-WORDS = 4
+# Words that are shown for a mistake, and characters of its text.
+WORDS, LONGEST = 4, 240
 
 
 @dataclass
@@ -35,8 +40,8 @@ class HeldOut:
     calibration : list of dict
         For each bin of the probability of the predicted class: rows, their mean probability, their share of right ones.
     mistakes : list of dict
-        The rows whose wrong label was the most probable, the surest first: where they are, both labels, the
-        probability, and what spoke for the wrong one.
+        The rows whose wrong label was the most probable, the surest first: file and row, text and kept columns where
+        the rows are documents, both labels, the probability, and what spoke for the wrong one.
     """
 
     rows: int = 0
@@ -50,43 +55,78 @@ class HeldOut:
         return float(sum(gaps) / max(self.rows, 1))
 
 
-def look_at(model: Model, data: Any) -> HeldOut | None:
-    """Look at labelled rows; None for a model without one label for each row, and for rows without labels."""
+def look_at(
+    model: Model, settings: DataSettings, folder: str, client: Any = None, keep: Sequence[str] = ()
+) -> HeldOut | None:
+    """Look at the labelled rows that settings name; None for a model without one label a row, and rows without labels.
+
+    Parameters
+    ----------
+    model : Model
+    settings : DataSettings
+        Raw documents where the transform of the model reads them, else features.
+    folder : str
+        Of the model.
+    client : distributed.Client, optional
+    keep : sequence of str
+        Columns of the documents that are shown with a mistake.
+    """
     if model.task not in ("binary", "multiclass"):
         return None
-    blocks = blocks_of(data, labels=True)
-    if not blocks or not blocks[0].label:
-        return None
-    at, number = feature_positions(model, data, blocks), {str(c): i for i, c in enumerate(model.classes.tolist())}
+    with documents_of(settings, model, folder, client, keep) as documents:
+        if documents is not None:
+            return _looked(model, documents.read.pieces, documents.transform, documents.label, keep)
+    ending = ENDING if is_text_table(settings) else ""
+    with for_a_while(settings, client) as found:
+        data = open_data(found, "test", model)
+        blocks = blocks_of(data, labels=True)
+        if not blocks or not blocks[0].label:
+            return None
+        at = feature_positions(model, data, blocks)
+        return _looked(model, [PreparedRows(block, at, {}, ending) for block in blocks], None, blocks[0].label[0], ())
+
+
+def _looked(model: Model, pieces: Sequence[Any], transform: Any, label: str, keep: Sequence[str]) -> HeldOut:
     found = HeldOut()
     sums = np.zeros((BINS, 3))
     worst: list[tuple[float, int, dict[str, Any]]] = []
-    for block in blocks:
+    for piece in pieces:
         interruption.check()
-        raw = block.read(label=True)
-        rows = raw.csr(block.layout.n_features)[:, at]
+        rows, labels = piece.labelled(model, transform, label)
+        _, codes = codes_of(labels, piece, label, model)
         chances = model.probabilities(model.scores_of_inputs(rows))
-        codes = np.array([number.get(str(label), -1) for label in raw.label_array().tolist()])
         said, known = chances.argmax(axis=1), codes >= 0
         top, right = chances.max(axis=1), said == codes
         bins = np.minimum((top * BINS).astype(int), BINS - 1)
         for column, weight in enumerate((np.ones(len(top)), top, right.astype(float))):
             sums[:, column] += np.bincount(bins[known], weight[known], minlength=BINS)
-        file, row = positions(block)
         for i in np.flatnonzero(known & ~right).tolist():
-            item = (float(top[i]), -found.rows - i, {"block": rows[[i]], "said": int(said[i]), "right": int(codes[i]),
-                                                     "file": file[i].as_py(), "row": row[i].as_py()})  # fmt: skip
-            (heapq.heappush if len(worst) < MISTAKES else heapq.heappushpop)(worst, item)
+            one = {"features": rows[[i]], "said": int(said[i]), "right": int(codes[i]), "at": i}
+            (heapq.heappush if len(worst) < MISTAKES else heapq.heappushpop)(
+                worst, (float(top[i]), -found.rows - i, one)
+            )
+        _place([one for _, _, one in worst if "at" in one], piece, keep)
         found.rows += len(top)
     found.calibration = [{"rows": n, "probability": p / n, "right": r / n} for n, p, r in sums.tolist() if n]
     labels = model.classes.tolist()
     for chance, _, one in sorted(worst, key=lambda item: (-item[0], -item[1])):
-        speaks = contributions(model, one["block"])
+        speaks = contributions(model, one.pop("features"))
         part = speaks.of_class(one["said"])
         order = np.argsort(-part, kind="stable")[:WORDS]
         words = [speaks.words[j] for j in order.tolist() if part[j] > 0.0]
-        found.mistakes.append(
-            {"file": one["file"], "row": one["row"], "right": labels[one["right"]], "said": labels[one["said"]],
-             "probability": chance, "words": words}
-        )  # fmt: skip
+        one |= {"right": labels[one["right"]], "said": labels[one["said"]], "probability": chance, "words": words}
+        found.mistakes.append(one)
     return found
+
+
+def _place(mistakes: Sequence[dict[str, Any]], piece: Any, keep: Sequence[str]) -> None:
+    """Say of the mistakes of a piece where they are, and what their rows hold."""
+    if not mistakes:
+        return
+    rows = [one.pop("at") for one in mistakes]
+    file, row = piece.positions()
+    kept = piece.kept(keep)
+    for one, i, text in zip(mistakes, rows, piece.texts(rows), strict=True):
+        shown = text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+        values = {name: kept[name][i].as_py() for name in keep}
+        one |= {"file": file[i].as_py(), "row": row[i].as_py(), "text": shown, "kept": values}

@@ -21,6 +21,29 @@ from .. import pages
 from .charts import Line, chart
 from .held_out import HeldOut
 
+# What the words of the page mean, where they stand.
+EXPLAINED = {
+    "model": "minimised is the mean loss plus alpha times the penalty; alpha_max is the least that uses no feature",
+    "outputs": "what is told apart",
+    "features used": "features with a weight other than zero, of all that were offered",
+    "hypotheses used": "computed features with a weight other than zero, of all that were offered",
+    "weights used": "weights other than zero: a feature has one for each class",
+    "certificate": "a proof: no model of this loss and penalty has an objective lower by more than this share",
+    "work": "a round takes features in and solves for their weights; a pass reads all rows once",
+    "error": "share of rows whose class was said wrongly",
+    "log-loss": "mean of -ln of the probability that the right class was given; 0 is best, ln of the number of classes "
+    "is guessing",
+    "coverage error": "how many classes are ranked above the right one, on average; 0 is best",
+    "mean margin": "how far the score of the right class is above the best other one, for weights of size 1",
+    "root mean squared error": "in the unit of what is predicted",
+    "explained variance (R²)": "1 is best, 0 is what the mean of all rows would reach",
+    "precision": "of the rows that were said to be of the class, the share that is",
+    "recall": "of the rows that are of the class, the share that was said to be",
+    "strength": "alpha: the larger, the fewer features",
+    "probability": "what the model gave the class that it said",
+}
+# Pixels that a heading may be high.
+TALLEST = 360
 # Rows and columns of the map, words for a class, rows of a table of mistakes.
 MAP_ROWS, MAP_COLUMNS, WORDS, CONFUSED = 40, 40, 10, 15
 LARGEST_MATRIX = 20
@@ -34,6 +57,7 @@ def html(
     held_out: HeldOut | None = None,
     path: list[dict[str, Any]] | None = None,
     made: dict[str, Any] | None = None,
+    transform: Any = None,
 ) -> str:
     """The page.
 
@@ -47,9 +71,12 @@ def html(
     path : list of dict, optional
         The strengths of a path, as in ``path.json``.
     made : dict, optional
-        ``run.json`` beside the model: settings, parameters, versions.
+        ``run.json`` beside the model: settings, parameters, versions, cross-validation.
+    transform : a transform that is saved with models, optional
+        Of documents: by its weights of terms, words are told by which a document is from those that all have.
     """
     labels = pages.labels_of(model)
+    matter = _matter(model, transform)
     environment = Environment(
         loader=PackageLoader(__package__, "templates"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -59,17 +86,23 @@ def html(
     return environment.get_template("report.html.j2").render(
         title=title,
         written=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-        facts=pages.model_facts(model),
+        facts=[(name, value, EXPLAINED.get(name, "")) for name, value in pages.model_facts(model)],
+        explained=EXPLAINED,
         headline=_headline(model, evaluation),
         certificate=model.certificate,
         charts=_charts(model),
         tall=_tall,
-        map=_map(model, labels),
-        words=_words(model, labels),
+        tallest=TALLEST,
+        map=_map(model, labels, matter),
+        words=_words(model, labels, matter),
         evaluation=evaluation,
+        classes=_classes(evaluation, labels),
         confusion=_confusion(evaluation, labels),
         held_out=held_out,
         calibration=_calibration(held_out),
+        folds=(made.get("cross_validation") or []) if isinstance(made, dict) else [],
+        folds_chart=_folds_chart(made),
+        chosen=model.certificate.alpha,
         path=path,
         path_chart=_path_chart(path),
         data=_flat(model.manifest.get("data", {})),
@@ -120,10 +153,26 @@ def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else float("nan")
 
 
-def _map(model: Model, labels: list[str]) -> dict[str, Any]:
-    """The strongest rows of W with a shade for every weight."""
+def _matter(model: Model, transform: Any) -> Any:
+    """How much each feature tells apart, shape (a, classes): how far its weights are from their mean over the classes.
+
+    What all classes have in common changes no probability of one among several. The weight of a term in a document that
+    has it once grows with its rarity, so that what is read here is what a word does where it stands: "of" has large
+    weights and does little.
+    """
+    W = pages.both_sides(model)
+    if model.task in ("multiclass", "binary"):
+        W = W - W.mean(axis=1, keepdims=True)
+    rarity = getattr(transform, "idf", getattr(transform, "idf_", None))
+    if rarity is None or not model.plain or len(rarity) != model.n_features:
+        return W
+    return W * np.asarray(rarity, dtype=float)[model.active][:, None]
+
+
+def _map(model: Model, labels: list[str], matter: Any) -> dict[str, Any]:
+    """The rows of W that tell most apart, with a shade for every weight."""
     W, words = pages.both_sides(model), model.hypotheses.words()
-    order = np.argsort(-pages.strength(W), kind="stable")[:MAP_ROWS]
+    order = np.argsort(-matter.std(axis=1) if matter.shape[1] > 1 else -np.abs(matter[:, 0]), kind="stable")[:MAP_ROWS]
     rows = []
     for j in order.tolist():
         largest = float(np.abs(W[j]).max(initial=0.0)) or 1.0
@@ -134,20 +183,35 @@ def _map(model: Model, labels: list[str]) -> dict[str, Any]:
 
 
 def _tall(labels: list[str]) -> int:
-    """Height of headings that are written upwards, for the longest of them."""
-    return min(112, 14 + 8 * max(map(len, labels), default=1))
+    """Height of headings that are written upwards, for the longest of them; beyond it they go on beside themselves."""
+    return min(TALLEST, 14 + 8 * max(map(len, labels), default=1))
 
 
-def _words(model: Model, labels: list[str]) -> list[dict[str, Any]]:
-    """For each class the features that speak most for it and against it."""
+def _words(model: Model, labels: list[str], matter: Any) -> list[dict[str, Any]]:
+    """For each class the features that speak most for it and against it, beside the other classes."""
     W, words = pages.both_sides(model), model.hypotheses.words()
     found = []
     for r, label in enumerate(labels[: 2 * MAP_COLUMNS]):
-        order = np.argsort(-np.abs(W[:, r]), kind="stable")
-        for_it = [words[j] for j in order.tolist() if W[j, r] > 0][:WORDS]
-        against = [words[j] for j in order.tolist() if W[j, r] < 0][: WORDS // 2]
+        order = np.argsort(-np.abs(matter[:, r]), kind="stable").tolist()
+        for_it = [words[j] for j in order if W[j, r] > 0 and matter[j, r] > 0][:WORDS]
+        against = [words[j] for j in order if W[j, r] < 0 and matter[j, r] < 0][: WORDS // 2]
         found.append({"label": label, "for": for_it, "against": against, "count": int(np.count_nonzero(W[:, r]))})
     return found
+
+
+def _classes(evaluation: dict[str, Any] | None, labels: list[str]) -> list[dict[str, Any]]:
+    """Rows, precision and recall of each class; of many those with the lowest recall."""
+    if evaluation is None or evaluation.get("confusion") is None or evaluation.get("precision") is None:
+        return []
+    counts = np.asarray(evaluation["confusion"], dtype=float).sum(axis=1)
+    rows = [
+        {"label": label, "rows": n, "precision": precision, "recall": recall}
+        for label, n, precision, recall in zip(labels, counts.tolist(), evaluation["precision"], evaluation["recall"])
+    ]
+    if len(rows) <= MAP_COLUMNS:
+        return rows
+    known = [one for one in rows if one["recall"] is not None and one["recall"] == one["recall"]]
+    return sorted(known, key=lambda one: one["recall"])[:MAP_COLUMNS]
 
 
 def _confusion(evaluation: dict[str, Any] | None, labels: list[str]) -> dict[str, Any] | None:
@@ -181,6 +245,13 @@ def _calibration(held_out: HeldOut | None) -> str:
     ideal = Line([(0.0, 0.0), (1.0, 1.0)], "two")
     found = Line(points, "one", marked=True)
     return chart([ideal, found], "probability that was said", "share that was right", unit=True)
+
+
+def _folds_chart(made: Any) -> str:
+    """The loss on the folds by the strength."""
+    rows = made.get("cross_validation") if isinstance(made, dict) else None
+    points = [(-float(np.log10(one["alpha"])), _number(one.get("mean_loss"))) for one in rows or () if one.get("alpha")]
+    return chart([Line(points, marked=True)], "-log10 of the strength", "mean loss on the folds") if points else ""
 
 
 def _path_chart(path: list[dict[str, Any]] | None) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -21,14 +20,14 @@ from time import time as now
 from typing import Any
 
 from dboost.errors import DboostError, UsageError
+from dboost.estimators.model_folders import CHAMPION, PART, VERSION, VERSIONS
 from dboost.files.storage import write_file
 from dboost.files.unfinished import FOLDER, beside_of, clear_abandoned
 
 from .judge import model_and_transform
 
-POINTER, DECISION, VERSIONS, MODEL = "champion.json", "decision.json", "versions", "model"
+POINTER, MODEL, DECISION = CHAMPION, PART, "decision.json"
 PROMOTED = "promoted"
-_NAME = re.compile(r"v\d{4,}")
 
 
 class Home:
@@ -80,7 +79,7 @@ class Home:
     def versions(self) -> list[str]:
         """All versions, the latest last."""
         folder = self.path / VERSIONS
-        names = [one.name for one in folder.iterdir() if _NAME.fullmatch(one.name)] if folder.is_dir() else []
+        names = [one.name for one in folder.iterdir() if VERSION.fullmatch(one.name)] if folder.is_dir() else []
         return sorted(names, key=lambda name: int(name[1:]))
 
     def decision(self, version: str) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ Does not cover: what of it is good enough (``gates``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from dboost.errors import DataError
 from dboost.estimators.transform_files import read_beside
 
 from ..inputs import read_model
-from ..predicting.rows import RawRows, check_transform, how_of, raw_rows
+from ..predicting.rows import RawRows, check_transform, how_of, raw_rows, reads_of
 
 BINS = 10
 # Least probability that a label is taken to have: a class that a model has never seen would cost infinitely much.
@@ -135,7 +135,9 @@ def compare(challenger: str, champion: str | None, data: Any, label: str, stagin
         right = np.array([str(one) for column in columns for one in column])
         labels.append(right)
         for (model, transform), one in zip(models, judged):
-            mine = RawRows(piece.chunk, _reads(transform, piece.how))
+            reads = reads_of(transform)
+            assert reads is not None, "a model that is judged has a transform"
+            mine = RawRows(piece.chunk, replace(how_of(transform, reads), types=piece.how.types), reads.given)
             chances = model.probabilities(mine.scores(model, transform))
             _add(one, chances, np.array([str(name) for name in model.classes.tolist()]), right)
     if not labels:
@@ -158,13 +160,6 @@ def model_and_transform(folder: str) -> tuple[Any, Any]:
         raise DataError(f"a {model.task} is not retrained", file=folder, hint="one label for each document is needed")
     check_transform(model, transform, folder)
     return model, transform
-
-
-def _reads(transform: Any, how: Any) -> Any:
-    from dataclasses import replace
-
-    own = how_of(transform)
-    return replace(how, text=own.text, features=own.features, rule=own.rule, hashing=own.hashing)
 
 
 def _add(found: Judged, chances: NDArray[np.float64], classes: NDArray[Any], right: NDArray[Any]) -> None:

@@ -192,7 +192,8 @@ def _run(
         if write:
             write_file(target / names.RUN_FILE, run.to_toml().encode())
         opened.enter_context(_told(folder, console, " --trust" if run.reaches()[1] else ""))
-        where = opened.enter_context(Cluster(run.cluster() if cluster is None else cluster, console, client))
+        given = run.cluster() if cluster is None else cluster
+        where = opened.enter_context(Cluster(given, console, client, run.data()))
         work = Work(run, folder, console, where.client)
         outcomes = {stage.name: _do(stage, work, where, lease) for stage in STAGES}
         converged = bool(folder.record("train")["facts"]["converged"])
@@ -228,7 +229,7 @@ def _do(stage: Stage, work: Work, where: Cluster, lease: Lease) -> Outcome:
     folder.done(stage.name, stage.outputs, inputs, facts, seconds)
     console.event("stage_done", stage=stage.name, **{f"fact_{name}": value for name, value in facts.items()})
     if stage.name == "train":
-        for name in (names.CHECKPOINT, names.PARTIAL):
+        for name in (names.CHECKPOINT, names.PARTIAL, names.TABLES):
             shutil.rmtree(folder / name, ignore_errors=True)
     return Outcome(DONE, why, seconds)
 

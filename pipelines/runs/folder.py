@@ -28,6 +28,8 @@ PREPARED, MODEL, PATH, EVALUATION = "prepared", "model", "path", "evaluation"
 PREDICTIONS, REPORT, CHECKPOINT, PARTIAL = "predictions", "report.json", "checkpoint", "model.partial"
 # Parts of predictions that stand while the stage is not done.
 LABELLED = "predictions.partial"
+# Tables of numbers in files of text, as Parquet, until the model stands.
+TABLES = "tables.partial"
 REPORT_PAGE = "report.html"
 _FORMAT = 1
 

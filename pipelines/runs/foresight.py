@@ -13,10 +13,10 @@ from typing import Any
 
 from dboost.data import load_manifest
 from dboost.data.absent_column import listed, nearest
-from dboost.data.meaning import CSV, format_of, is_text
+from dboost.data.meaning import CSV, Dialect, format_of, is_text
 from dboost.data.parquet.read import NUMBERS, inspect_file, with_folders
 from dboost.data.prepared.contract import read_contract
-from dboost.data.prepared.documents import csv_errors, csv_header, document_files
+from dboost.data.prepared.documents import csv_header, document_files
 from dboost.data.prepared.where import parsed
 from dboost.errors import DataError, UsageError
 from dboost.files.storage import check_writable
@@ -91,21 +91,37 @@ def foresee(run: RunFile) -> None:
     training = plan_training(run.model())
     if run.values.get("model", {}).get("start") is not None:
         read_model(run.values["model"]["start"])
-    source = columns_of(str(data["data"]))
-    test = None if data.get("test") is None else columns_of(str(data["test"]))
+    dialect = Dialect(data.get("separator"), data.get("encoding"))
+    source = columns_of(str(data["data"]), dialect)
+    test = None if data.get("test") is None else columns_of(str(data["test"]), dialect)
     learned = _prepared(run, source, test) if "prepare" in run.tables else source
     _train(run, source, learned, training)
     for table in ("evaluate", "predict"):
         held_out = _held_out(run, table, learned, source if "prepare" in run.tables else None, test)
         if held_out is not None and table == "evaluate":
             judged = test if held_out is learned and test is not None else held_out
-            if table in run.tables or judged.has(_labels(run, learned)):
+            # Documents that are held out may be new ones without labels: judging them is left out then, in a line.
+            if "data" in run.values.get(table, {}) or judged.has(_labels(run, learned)):
                 _evaluate(run, held_out, learned, judged)
         if held_out is not None and table == "predict" and table in run.tables:
-            _predict(run, held_out, learned, training)
+            as_given = test is not None and held_out is learned and raw_test(run, table) is not None
+            _predict(run, test if as_given and test is not None else held_out, learned, training)
 
 
-def columns_of(path: str) -> Columns:
+def raw_test(run: RunFile, table: str) -> str | None:
+    """The documents that are labelled, and of which single ones are shown, as the user has them.
+
+    None for prepared rows, which is what is left where only some of the documents are prepared.
+    """
+    given, prepare = run.values.get(table, {}), run.table("prepare")
+    if "data" in given:
+        return str(given["data"])
+    whole = "split" not in given and prepare.get("where") is None and prepare.get("on_bad_rows") == "refuse"
+    test = run.table("data").get("test") if whole and "prepare" in run.tables else None
+    return None if test is None else str(test)
+
+
+def columns_of(path: str, dialect: Dialect) -> Columns:
     """The columns of some data.
 
     Raises
@@ -126,8 +142,7 @@ def columns_of(path: str) -> Columns:
         kinds |= with_folders([inspect_file(file)])[0].kinds
     for name, _ in [file for file in files if is_text(file[0])][:1]:
         if format_of(name) == CSV:
-            with csv_errors(name):
-                kinds |= dict.fromkeys(csv_header(name))
+            kinds |= dict.fromkeys(csv_header(name, dialect))
         whole = format_of(name) == CSV
     return Columns(path, kinds, whole)
 
@@ -197,7 +212,8 @@ def _held_out(
     """What a stage judges or labels, as ``stages`` has it; None where nothing is held out."""
     given = run.values.get(table, {})
     if "data" in given:
-        found = columns_of(given["data"])
+        data = run.table("data")
+        found = columns_of(given["data"], Dialect(data.get("separator"), data.get("encoding")))
         _need_split(f"{table}.split", given.get("split"), found)
         return found
     if documents is None and test is not None:
@@ -215,11 +231,7 @@ def _labels(run: RunFile, learned: Columns) -> tuple[str, ...]:
 def _evaluate(run: RunFile, found: Columns, learned: Columns, judged: Columns) -> None:
     """Refuse what cannot be judged; `judged` is `found` before it is prepared."""
     labels = _labels(run, learned)
-    if learned.prepared and not found.prepared and "indices" not in found.kinds:
-        raise UsageError(
-            f"evaluate.data holds documents as they are, and the model is judged on prepared ones: {found.where}",
-            hint="name them in data.test, or prepare them with the vocabulary of the model",
-        )
+    _need_what_is_read("evaluate", run, found, learned)
     if found.prepared and found.label is None:
         raise DataError("evaluate: these documents have no labels to be judged by", file=found.where)
     if not judged.has(labels):
@@ -263,9 +275,14 @@ def _predict(run: RunFile, found: Columns, learned: Columns, training: Training)
         raise UsageError("predict.top: this model has no most probable classes", hint="leave it out")
     if not found.prepared and not learned.prepared:
         found.need("data.features", data.get("features") or ())
+    _need_what_is_read("predict", run, found, learned)
+
+
+def _need_what_is_read(table: str, run: RunFile, found: Columns, learned: Columns) -> None:
+    """Refuse documents that lack a column of which features are made."""
     if learned.prepared and not found.prepared and "prepare" in run.tables and "indices" not in found.kinds:
         key, read = _read_by(run.table("prepare"))
-        found.need(f"predict, which reads {key},", read)
+        found.need(f"{table}, which reads {key},", read)
 
 
 def _need_split(key: str, split: str | None, data: Columns) -> None:

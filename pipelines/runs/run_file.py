@@ -61,12 +61,22 @@ class ReportTable:
 # table -> the settings class that has its keys, and those of its keys that belong to other tables
 _KINDS: dict[str, tuple[type[Any], tuple[type[Any], ...], tuple[str, ...]]] = {
     "data": (DataTable, (), ()),
-    "prepare": (PrepareSettings, (ClusterSettings, OutputSettings, LogSettings), ("data", "test", "label")),
+    "prepare": (
+        PrepareSettings,
+        (ClusterSettings, OutputSettings, LogSettings),
+        ("data", "test", "label", "separator", "encoding"),
+    ),
     "model": (TrainedSettings, (), ()),
     "evaluate": (EvaluateSettings, (ClusterSettings, OutputSettings, LogSettings, DataSettings), ("model",)),
     "predict": (PredictSettings, (ClusterSettings, OutputSettings, LogSettings, DataSettings), ("model",)),
     "report": (ReportTable, (), ()),
     "cluster": (ClusterSettings, (), ()),
+}
+# Keys that most need, which are shown before the others of their table.
+_FIRST = {
+    "data": ("data", "test", "label"),
+    **{name: getattr(kind, "first", ()) for name, (kind, _, _) in _KINDS.items() if name not in ("data", "model")},
+    "model": ("penalty", "alpha", "cv", "loss", "estimator"),
 }
 # Which data is judged or labelled; everything else about it is what `data` says.
 _HELD_OUT = ("data", "split")
@@ -151,6 +161,11 @@ class RunFile:
         """The table of the cluster."""
         return ClusterSettings(**self.values.get("cluster", {}))
 
+    def data(self) -> list[str]:
+        """All data that the run reads."""
+        keys = (("data", "data"), ("data", "test"), ("evaluate", "data"), ("predict", "data"))
+        return [str(self.values[table][key]) for table, key in keys if self.values.get(table, {}).get(key) is not None]
+
     def to_toml(self) -> str:
         """The file as it was understood: every key, with where its value comes from."""
         lines = []
@@ -160,8 +175,10 @@ class RunFile:
                 continue
             lines.append(f"[{name}]")
             shown = _defaults(name, self.values.get("model", {}).get("estimator"))
-            for each, item in keys_of(name).items():
-                origin = self.origins.get(f"{name}.{each}")
+            keys, first = keys_of(name), _FIRST.get(name, ())
+            ordered = [*(each for each in first if each in keys), *(each for each in keys if each not in first)]
+            for each in ordered:
+                item, origin = keys[each], self.origins.get(f"{name}.{each}")
                 if origin is not None:
                     lines.append(f"{each} = {to_toml(self.values[name][each])}  # {origin}")
                 elif item.default is not None:

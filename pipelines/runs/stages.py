@@ -17,22 +17,24 @@ import dboost
 from dboost.data import load_manifest
 from dboost.data.manifest import FORMAT_VERSION
 from dboost.errors import UsageError
+from dboost.estimators.model_folders import read_transform
 from dboost.files.storage import write_file
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
 from .. import pages
 from ..commands import evaluate, predict, prepare, train
-from ..config import DataSettings
+from ..config import DataSettings, NewDataSettings, dialect_of
 from ..console import Console, finite
-from ..inputs import MANIFEST, open_data, read_model
+from ..inputs import MANIFEST, columns_of, open_data, read_model
 from ..report_page.held_out import look_at
 from ..report_page.page import html, read_json
+from ..text_tables import as_parquet
 from ..training import plan_training, save_path
 from . import fingerprints
 from . import folder as names
 from .folder import RunFolder
-from .foresight import columns_of
+from .foresight import raw_test
 from .report import report
 from .run_file import RunFile, keys_of
 
@@ -104,12 +106,13 @@ def _settings_of_prepare(work: Work) -> prepare.PrepareSettings:
         values["keep"] = (*values.get("keep", ()), data["weight"])
     out = str(work.folder.next(names.PREPARED))
     more = {"data": data["data"], "test": data.get("test"), "label": None if label is None else label[0]}
+    more |= {name: data.get(name) for name in ("separator", "encoding")}
     return prepare.PrepareSettings(**values, **more, out=out, force=True)
 
 
 def _prepare_inputs(work: Work) -> dict[str, Any]:
     settings = _settings_of_prepare(work)
-    mine = {name: getattr(settings, name) for name in (*keys_of("prepare"), "label")}
+    mine = {name: getattr(settings, name) for name in (*keys_of("prepare"), "label", "separator", "encoding")}
     found = {"data": fingerprints.of_input(str(settings.data)), "settings": mine, "versions": _versions()}
     if settings.test is not None:
         found["test"] = fingerprints.of_input(settings.test)
@@ -138,8 +141,8 @@ def _prepares(work: Work) -> bool:
     return "prepare" in work.run.tables
 
 
-def _prepared_data(work: Work, split: str | None) -> DataSettings:
-    return DataSettings(
+def _prepared_data(work: Work, split: str | None) -> NewDataSettings:
+    return NewDataSettings(
         data=str(work.folder / names.PREPARED), split=split, weight=work.run.table("data").get("weight")
     )
 
@@ -164,18 +167,22 @@ def _train(work: Work) -> dict[str, Any]:
     run, folder = work.run, work.folder
     progress, partial = folder / names.CHECKPOINT, folder / names.PARTIAL
     training = plan_training(run.model())
-    data = open_data(_training_data(work), "train")
-    trained = train.fit(training, data, work.client(), work.console, work=progress, partial=partial)
+    given = _training_data(work)
+    data = open_data(as_parquet(given, folder / names.TABLES), "train")
+    where = (work.client(), work.console)
+    trained = train.fit(training, data, *where, named=given.data, work=progress, partial=partial)
     out = folder.next(names.MODEL)
     trained.estimator.save(out)
     train.keep_transform(data, out)
     settings = {"data": run.table("data"), "model": run.values.get("model", {})}
-    train.write_manifest(trained.estimator, out, settings, work.console)
+    train.write_manifest(trained.estimator, out, settings, work.console, train.label_columns(data))
     path_out = folder.next(names.PATH)
     if trained.path is not None:
         save_path(trained, path_out)
     values, blocks = train.outcome(trained)
     work.console.page("trained", blocks, values)
+    if hint := train.why_empty(trained):
+        work.console.say(hint)
     first = getattr(trained.estimator, "estimators_", [trained.estimator])[0]
     facts = {"model": fingerprints.of_model(out), "converged": trained.converged, "stop_reason": first.stop_reason_}
     return facts | {
@@ -188,51 +195,68 @@ def _train(work: Work) -> dict[str, Any]:
 # ---- evaluate and predict ------------------------------------------------------------------------------------------
 
 
-def _held_out(work: Work, table: str) -> DataSettings | None:
+# Keys of [data] that hold for held-out rows too.
+_COLUMNS = ("features", "label", "weight", "n_features", "separator", "encoding")
+
+
+def _held_out(work: Work, table: str) -> NewDataSettings | None:
     """What is judged or labelled; None where nothing is held out."""
     given, data = work.run.values.get(table, {}), work.run.table("data")
-    columns = {name: data[name] for name in ("features", "label", "weight", "n_features") if name in data}
+    columns = {name: data[name] for name in _COLUMNS if name in data}
+    text = given.get("text")
     if "data" in given:
-        return DataSettings(data=given["data"], split=given.get("split"), **columns)
+        return NewDataSettings(data=given["data"], split=given.get("split"), text=text, **columns)
     if _prepares(work):
         whole = _prepared_data(work, given.get("split", "test"))
         return whole if whole.split in load_manifest(str(whole.data)).splits else None
     if "test" in data:
-        return DataSettings(data=data["test"], split=given.get("split"), **columns)
+        return NewDataSettings(data=data["test"], split=given.get("split"), text=text, **columns)
     folder = current(any_path(data["data"]))
     split = given.get("split", "test")
     if (folder / MANIFEST).is_file() and split in load_manifest(folder).splits and split != data.get("split"):
-        return DataSettings(data=data["data"], split=split, **columns)
+        return NewDataSettings(data=data["data"], split=split, **columns)
     return None
 
 
-def _has_labels(work: Work) -> bool:
-    """Whether what is held out can be judged."""
-    held_out = _held_out(work, "evaluate")
-    if held_out is None:
-        return False
-    folder = current(any_path(str(held_out.data)))
-    if (folder / MANIFEST).is_file():
-        entry = load_manifest(folder).splits.get(held_out.split or "test", {})
-        return entry.get("classes") is not None or entry.get("targets") is not None
-    return columns_of(str(held_out.data)).has(held_out.label or ())
+def _as_given(work: Work, table: str) -> NewDataSettings | None:
+    """As ``_held_out``; of documents that were prepared those themselves, in the files and rows of the user."""
+    held_out, test = _held_out(work, table), raw_test(work.run, table)
+    if held_out is None or test is None or not _prepares(work) or "data" in work.run.values.get(table, {}):
+        return held_out
+    data = work.run.table("data")
+    columns = {name: data[name] for name in ("label", "weight", "separator", "encoding") if name in data}
+    return NewDataSettings(data=test, **columns)
 
 
 def _nothing_held_out(table: str) -> Callable[[Work], str]:
     def why(work: Work) -> str:
         if table == "predict" and table not in work.run.tables:
             return "there is no table [predict]"
-        if _held_out(work, table) is None:
+        held_out = _held_out(work, table)
+        if held_out is None:
             return f"no data is held out: set data.test or {table}.data"
-        if table == "evaluate" and not _has_labels(work):
-            return "what is held out has no labels"
+        if table == "evaluate" and "data" not in work.run.values.get(table, {}):
+            label = _missing_label(work, held_out)
+            return f"the held-out rows have no labels: there is no column {label!r}" if label else ""
         return ""
 
     return why
 
 
+def _missing_label(work: Work, held_out: NewDataSettings) -> str:
+    """The label column that held-out rows lack; empty where they have it."""
+    label = (held_out.label or work.run.table("data").get("label") or ("label",))[0]
+    folder = current(any_path(str(held_out.data)))
+    if (folder / MANIFEST).is_file():
+        manifest = load_manifest(folder)
+        split = manifest.splits.get(str(held_out.split or "test"), {})
+        bare = manifest.label is not None and not split.get("classes") and "targets" not in split
+        return str(manifest.label) if bare else ""
+    return "" if label in columns_of(str(held_out.data), dialect_of(held_out)) or held_out.label is None else label
+
+
 def _model_inputs(work: Work, table: str) -> dict[str, Any]:
-    held_out = _held_out(work, table)
+    held_out = _held_out(work, table) if table == "evaluate" else _as_given(work, table)
     assert held_out is not None, "a stage without data is left out"
     mine = {name: value for name, value in work.run.table(table).items() if name not in ("data", "split")}
     model = work.folder.record("train")["facts"]["model"]
@@ -243,9 +267,9 @@ def _model_inputs(work: Work, table: str) -> dict[str, Any]:
 def _evaluate(work: Work) -> dict[str, Any]:
     held_out = _held_out(work, "evaluate")
     assert held_out is not None
-    model = read_model(str(work.folder / names.MODEL))
-    data = open_data(held_out, "test", model)
-    found, strangers = evaluate.figures(model, data, work.client())
+    folder = str(work.folder / names.MODEL)
+    model = read_model(folder)
+    found, strangers = evaluate.judged(held_out, model, folder, work.client())
     values = evaluate.values_of(found, model)
     values["unknown_classes"] = {str(label): count for label, count in strangers.counts.items()}
     evaluate.write(str(work.folder.next(names.EVALUATION)), values, force=False)
@@ -255,10 +279,10 @@ def _evaluate(work: Work) -> dict[str, Any]:
 
 
 def _predict(work: Work) -> dict[str, Any]:
-    held_out, table = _held_out(work, "predict"), work.run.table("predict")
+    held_out, table = _as_given(work, "predict"), work.run.table("predict")
     assert held_out is not None
     model = read_model(str(work.folder / names.MODEL))
-    given: dict[str, Any] = {item.name: getattr(held_out, item.name) for item in dataclasses.fields(DataSettings)}
+    given: dict[str, Any] = {item.name: getattr(held_out, item.name) for item in dataclasses.fields(NewDataSettings)}
     given |= {name: table.get(name) for name in ("probabilities", "top", "scores", "keep")}
     settings = predict.PredictSettings(
         **given,
@@ -296,8 +320,13 @@ def _page(work: Work, values: dict[str, Any]) -> str:
     folder = work.folder / names.MODEL
     if not (folder / "model.json").is_file():
         return ""
-    model, held_out = read_model(str(folder)), _held_out(work, "evaluate")
-    looked = None if held_out is None or not _has_labels(work) else look_at(model, open_data(held_out, "test", model))
+    model, looked = read_model(str(folder)), None
+    if work.folder.record("evaluate") and not _nothing_held_out("evaluate")(work):
+        held_out = _as_given(work, "evaluate")
+        assert held_out is not None
+        same = raw_test(work.run, "evaluate") == raw_test(work.run, "predict")
+        keep = (work.run.table("predict").get("keep") or ()) if same else ()
+        looked = look_at(model, held_out, str(folder), work.client(), keep)
     return html(
         model,
         title=work.run.name,
@@ -305,6 +334,7 @@ def _page(work: Work, values: dict[str, Any]) -> str:
         held_out=looked,
         path=values.get("path"),
         made=read_json(folder / "run.json"),
+        transform=read_transform(str(folder)),
     )
 
 

@@ -146,7 +146,7 @@ BAD = {
         "1 labels are missing",
         "label",
     ),
-    "not UTF-8": (".csv", b"text,label\n\xff\xfe,x\n", "UTF8|utf-8", None),
+    "not UTF-8": (".csv", b"text,label\n\xff\xfe,x\n", "no UTF-8", None),
     "not JSON": (".jsonl", '{"text": "a", "label": "x"}\n{"text": \n', "line 2 is not JSON", None),
     "a list": (".jsonl", "[1, 2]\n", "line 1 is a list, expected an object", None),
     "mixed labels": (

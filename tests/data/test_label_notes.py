@@ -100,7 +100,8 @@ def test_many_are_counted():
     assert label_notes({1: 1, 2: 2}, {}) == ()
 
 
-def test_files_without_checksums_are_said_once_at_fit(tmp_path):
+def test_files_without_checksums_are_said_once_at_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr("dboost.data.parquet.plan.WORTH_CHECKSUMS", 0)
     data = write(tmp_path / "data", [rows(["a", "b"] * 10)] * 2, checksums=False)
     _, notes = said(data)
     assert notes == [

@@ -25,11 +25,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dboost.data import ParquetData, prepare_text
-from dboost.data.meaning import CSV, JSON_LINES, PARQUET, files_below, fits, format_of, joint_type
+from dboost.data.meaning import CSV, JSON_LINES, PARQUET, Dialect, files_below, fits, format_of, joint_type
 from dboost.data.prepared import documents
 from dboost.data.prepared.documents import csv_tables, document_files
 from dboost.errors import DataError, DboostWarning
-from pipelines.cli import main
 
 TABLE = pa.table({"text": ["sea wave", "sky cloud"] * 10, "y": ["a", "b"] * 10})
 TEXT = TABLE.to_pandas().to_csv(index=False).encode()
@@ -147,7 +146,8 @@ def test_no_byte_of_csv_is_lost_at_the_end_of_a_block(tmp_path: Path, monkeypatc
         lines.writerows([["a", "b"], *written])
         Path(path).write_bytes(stream.getvalue().encode())
         monkeypatch.setattr(documents, "BLOCK_BYTES", rng.randrange(60, 120))
-        found = [list(row.values()) for table in csv_tables(path, schema, ["a"]) for row in table.to_pylist()]
+        tables = csv_tables(path, schema, ["a"], Dialect())
+        found = [list(row.values()) for table in tables for row in table.to_pylist()]
         assert found == written
         bare = pa.csv.open_csv(
             path,
@@ -264,15 +264,6 @@ def test_a_file_counts_once_whatever_it_is_called(tmp_path: Path) -> None:
     (tmp_path / "e" / "b.parquet.gz").write_bytes(b"packed")
     with pytest.raises(DataError, match=r"packed once more is not read.*b.parquet.gz.*unpack it"):
         ParquetData(tmp_path / "e").files()
-
-
-def test_numbers_of_csv_are_refused_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "n.csv").write_text("a,y\n1,p\n2,q\n")
-    out = ["--label", "y", "--out", str(tmp_path / "m"), "--workers", "0"]
-    assert main(["train", str(tmp_path / "n.csv"), *out]) == 3
-    said = capsys.readouterr()
-    assert "features are read from Parquet, and not from .csv" in said.err + said.out
-    assert "training on" not in said.err + said.out, "it is said before a table begins"
 
 
 def test_a_full_disk_is_not_the_fault_of_the_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,11 +218,15 @@ def test_flipped_bits_are_found_where_pages_carry_checksums(tmp_path, write, pla
     assert refused >= 25
 
 
-def test_files_without_checksums_are_mentioned(tmp_path, write, plan, small, lists, as_lists):
+def test_files_without_checksums_are_mentioned_where_they_are_large(
+    tmp_path, write, plan, small, lists, as_lists, monkeypatch
+):
     table = lists(small.X, small.y)
     write(tmp_path / "a", table)
     write(tmp_path / "b", table, checksum=False)
     assert plan(ParquetData(tmp_path / "a", n_features=7, **as_lists)).notes == ()
+    assert plan(ParquetData(tmp_path / "b", n_features=7, **as_lists)).notes == ()
+    monkeypatch.setattr("dboost.data.parquet.plan.WORTH_CHECKSUMS", 1000)
     [note] = plan(ParquetData(tmp_path / "b", n_features=7, **as_lists)).notes
     assert "1 of 1 files carry no page checksums (f0.parquet first)" in note
     for options in ({"use_dictionary": False}, {"use_dictionary": True}, {"data_page_version": "2.0"}):

@@ -186,6 +186,9 @@ def test_a_daemonic_process_is_told_what_it_may_do(
     """A task of Celery, or of a multiprocessing pool: multiprocessing lets it have no children."""
     monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)  # type: ignore[attr-defined]
     monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
+    # small data takes no cluster
+    assert main(arguments(table, tmp_path / "small")) == 0
+    monkeypatch.setattr("pipelines.cluster.SMALL_BYTES", 0)
     for more in ((), ("--workers", "1"), ("--workers", "2", "--to", "local")):
         assert main(arguments(table, tmp_path / "model", *more)) == 2
         told = capsys.readouterr().err

@@ -19,6 +19,7 @@ import dboost
 import pipelines
 from dboost.errors import UsageError
 from pipelines.cli import main
+from pipelines.config import DataSettings
 from pipelines.inputs import read_model
 from pipelines.report_page.charts import Line, chart, round_numbers
 from pipelines.report_page.held_out import look_at
@@ -90,7 +91,7 @@ def test_labels_and_words_are_text_and_nothing_else(tmp_path: Path) -> None:
 def test_calibration_and_mistakes_are_those_of_the_rows(trained: Path, prepared: Path) -> None:
     model = read_model(str(trained))
     data = dboost.ParquetData(prepared, split="test")
-    found = look_at(model, data)
+    found = look_at(model, DataSettings(data=str(prepared), split="test"), str(trained))
     estimator = dboost.load_model(trained)
     chances = estimator.predict_proba(data)
     labels = np.concatenate([block.read(label=True).label_array() for block in blocks(data)])

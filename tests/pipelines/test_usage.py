@@ -19,7 +19,7 @@ from pipelines.cli import main
 def shown(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
     """The help of a command with its line breaks folded."""
     monkeypatch.setenv("COLUMNS", "80")
-    assert main([name, "--help"]) == 0
+    assert main([name, "--help", "all"]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     return " ".join(out.split())
@@ -83,6 +83,37 @@ def test_a_key_that_a_command_states_anew_is_shown_once_with_its_own_default(
 ) -> None:
     text = shown("demo", capsys, monkeypatch)
     assert text.count("--out ") == 1 and "(default: runs/demo)" in text
+
+
+def test_what_most_need_comes_first_and_the_rest_by_its_topics(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in ("prepare", "train", "path", "evaluate", "predict"):
+        kind = importlib.import_module(f"pipelines.commands.{name}").SETTINGS
+        assert main([name, "--help"]) == 0
+        text = capsys.readouterr().out
+        keys = [line.split()[0].rstrip(",") for line in text.splitlines() if line.startswith("  --")]
+        assert keys == [f"--{key.replace('_', '-')}" for key in kind.first] + ["--config"] and len(kind.first) <= 10
+        assert "-h, --help all" in text and max(map(len, text.splitlines())) <= 80
+    assert main(["train", "--help"]) == 0
+    order = ("--data ", "--label ", "--penalty ", "--alpha ", "--cv ", "--out ")
+    text = capsys.readouterr().out
+    assert [text.index(f"\n  {word}") for word in order] == sorted(text.index(f"\n  {word}") for word in order)
+    (tmp_path / "r.toml").write_text('[data]\ndata = "d"\n[model]\n')
+    assert main(["run", str(tmp_path / "r.toml"), "--print"]) == 0
+    tables = capsys.readouterr().out.split("[model]")
+    assert [line.split()[0 if line[0] != "#" else 1].rstrip(":") for line in tables[0].splitlines()[1:4]] == [
+        "data", "test", "label",
+    ]  # fmt: skip
+    assert [line.split()[1].rstrip(":") for line in tables[1].splitlines()[1:4]] == ["penalty", "alpha", "cv"]
+
+
+def test_the_commands_are_in_four_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert len(cli.GROUPS) == 4 and all(f"\n{title}:\n" in text for title in cli.GROUPS)
+    assert all(f"\n  {name}" in text for name in cli.COMMANDS)
 
 
 def completions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:

@@ -35,6 +35,13 @@ from dboost.notices import warn_user
 if TYPE_CHECKING:
     from dboost.data.parquet.input import ParquetData
 
+# Data of so many bytes is kept for long and read again and again: a bit of it that changes is worth a word.
+WORTH_CHECKSUMS = 1 << 30
+_HOW_TEXT_IS_READ = (
+    "`dboost prepare` or dboost.TextFeatures makes features of documents, dboost.TableFeatures of categories; to leave "
+    "the column out, name the others in features="
+)
+
 
 def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: Any, engine: Mapper) -> Plan:
     """The plan of a fit over Parquet files; see ``build_plan``."""
@@ -71,7 +78,7 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     digest.update(repr((coder.task, class_list(coder), stats.n_kept, stats.sum_weight, sorted(stats.weight))).encode())
     bare = [info.ref.name for info in infos if not info.checksums]
     notes = []
-    if bare:
+    if bare and sum(info.ref.size for info in infos) >= WORTH_CHECKSUMS:
         notes.append(
             f"{len(bare)} of {len(infos)} files carry no page checksums ({bare[0]} first): "
             "damage inside them cannot be detected. Write them with write_page_checksum=True"
@@ -246,8 +253,9 @@ def _layout(
                 f"type {kind}, expected numbers",
                 file=next((info.ref.path for info in infos if info.kinds.get(name) == kind), first),
                 column=name,
-                hint="name numeric columns, one fixed-size list column, or two list columns (indices, values); "
-                "dboost.Features or dboost prepare --column make features of other columns",
+                hint=_HOW_TEXT_IS_READ
+                if kind == "str"
+                else "name numeric columns, one fixed-size list column, or two list columns (indices, values)",
             )
     _check_width(given, len(columns))
     return Layout("columns", columns, len(columns), _value_type(found))

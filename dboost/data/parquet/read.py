@@ -172,10 +172,9 @@ def _ref_and_footer(path: str, name: str) -> tuple[FileRef, bytes]:
         length = int.from_bytes(tail[:4], "little")
         if tail[4:] != MARK and is_text(path):
             raise DataError(
-                f"features are read from Parquet, and not from {ending_of(path)}",
+                f"ParquetData reads Parquet, and not {ending_of(path)}",
                 file=path,
-                hint="documents: dboost prepare; numbers: write them as Parquet, as pandas does: "
-                "pandas.read_csv(path).to_parquet(other)",
+                hint="the commands of `dboost` read it; in Python: pandas.read_csv(path), or prepare_text of documents",
             )
         if tail[4:] != MARK or length + 12 > size:
             raise DataError(

@@ -91,14 +91,20 @@ def copy_documents(item: Copy, wanted: Wanted, kinds: Mapping[str, str], picking
     """
     path = item.path
     with csv_errors(path):
-        there = csv_header(path) if format_of(path) == CSV else None
+        there = csv_header(path, wanted.dialect) if format_of(path) == CSV else None
         own = [name for name in wanted.names() if name in kinds and (there is None or name in there)]
         constants = item.constants([*wanted.names(), *_filtered(picking)], own)
         schema = pa.schema([pa.field(name, arrow_of(kinds[name])) for name in own])
-        tables = json_tables(path, schema) if there is None else csv_tables(path, schema, wanted.texts)
+        tables = _tables_of(path, schema, wanted, there is None)
         rows = (_with(table.cast(schema), constants) for table in tables)
         more = [pa.field(name, constants[name].type) for name in wanted.names() if name in constants]
         return _copied(item, pa.schema([*schema, *more]), rows, picking)
+
+
+def _tables_of(path: str, schema: pa.Schema, wanted: Wanted, are_objects: bool) -> Iterator[pa.Table]:
+    if are_objects:
+        return json_tables(path, schema, wanted.dialect)
+    return csv_tables(path, schema, wanted.texts, wanted.dialect)
 
 
 def copy_rows(item: Copy, wanted: Wanted, picking: Picking) -> dict[str, int]:

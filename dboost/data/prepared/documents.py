@@ -15,6 +15,7 @@ What Parquet says of itself these formats do not, so that types are found by rea
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import os
@@ -32,16 +33,20 @@ from dboost.data.manifest import find_manifest
 from dboost.data.meaning import (
     ANY,
     CSV,
+    HEAD_BYTES,
     JSON_LINES,
     PARQUET,
+    Dialect,
     check_readable,
     codec_of,
+    encoding_of,
     files_below,
     format_of,
     is_text,
     kinds_of_texts,
     kinds_of_value,
     narrowest,
+    no_utf8,
     separator_of,
 )
 from dboost.data.parquet.input import ParquetData
@@ -69,12 +74,15 @@ class Wanted:
         Columns whose values may be any number or text.
     optional : tuple of str
         Those that need not be there.
+    dialect : Dialect
+        How the files are written, where that was said.
     """
 
     texts: tuple[str, ...]
     labels: tuple[str, ...]
     kept: tuple[str, ...]
     optional: tuple[str, ...] = ()
+    dialect: Dialect = Dialect()
 
     def names(self) -> list[str]:
         """All columns, once each."""
@@ -171,6 +179,8 @@ def csv_errors(path: str) -> Iterator[None]:
         try:
             yield
         except pa.ArrowInvalid as fault:
+            if "UTF8" in str(fault):
+                raise no_utf8(path) from fault
             if "straddl" not in str(fault):
                 raise
             raise DataError(
@@ -180,10 +190,27 @@ def csv_errors(path: str) -> Iterator[None]:
             ) from fault
 
 
-def _opened(path: str) -> Any:
+def _stream(path: str) -> Any:
     """The bytes of a file of text, unpacked where it is compressed."""
     stream, codec = open_input(path), codec_of(path)
     return stream if codec is None else pa.CompressedInputStream(stream, codec)
+
+
+def _head(path: str, dialect: Dialect) -> tuple[str, str]:
+    """The encoding of a file of text, and the beginning of its text."""
+    with _stream(path) as stream:
+        head = bytes(stream.read(HEAD_BYTES))
+    encoding = dialect.encoding or encoding_of(path, head)
+    return encoding, codecs.getincrementaldecoder(encoding)(errors="replace").decode(head).removeprefix("\ufeff")
+
+
+def _opened(path: str, encoding: str) -> Any:
+    """A file of text as bytes of UTF-8."""
+    stream = _stream(path)
+    if codecs.lookup(encoding).name == "utf-8":
+        return stream
+    stream = stream if isinstance(stream, pa.NativeFile) else pa.PythonFile(stream, mode="r")
+    return pa.transcoding_input_stream(stream, encoding, "utf-8")
 
 
 class _WholeEnds(io.RawIOBase):
@@ -209,14 +236,16 @@ class _WholeEnds(io.RawIOBase):
         super().close()
 
 
-def _csv(path: str, names: list[str] | None, types: Mapping[str, Any]) -> Any:
+def _csv(path: str, names: list[str] | None, types: Mapping[str, Any], dialect: Dialect) -> Any:
     """A reader of record batches; only an empty field without quotes is no value."""
     from pyarrow import csv
 
+    encoding, head = _head(path, dialect)
+    separator = dialect.separator or separator_of(path, head)
     return csv.open_csv(
-        _WholeEnds(_opened(path)),
+        _WholeEnds(_opened(path, encoding)),
         read_options=csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False),
-        parse_options=csv.ParseOptions(newlines_in_values=True, delimiter=separator_of(path)),
+        parse_options=csv.ParseOptions(newlines_in_values=True, delimiter=separator),
         convert_options=csv.ConvertOptions(
             column_types=dict(types),
             include_columns=names,
@@ -227,9 +256,9 @@ def _csv(path: str, names: list[str] | None, types: Mapping[str, Any]) -> Any:
     )
 
 
-def csv_header(path: str) -> list[str]:
+def csv_header(path: str, dialect: Dialect) -> list[str]:
     """The names of the columns."""
-    with _csv(path, None, {}) as reader:
+    with csv_errors(path), _csv(path, None, {}, dialect) as reader:
         names: list[str] = reader.schema.names
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -239,10 +268,10 @@ def csv_header(path: str) -> list[str]:
 
 def _csv_types(path: str, wanted: Wanted) -> dict[str, frozenset[str]]:
     with csv_errors(path):
-        there = csv_header(path)
+        there = csv_header(path, wanted.dialect)
     names = _present(path, wanted, there)
     found = dict.fromkeys(names, ANY)
-    with csv_errors(path), _csv(path, names, dict.fromkeys(names, pa.string())) as reader:
+    with csv_errors(path), _csv(path, names, dict.fromkeys(names, pa.string()), wanted.dialect) as reader:
         for batch in reader:
             for name in names:
                 if name not in wanted.texts and found[name] != {"str"}:
@@ -250,10 +279,10 @@ def _csv_types(path: str, wanted: Wanted) -> dict[str, frozenset[str]]:
     return found
 
 
-def csv_tables(path: str, schema: pa.Schema, texts: Sequence[str]) -> Iterator[pa.Table]:
+def csv_tables(path: str, schema: pa.Schema, texts: Sequence[str], dialect: Dialect) -> Iterator[pa.Table]:
     """The rows, where a text that is empty is none that is missing: nothing else tells the two apart."""
     types = {field.name: field.type for field in schema}
-    with _csv(path, schema.names, types) as reader:
+    with _csv(path, schema.names, types, dialect) as reader:
         for batch in reader:
             table = pa.Table.from_batches([batch])
             for at, name in enumerate(table.column_names):
@@ -265,9 +294,9 @@ def csv_tables(path: str, schema: pa.Schema, texts: Sequence[str]) -> Iterator[p
 # -- JSON lines --------------------------------------------------------------------------------------------------------
 
 
-def _blocks(path: str) -> Iterator[bytes]:
+def _blocks(path: str, dialect: Dialect) -> Iterator[bytes]:
     """The bytes of a file in blocks of whole lines."""
-    with _opened(path) as stream:
+    with _opened(path, _head(path, dialect)[0]) as stream:
         rest = b""
         while piece := bytes(stream.read(BLOCK_BYTES)):
             rest += piece
@@ -285,13 +314,28 @@ def _blocks(path: str) -> Iterator[bytes]:
             yield rest
 
 
+def json_header(path: str, dialect: Dialect) -> list[str]:
+    """The keys of the first object of a file of JSON lines."""
+    with as_data_errors(path):
+        for block in _blocks(path, dialect):
+            for number, line in enumerate(block.split(b"\n"), 1):
+                if line.strip():
+                    return list(_json_row(line, number, path))
+    return []
+
+
+def header_of(path: str, dialect: Dialect) -> list[str]:
+    """The columns of a file of text; of JSON lines the keys of its first object."""
+    return csv_header(path, dialect) if format_of(path) == CSV else json_header(path, dialect)
+
+
 def _json_types(path: str, wanted: Wanted) -> dict[str, frozenset[str]]:
     names = wanted.names()
     found: dict[str, frozenset[str]] = {}
     others: dict[str, None] = {}
     number = 0
     with as_data_errors(path):
-        for block in _blocks(path):
+        for block in _blocks(path, wanted.dialect):
             for line in block.split(b"\n"):
                 number += 1
                 if line.strip():
@@ -338,11 +382,11 @@ def _json_kinds(before: frozenset[str], value: Any, name: str, number: int, path
     raise DataError(f"line {number} {what}, expected {expected}", file=path, column=name)
 
 
-def json_tables(path: str, schema: pa.Schema) -> Iterator[pa.Table]:
+def json_tables(path: str, schema: pa.Schema, dialect: Dialect) -> Iterator[pa.Table]:
     from pyarrow import json as arrow_json
 
     first = True
-    for block in _blocks(path):
+    for block in _blocks(path, dialect):
         content = block.removeprefix(b"\xef\xbb\xbf") if first else block
         first = False
         if content.strip():

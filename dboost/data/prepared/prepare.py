@@ -26,7 +26,7 @@ import pyarrow as pa
 from dboost.data.absent_column import absent_column
 from dboost.data.budget import block_budget
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
-from dboost.data.meaning import column_kind, joint_type
+from dboost.data.meaning import Dialect, column_kind, joint_type
 from dboost.data.parquet.read import FileInfo, inspect_file, with_folders
 from dboost.data.prepared.chunk import (
     COUNTS,
@@ -89,6 +89,8 @@ def prepare_text(
     force: bool = False,
     engine: Mapper | None = None,
     table: TableTransform | None = None,
+    separator: str | None = None,
+    encoding: str | None = None,
 ) -> Manifest:
     """Turn documents into a folder that ``ParquetData`` reads.
 
@@ -139,6 +141,9 @@ def prepare_text(
     table : TableTransform, optional
         What makes features of a table of several kinds of columns. `text` is then those of its columns that are texts,
         and the parameters of terms, from `tokenizer` to `hashing`, are those that it holds itself.
+    separator, encoding : str, optional
+        What stands between the fields of CSV, and how characters are bytes in it and in JSON lines, where the files do
+        not tell it themselves by their first rows, or a mark at their beginning.
 
     Returns
     -------
@@ -163,6 +168,7 @@ def prepare_text(
     target = any_path(out, "out").absolute()
     _check_target(target, force)
     mapper: Mapper = InProcess() if engine is None else engine
+    wanted = replace(_wanted(how), dialect=Dialect(separator, encoding))
     splits, learned = splits_of(source, split)
     how = replace(how, learned=learned)
     settings = {
@@ -189,7 +195,7 @@ def prepare_text(
         raise UsageError(f"on_bad_rows={on_bad_rows!r}", hint=f"use one of {', '.join(BAD_ROWS)}")
     with contextlib.ExitStack() as opened:
         staging = opened.enter_context(_staging(target))
-        sources = open_sources(splits, _wanted(how), label, learned, staging, mapper, where, on_bad_rows == QUARANTINE)
+        sources = open_sources(splits, wanted, label, learned, staging, mapper, where, on_bad_rows == QUARANTINE)
         settings["refused"] = dict(sorted(sources.refused.items()))
         with sources.in_own_names():
             chunks, types = _plan(sources, how, mapper)

@@ -1,0 +1,173 @@
+"""Judging a model on labelled rows that its transform reads: raw documents, or rows of a raw table.
+
+Covers: the sums of all figures, piece by piece, where the pieces are read. Does not cover: data of features, which is
+judged by its partitions (``commands.evaluate``), and what a page shows of single rows (``report_page.held_out``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dboost import metrics
+from dboost.data.labels.factorise import factorise
+from dboost.errors import DataError, UsageError
+from dboost.estimators.model_folders import read_transform
+from dboost.files.store_folders import local_copy
+from dboost.model.fitted import Model
+from dboost.partition import Sums
+
+from .. import targets
+from ..cluster import engine_on
+from ..config import DataSettings
+from ..strangers import Strangers, none_known, unknown_rows
+from ..text_tables import staging_for
+from .parts import in_order
+from .rows import Read, are_raw, check_transform, raw_rows
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Labelled rows that a transform reads.
+
+    Parameters
+    ----------
+    read : Read
+        Their pieces.
+    transform : a transform that is saved with models
+    label : str
+    weight : str or None
+    data : str
+        What was named, for errors.
+    """
+
+    read: Read
+    transform: Any
+    label: str
+    weight: str | None
+    data: str
+
+
+@contextmanager
+def documents_of(
+    settings: DataSettings, model: Model, folder: str, client: Any, keep: Sequence[str] = ()
+) -> Iterator[Documents | None]:
+    """The labelled documents that settings name, with `keep` beside them; None where the data is features.
+
+    What is copied to be read is gone afterwards.
+
+    Parameters
+    ----------
+    folder : str
+        Of the model, as ``find_model`` gives it.
+
+    Raises
+    ------
+    UsageError
+        No label column is named, or a key has no effect on documents.
+    """
+    transform = read_transform(folder)
+    if not are_raw(settings, transform):
+        yield None
+        return
+    check_transform(model, transform, folder)
+    label = label_of(settings, model, folder)
+    for name in ("split", "n_features"):
+        if getattr(settings, name) is not None:
+            raise UsageError(f"{name}= has no effect on raw documents", hint="leave it out")
+    columns = (label, *(() if settings.weight is None else (settings.weight,)), *keep)
+    with staging_for(settings, client) as staging, engine_on(client) as engine:
+        read = raw_rows(settings, transform, tuple(dict.fromkeys(columns)), staging, engine, labels=(label,))
+        yield Documents(read, transform, label, settings.weight, str(settings.data))
+
+
+def label_of(settings: DataSettings, model: Model, folder: str) -> str:
+    """The column of the labels of raw documents: the one that is named, else that of the training."""
+    named = trained_label(folder) if settings.label is None else settings.label
+    if not named:
+        raise UsageError("which column of the documents has their labels?", hint="name it with label=")
+    if len(named) > 1 or model.task not in ("binary", "multiclass", "regression"):
+        raise UsageError(
+            f"a {model.task} is not judged on raw documents", hint="prepare them with `dboost prepare`, and judge those"
+        )
+    return str(named[0])
+
+
+def trained_label(folder: str) -> Sequence[str]:
+    """The columns of the labels that the model of a folder was trained on, where `dboost train` wrote them down."""
+    file = Path(local_copy(folder)) / "run.json"
+    found = json.loads(file.read_bytes()).get("label") if file.is_file() else None
+    return found or ()
+
+
+def sums_of(documents: Documents, model: Model, client: Any) -> tuple[Sums, Strangers]:
+    """Sums over all pieces that all figures follow from, and the labels that the model does not know.
+
+    Raises
+    ------
+    DataError
+        No rows, missing labels, or no label that is known.
+    """
+    total, seen, counts = None, 0, Counter[Any]()
+    held, columns = (model, documents.transform), (documents.label, documents.weight)
+    for found, known, unknown in in_order(judge, documents.read.pieces, (), held, columns, client):
+        total = found if total is None else total.merge(found)
+        seen += known
+        counts.update(unknown)
+    if total is None:
+        raise DataError("there are no rows to judge on", file=documents.data)
+    if counts and not seen:
+        raise none_known(counts, model, documents.data)
+    return total, Strangers(counts)
+
+
+def judge(
+    piece: Any, number: int, held: tuple[Model, Any], label: str, weight: str | None
+) -> tuple[Sums, int, Counter[Any]]:
+    """The sums of one piece, its rows whose label the model knows, and the labels that it does not. Runs on workers."""
+    model, transform = held
+    scores = piece.scores(model, transform)
+    w = np.ones(len(scores)) if weight is None else _numbers(piece, weight)
+    if model.task == "regression":
+        y = _numbers(piece, label)
+        return targets.partial(model.labels(scores), y, w, model.labels(model.intercept[None])), len(y), Counter()
+    labels, codes = codes_of(piece.column(label), piece, label, model)
+    known = codes >= 0
+    own = codes[known]
+    right: Any = (2 * own - 1).astype(np.int8).reshape(-1, 1) if model.task == "binary" else own.astype(np.int32)
+    unknown = Counter(labels[i] for i in np.flatnonzero(~known).tolist())
+    return unknown_rows(metrics.partial(scores[known], right, w[known]), w[~known]), len(own), unknown
+
+
+def codes_of(found: Any, piece: Any, label: str, model: Model) -> tuple[list[Any], NDArray[np.int64]]:
+    """The labels of the rows of a piece, and which class of the model each is, -1 for none."""
+    try:
+        found = factorise(found)
+    except DataError as error:
+        raise DataError(error.what, file=error.file or piece.file, column=label, hint=error.hint) from error
+    distinct = [value if isinstance(value, str | bytes) else value.item() for value in found.distinct]
+    place = {name: c for c, name in enumerate(model.classes.tolist())}
+    codes = np.array([place.get(value, -1) for value in distinct], dtype=np.int64)
+    return [distinct[c] for c in found.codes.tolist()], codes[found.codes] if len(codes) else found.codes
+
+
+def _numbers(piece: Any, name: str) -> NDArray[np.float64]:
+    """A column of finite numbers."""
+    column = piece.column(name)
+    try:
+        values = np.asarray(pc.cast(column, "float64").to_numpy(), dtype=np.float64)
+    except (ValueError, TypeError):
+        raise DataError(f"type {column.type}, expected numbers", file=piece.file, column=name) from None
+    bad = int(np.count_nonzero(~np.isfinite(values)))
+    if bad:
+        raise DataError(f"{bad} values are missing or infinite", file=piece.file, column=name, hint="drop these rows")
+    return values

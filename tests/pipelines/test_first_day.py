@@ -1,0 +1,304 @@
+"""The first day of a user: one kind of folder, raw documents judged and labelled, and what is said of what is left out.
+
+Covers: which folders each command takes, models that Python saved, labelled and unlabelled documents for commands and
+runs. Does not cover: what the commands do with features (test_predict_columns.py, test_runs.py).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from sklearn.pipeline import make_pipeline
+
+import dboost
+import pipelines
+from pipelines.cli import main
+
+WORDS = ("waves and sand and salt", "clouds and wind and rain")
+LABELS = ("sea", "sky")
+END = ["--workers", "0", "--log-format", "plain"]
+
+
+def write_csv(path: Path, rows: int, *, wrong: int = 0, columns: tuple[str, ...] = ("id", "text", "topic")) -> Path:
+    """Documents about the sea and the sky, whose first `wrong` labels are those of the other kind."""
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        for i in range(rows):
+            row = {"id": 1000 + i, "text": f"{WORDS[i % 2]} w{i % 7}", "topic": LABELS[(i + (i < wrong)) % 2]}
+            writer.writerow([row[name] for name in columns])
+    return path
+
+
+@pytest.fixture(scope="module")
+def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model by itself, in a saved pipeline, in a run and in a retraining, with the documents that they read."""
+    folder = tmp_path_factory.mktemp("day")
+    train, test = write_csv(folder / "docs.csv", 200), write_csv(folder / "test.csv", 60, wrong=3)
+    tables = {
+        "data": {"data": str(train), "test": str(test), "label": "topic"},
+        "prepare": {"text": "text"},
+        "model": {"alpha": 0.01},
+        "evaluate": {},
+        "predict": {"keep": ["id"]},
+        "cluster": {"workers": 0},
+    }
+    pipelines.run(tables, out=folder / "run")
+    (folder / "r.toml").write_text(
+        f'[data]\ndata = "{train}"\ntest = "{test}"\nlabel = "topic"\n[prepare]\ntext = "text"\n[model]\nalpha = 0.01\n'
+        "[cluster]\nworkers = 0\n"
+    )
+    (folder / "n.toml").write_text('[retrain]\nrun = "r.toml"\nhome = "home"\n')
+    pipelines.retrain(folder / "n.toml")
+    texts = pd.read_csv(train)
+    model = make_pipeline(dboost.TextFeatures(), dboost.BoostedClassifier(alpha=0.01))
+    dboost.save_model(model.fit(texts.text, texts.topic), folder / "saved")
+    return folder
+
+
+FOLDERS = ("run/model", "run", "home", "home/versions/v0001", "saved")
+
+
+def test_every_command_finds_the_model_in_every_kind_of_folder(day: Path, tmp_path: Path, capsys) -> None:
+    expected = [LABELS[i % 2] for i in range(60)]
+    for i, name in enumerate(FOLDERS):
+        given, data = str(day / name), str(day / "test.csv")
+        assert main(["predict", given, data, "--keep", "id", "--out", str(tmp_path / f"o{i}"), *END]) == 0, name
+        rows = pq.read_table(next((tmp_path / f"o{i}").glob("part-*"))).to_pylist()
+        assert [row["prediction"] for row in rows] == expected
+        assert [(row["file"], row["row"], row["id"]) for row in rows] == [("test.csv", r, 1000 + r) for r in range(60)]
+        label = ["--label", "topic"] if name == "saved" else []
+        assert main(["evaluate", given, data, *label, "--out", str(tmp_path / f"e{i}"), *END]) == 0, name
+        found = json.loads((tmp_path / f"e{i}" / "evaluation.json").read_text())
+        assert found["error"] == pytest.approx(3 / 60) and found["confusion"] == [[28, 1], [2, 29]], name
+        page = tmp_path / f"r{i}.html"
+        assert main(["report", given, data, *label, "--out", str(page), "--log-format", "plain"]) == 0, name
+        assert "test.csv, row 0" in page.read_text() and "waves and sand and salt w0" in page.read_text()
+        assert main(["inspect", given, "--log-format", "plain"]) == 0
+        capsys.readouterr()
+        assert main(["explain", given, "waves", "--log-format", "plain"]) == 0
+        assert "waves" in capsys.readouterr().out
+        assert dboost.load_pipeline(given).predict(["salt and waves"]).tolist() == ["sea"]
+        assert dboost.load_model(given) is not None
+
+
+def test_folders_without_a_model_are_told_apart(tmp_path: Path, capsys) -> None:
+    empty, run, home = tmp_path / "empty", tmp_path / "run", tmp_path / "home"
+    for folder in (empty, run, home):
+        folder.mkdir()
+    (run / "run.toml").write_text("")
+    said = {empty: "name the folder of a model, a saved pipeline, a run", run: "the run has no model yet"}
+    for folder, words in said.items():
+        assert main(["inspect", str(folder)]) == 3 and words in capsys.readouterr().err
+    for content, words in ((b"{", "does not say which"), (b'{"version": null}', "no version is the champion yet"),
+                           (b'{"version": "../../x"}', "which is no version")):  # fmt: skip
+        (home / "champion.json").write_bytes(content)
+        assert main(["inspect", str(home)]) == 3 and words in capsys.readouterr().err
+
+
+def test_a_run_labels_and_shows_the_rows_of_the_user(day: Path) -> None:
+    rows = pq.read_table(next((day / "run" / "predictions").glob("part-*"))).to_pylist()
+    assert [(row["file"], row["row"], row["id"]) for row in rows] == [("test.csv", r, 1000 + r) for r in range(60)]
+    page = (day / "run" / "report.html").read_text()
+    assert "test.csv, row 0" in page and "id: 1000" in page and "waves and sand and salt w0" in page
+
+
+def test_documents_without_labels_are_labelled_and_not_judged(day: Path, tmp_path: Path, capsys) -> None:
+    new = write_csv(tmp_path / "new.csv", 50, columns=("id", "text"))
+    run = '[data]\ndata = "{}"\n{}label = "topic"\n[prepare]\n[model]\nalpha = 0.01\n{}[cluster]\nworkers=0\n'
+    for name, test, tables in (
+        ("a", f'test = "{new}"\n', "[evaluate]\n[predict]\n"),
+        ("b", "", f'[predict]\ndata = "{new}"\n'),
+    ):
+        file = tmp_path / f"{name}.toml"
+        file.write_text(run.format(day / "docs.csv", test, tables))
+        assert main(["run", str(file), "--log-format", "plain"]) == 0
+        said = capsys.readouterr().out
+        assert ("evaluate: left out, since the held-out rows have no labels: there is no column 'topic'" in said) == (
+            name == "a"
+        )
+        rows = pq.read_table(next((tmp_path / "runs" / name / "predictions").glob("part-*"))).to_pylist()
+        assert [row["prediction"] for row in rows] == [LABELS[i % 2] for i in range(50)]
+        assert {row["file"] for row in rows} == {"new.csv"}
+    # named for the judging itself, such documents are an error
+    assert main(["evaluate", str(day / "run"), str(new), *END]) == 3
+    assert "column 'topic'" in capsys.readouterr().err
+
+
+def test_judging_documents_equals_judging_their_features(day: Path, tmp_path: Path) -> None:
+    """The same figures from [evaluate] data = documents as from the rows that were prepared of them."""
+    extra = write_csv(tmp_path / "extra.csv", 40, wrong=2)
+    with open(extra, "a") as file:
+        file.write("7,a text of its own,land\n")
+    tables = {
+        "data": {"data": str(day / "docs.csv"), "test": str(extra), "label": "topic"},
+        "prepare": {"text": "text"},
+        "model": {"alpha": 0.01},
+        "cluster": {"workers": 0},
+    }
+    prepared = pipelines.run(tables, out=tmp_path / "a").evaluation
+    documents = pipelines.run({**tables, "evaluate": {"data": str(extra)}}, out=tmp_path / "b").evaluation
+    assert prepared["unknown_classes"] == {"land": 1} and prepared["error"] == pytest.approx(3 / 41)
+    assert prepared == documents
+
+
+def test_a_regression_on_documents_is_judged(tmp_path: Path, capsys) -> None:
+    frame = pd.DataFrame({"text": [f"{WORDS[i % 2]} w{i % 7}" for i in range(120)]})
+    frame["price"] = np.where(frame.index % 2 == 0, 2.5, 7.25)
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    out = [str(tmp_path / name) for name in ("p", "m", "e")]
+    assert main(["prepare", str(tmp_path / "d.csv"), "--label", "price", "--out", out[0], *END]) == 0
+    assert main(["train", out[0], "--loss", "squared", "--alpha", "0.001", "--out", out[1], *END]) == 0
+    assert main(["evaluate", out[1], str(tmp_path / "d.csv"), "--out", out[2], *END]) == 0
+    predicted = dboost.load_pipeline(out[1]).predict(frame.text)
+    r2 = 1 - np.sum((predicted - frame.price) ** 2) / np.sum((frame.price - frame.price.mean()) ** 2)
+    found = json.loads((tmp_path / "e" / "evaluation.json").read_text())
+    assert found["r2"] == pytest.approx(r2) and 0.9 < r2 < 1.0
+    assert main(["evaluate", out[1], str(tmp_path / "d.csv"), "--label", "text", *END]) == 3
+    assert "expected numbers" in capsys.readouterr().err
+
+
+def test_text_of_a_model_that_python_fitted_is_named(day: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "other.csv").write_text("id,body\n1,waves and salt\n2,rain\n")
+    given = ["predict", str(day / "saved"), str(tmp_path / "other.csv"), "--out", str(tmp_path / "o"), *END]
+    assert main(given) == 3
+    assert "--text names the column of the documents" in capsys.readouterr().err
+    assert main([*given, "--text", "body"]) == 0
+    found = pq.read_table(next((tmp_path / "o").glob("part-*"))).to_pylist()
+    assert [row["prediction"] for row in found] == ["sea", "sky"]
+
+
+def test_a_table_that_python_fitted_is_read_by_its_columns(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"size": rng.normal(size=80).round(3), "colour": rng.choice(["red", "blue"], 80)})
+    label = np.where((table.colour == "red") ^ (table["size"] > 1.5), "a", "b")
+    model = make_pipeline(dboost.TableFeatures(), dboost.BoostedClassifier(alpha=0.01)).fit(table, label)
+    dboost.save_model(model, tmp_path / "m")
+    table.assign(right=label).to_csv(tmp_path / "t.csv", index=False)
+    table.assign(right=label).to_parquet(tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        out = tmp_path / f"o-{name}"
+        assert main(["predict", str(tmp_path / "m"), str(tmp_path / name), "--out", str(out), *END]) == 0
+        found = pq.read_table(next(out.glob("part-*"))).column("prediction").to_pylist()
+        assert found == model.predict(table).tolist()
+        shown = tmp_path / f"e-{name}"
+        assert (
+            main(["evaluate", str(tmp_path / "m"), str(tmp_path / name), "--label", "right", "--out", str(shown), *END])
+            == 0
+        )
+        assert json.loads((shown / "evaluation.json").read_text())["error"] == pytest.approx(
+            float(np.mean(model.predict(table) != label))
+        )
+
+
+# ---- what is said ----------------------------------------------------------------------------------------------------
+
+
+def test_small_data_takes_no_cluster_unless_one_is_asked_for(day: Path, tmp_path: Path, capsys, monkeypatch) -> None:
+    made = []
+    monkeypatch.setattr("dboost.engine.dask.cluster.embedded_cluster", lambda *a, **k: made.append(a) or 1 / 0)
+    data = str(day / "docs.csv")
+    assert main(["prepare", data, "--label", "topic", "--out", str(tmp_path / "p"), "--log-format", "plain"]) == 0
+    said = capsys.readouterr().out
+    assert "in this process, since the data is small" in said and "--workers N makes a cluster" in said and not made
+    # what asks for one makes one, and so does data that is not small
+    for more in (["--workers", "1"], ["--memory-limit", "1GiB"]):
+        assert main(["prepare", data, "--label", "topic", "--out", str(tmp_path / "q"), *more]) == 1
+    assert len(made) == 2
+    monkeypatch.setattr("pipelines.cluster.SMALL_BYTES", 100)
+    assert main(["prepare", data, "--label", "topic", "--out", str(tmp_path / "q")]) == 1 and len(made) == 3
+
+
+def test_a_scheduler_and_workers_are_not_both_given(day: Path, tmp_path: Path, capsys) -> None:
+    for more in (["--workers", "2"], ["--workers", "0"], ["--memory-limit", "1GiB"], ["--hosts", "a,b"]):
+        arguments = ["evaluate", str(day / "run"), str(day / "test.csv"), "--scheduler", "tcp://127.0.0.1:1", *more]
+        assert main(arguments) == 2
+        assert f"{more[0]} is of a cluster that is made, and --scheduler names one" in capsys.readouterr().err
+
+
+def test_a_model_without_a_feature_and_folds_without_a_row_are_said(day: Path, tmp_path: Path, capsys) -> None:
+    out = [str(tmp_path / name) for name in ("p", "m", "n")]
+    assert main(["prepare", str(day / "docs.csv"), "--label", "topic", "--out", out[0], *END]) == 0
+    assert main(["train", out[0], "--alpha", "5", "--out", out[1], *END]) == 0
+    assert "the model uses no feature and says the same of every row: alpha 5 is not below" in capsys.readouterr().out
+    assert main(["train", out[0], "--cv", "1000", "--out", out[2], *END]) == 2
+    assert "--cv 1000, but there are 200 rows" in capsys.readouterr().err
+
+
+def test_retrain_says_by_its_exit_code_what_was_decided_where_that_is_asked_for(day: Path, monkeypatch) -> None:
+    nightly = str(day / "n.toml")
+    assert main(["retrain", nightly]) == 0 and main(["retrain", nightly, "--exit-code"]) == 11
+    for outcome, code in (("promoted", 0), ("declined", 10)):
+        decision = pipelines.Decision(outcome, "", "", [], {})
+        monkeypatch.setattr("pipelines.commands.retrain.retrain", lambda *a, found=decision, **k: found)
+        assert main(["retrain", nightly, "--exit-code"]) == code and main(["retrain", nightly]) == 0
+
+
+# ---- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def test_the_page_names_classes_whole_and_says_how_well_each_is_told(tmp_path: Path) -> None:
+    """Words that tell classes apart come before those with large weights; colours have one meaning each."""
+    rng = np.random.default_rng(0)
+    names = ["a class with a rather long name of forty-eight letters"[: 30 + 9 * r] for r in range(3)]
+    right = rng.integers(0, 3, 240)
+    texts = [f"of the {['wave', 'cloud', 'stone'][r] if rng.random() < 0.8 else 'dust'} of" for r in right]
+    right = np.where(rng.random(240) < 0.15, rng.integers(0, 3, 240), right)
+    pd.DataFrame({"text": texts, "topic": [names[r] for r in right]}).to_csv(tmp_path / "d.csv", index=False)
+    tables = {
+        "data": {"data": str(tmp_path / "d.csv"), "test": str(tmp_path / "t.csv"), "label": "topic"},
+        "prepare": {"max_df": 1.0},
+        "model": {"penalty": "l1/l2", "cv": 3, "n_alphas": 5, "eps": 1e-4},
+        "cluster": {"workers": 0},
+    }
+    pd.DataFrame({"text": texts[:60], "topic": [names[r] for r in right[:60]]}).to_csv(tmp_path / "t.csv", index=False)
+    run = pipelines.run(tables, out=tmp_path / "run")
+    found, page = run.evaluation, (tmp_path / "run" / "report.html").read_text()
+    counts = np.array(found["confusion"])
+    assert found["precision"] == pytest.approx((np.diag(counts) / counts.sum(axis=0)).tolist())
+    assert found["recall"] == pytest.approx((np.diag(counts) / counts.sum(axis=1)).tolist())
+    for name, recall in zip(run.model.classes_, found["recall"], strict=True):
+        assert page.count(name) >= 4 and f"{100 * recall:.1f} %" in page
+    words = page.split("The words of each class")[1]
+    assert all(words.index(word) < words.find("<h2>") for word in ("wave", "cloud", "stone"))
+    # the table of the folds, with the chosen strength in bold, and its curve
+    folds = page.split("How the strength was chosen")[1].split("<h2>")[0]
+    assert folds.count("<tr") == 1 + 5 and folds.count('<tr class="hit">') == 1 and "<svg" in folds.split("<table")[0]
+    assert "share of rows whose class was said wrongly" in page and "no feature" in page
+    cells = re.findall(r'<td class="c"[^>]*--(for|against)\)[^>]*>(.)', page)
+    assert {(kind, sign) for kind, sign in cells} == {("for", "+"), ("against", "−")}
+
+
+def test_common_words_come_after_those_that_tell_apart() -> None:
+    """The order of the map is that of weights times the rarity of a term, less what all classes share."""
+    from pipelines.report_page.page import html
+
+    texts = ["of of wave", "of cloud", "of of stone", "of dust"] * 20
+    labels = ["sea", "sky", "land", "sky"] * 20
+    model = make_pipeline(
+        dboost.TextFeatures(), dboost.BoostedClassifier(penalty="l2_squared", alpha=1e-3)
+    ).fit(texts, labels)  # fmt: skip
+    page = html(model[-1].model_, title="t", transform=model[0])
+    rows = page.split('<table class="map">')[1].split("</table>")[0]
+    order = [row.split('class="word">')[1].split("<")[0] for row in rows.split("<tr>")[2:]]
+    assert set(order) == {"of", "wave", "cloud", "stone", "dust"} and order[-1] == "of"
+
+
+def test_explain_names_classes_and_is_a_picture_in_a_notebook(day: Path) -> None:
+    model = dboost.load_pipeline(day / "run")
+    found = dboost.explain(model, ["waves and rain"])
+    assert found.labels == ("sea", "sky") and set(found.words) <= {"waves", "rain"}
+    np.testing.assert_array_equal(found.of_class("sky"), found.parts[:, 0])
+    np.testing.assert_array_equal(found.of_class("sea"), -found.parts[:, 0])
+    with pytest.raises(dboost.errors.UsageError, match="no class 'lake'; there are sea, sky"):
+        found.of_class("lake")
+    shown = found._repr_html_()
+    assert "sky" in shown and "rgba(0,114,178" in shown + "" and shown.count("linear-gradient") == len(found.words)
+    assert all(word in shown for word in found.words) and "intercept" in shown and "score" in shown
