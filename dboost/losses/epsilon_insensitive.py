@@ -9,42 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.examples.loss_rows import (
-    TWO_BRANCHED,
-    Array,
-    branch_row,
-    curvature_row,
-    dual_row,
-    loss_row,
-    residual_row,
-    theta_row,
-)
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.errors import UsageError
-from dboost.losses.real import FAR, RealLoss, is_number
+from dboost.losses.real import FAR, TUBE, RealLabels, RealLoss, is_number, labels_of
 
 # Above this eps the conjugate is computed with cosh and sinh divided by e^eps, which would overflow.
 _LARGE = 20.0
-
-
-class EpsilonTarget(NamedTuple):
-    """Labels of one block: float64 (m,); and eps."""
-
-    label: Array
-    epsilon: float
-
-
-TWO_BRANCHED.add(EpsilonTarget)
-
-
-def _is_epsilon(target: Any) -> bool:
-    return getattr(target, "instance_class", None) is EpsilonTarget
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -99,85 +74,6 @@ def tube_dual(theta: float, label: float, epsilon: float) -> float:
         top = t * (1.0 + e) + math.sqrt(4.0 * e + (t * (1.0 - e)) ** 2)
         z = max(epsilon + math.log(0.5 * max(top, 1e-300)) - math.log1p(-t), 0.0)
     return float(theta * label + softplus(z - epsilon) + softplus(-z - epsilon) - t * z)
-
-
-@overload(residual_row, inline="never", jit_options=INLINED)
-def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
-    if not _is_epsilon(target):
-        return None
-
-    def epsilon_insensitive(target: Any, i: int, f: Array, s: float, u: Array) -> float:
-        z = target.label[i] - f[0]
-        u[0] = s * tube_pull(z, target.epsilon)
-        return float(s * tube(z, target.epsilon))
-
-    return epsilon_insensitive
-
-
-@overload(branch_row, inline="never", jit_options=INLINED)
-def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> Any:
-    if not _is_epsilon(target):
-        return None
-
-    def epsilon_insensitive(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
-        z = target.label[i] - f[0]
-        plus[0] = s * sigmoid(z - target.epsilon)
-        minus[0] = s * sigmoid(-z - target.epsilon)
-        return float(s * tube(z, target.epsilon))
-
-    return epsilon_insensitive
-
-
-@overload(loss_row, inline="never", jit_options=INLINED)
-def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
-    if not _is_epsilon(target):
-        return None
-
-    def epsilon_insensitive(target: Any, i: int, f: Array, s: float) -> float:
-        z = target.label[i] - f[0]
-        return float(s * tube(z, target.epsilon))
-
-    return epsilon_insensitive
-
-
-@overload(curvature_row, inline="never", jit_options=INLINED)
-def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
-    if not _is_epsilon(target):
-        return None
-
-    def epsilon_insensitive(target: Any, i: int, f: Array, s: float, h: Array) -> float:
-        h[0] = s * tube_curvature(target.label[i] - f[0], target.epsilon)
-        return 0.0
-
-    return epsilon_insensitive
-
-
-@overload(dual_row, inline="never", jit_options=INLINED)
-def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
-    if not _is_epsilon(target):
-        return None
-
-    def epsilon_insensitive(
-        target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
-    ) -> float:
-        y = target.label[i]
-        theta = scale[0] * (tube_pull(y - f[0], target.epsilon) - shift[0])
-        return float(s * tube_dual(min(max(theta, -1.0), 1.0), y - prior[0], target.epsilon))
-
-    return epsilon_insensitive
-
-
-@overload(theta_row, inline="never", jit_options=INLINED)
-def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
-    if not _is_epsilon(target):
-        return None
-
-    def epsilon_insensitive(
-        target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array
-    ) -> None:
-        u[0] = keep[0] * (u[0] - s * shift[0])
-
-    return epsilon_insensitive
 
 
 @dataclass(frozen=True)
@@ -239,6 +135,6 @@ class EpsilonInsensitive(RealLoss):
         """False: the best constant is a smooth kind of median."""
         return False
 
-    def target(self, y: NDArray[Any]) -> EpsilonTarget:
+    def target(self, y: NDArray[Any]) -> RealLabels:
         """Wrap float64 labels of shape (m,)."""
-        return EpsilonTarget(y, self.epsilon)
+        return labels_of(y, TUBE, self.epsilon)
