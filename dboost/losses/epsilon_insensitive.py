@@ -3,6 +3,8 @@
 (Dekel, Shalev-Shwartz & Singer 2005; docs/math.md 1 and 7 (E).) It grows linearly far from the label and is
 flat within eps of it; eps = 0 is the symmetric logistic loss. With z = y - f it pulls up by sigma(z - eps) and down by
 sigma(-z - eps), and the exponential bound needs both pulls, not their difference alone (docs/math.md, eq. 2).
+
+The ends of the zone are rounded off over one unit of the labels, or over a softness h: h l(y / h, f / h) at eps / h.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.errors import UsageError
-from dboost.losses.real import FAR, TUBE, RealLabels, RealLoss, is_number, labels_of
+from dboost.losses.real import FAR, TUBE, RealLabels, RealLoss, is_number, labels_of, widths
 
 # Above this eps the conjugate is computed with cosh and sinh divided by e^eps, which would overflow.
 _LARGE = 20.0
@@ -36,34 +38,35 @@ def sigmoid(x: float) -> float:
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def tube(z: float, epsilon: float) -> float:
+def tube(z: float, epsilon: float, softness: float) -> float:
     """The loss of an error z."""
-    return softplus(z - epsilon) + softplus(-z - epsilon)
+    return softness * (softplus((z - epsilon) / softness) + softplus((-z - epsilon) / softness))
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def tube_pull(z: float, epsilon: float) -> float:
-    """sigma(z - eps) - sigma(-z - eps), to full relative precision also next to z = 0."""
-    a = abs(z)
+def tube_pull(z: float, epsilon: float, softness: float) -> float:
+    """sigma(z - eps) - sigma(-z - eps) in units of the softness, to full relative precision also next to z = 0."""
+    a, epsilon = abs(z) / softness, epsilon / softness
     u = sigmoid(a - epsilon) * -math.expm1(-2.0 * a) / (1.0 + math.exp(-a - epsilon))
     return float(math.copysign(u, z))
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def tube_curvature(z: float, epsilon: float) -> float:
+def tube_curvature(z: float, epsilon: float, softness: float) -> float:
     """Its second derivative; where that is but e^-|z|, far outside the tube, what stands for it (``real.FAR``)."""
-    up = math.exp(-abs(z - epsilon))
-    down = math.exp(-abs(z + epsilon))
-    own = up / ((1.0 + up) * (1.0 + up)) + down / ((1.0 + down) * (1.0 + down))
-    return float(max(own, FAR * abs(tube_pull(z, epsilon)) / max(abs(z), 1.0)))
+    up = math.exp(-abs(z - epsilon) / softness)
+    down = math.exp(-abs(z + epsilon) / softness)
+    own = (up / ((1.0 + up) * (1.0 + up)) + down / ((1.0 + down) * (1.0 + down))) / softness
+    return float(max(own, FAR * abs(tube_pull(z, epsilon, softness)) / max(abs(z), softness)))
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def tube_dual(theta: float, label: float, epsilon: float) -> float:
+def tube_dual(theta: float, label: float, epsilon: float, softness: float) -> float:
     """inf_f l(label, f) + theta f for |theta| <= 1 (docs/math.md 1)."""
     t = abs(theta)
     if t >= 1.0:
         return theta * label - epsilon
+    epsilon = epsilon / softness
     # z = |label - f| at the minimiser: e^z = (sqrt(1 + (t sinh eps)^2) + t cosh eps) / (1 - t), without cancellation
     if epsilon < _LARGE:
         c = math.cosh(epsilon)
@@ -73,7 +76,7 @@ def tube_dual(theta: float, label: float, epsilon: float) -> float:
         e = math.exp(-2.0 * epsilon)
         top = t * (1.0 + e) + math.sqrt(4.0 * e + (t * (1.0 - e)) ** 2)
         z = max(epsilon + math.log(0.5 * max(top, 1e-300)) - math.log1p(-t), 0.0)
-    return float(theta * label + softplus(z - epsilon) + softplus(-z - epsilon) - t * z)
+    return float(theta * label + softness * (softplus(z - epsilon) + softplus(-z - epsilon) - t * z))
 
 
 @dataclass(frozen=True)
@@ -84,19 +87,22 @@ class EpsilonInsensitive(RealLoss):
     ----------
     epsilon : float
         Half the width of the zone around a label in which an error costs little; finite, >= 0, in units of the labels.
+    softness : float
+        Over how large an error the ends of the zone are rounded off; finite, > 0, in units of the labels.
 
     Raises
     ------
     UsageError
-        If `epsilon` is not such a number.
+        If one of them is not such a number.
 
     Examples
     --------
     >>> EpsilonInsensitive(epsilon=0.5)
-    EpsilonInsensitive(epsilon=0.5)
+    EpsilonInsensitive(epsilon=0.5, softness=1.0)
     """
 
     epsilon: float = 0.1
+    softness: float = 1.0
     largest: ClassVar[float] = 1.0
     growing: ClassVar[bool] = False
     difference: ClassVar[bool] = True
@@ -107,6 +113,10 @@ class EpsilonInsensitive(RealLoss):
         if not (is_number(given) and 0.0 <= given < math.inf):
             raise UsageError(f"epsilon must be a finite number >= 0, got {given!r}")
         object.__setattr__(self, "epsilon", float(given))
+        given = self.softness
+        if not (is_number(given) and 0.0 < given < math.inf):
+            raise UsageError(f"softness must be a finite number > 0, got {given!r}")
+        object.__setattr__(self, "softness", float(given))
 
     @property
     def name(self) -> str:
@@ -115,26 +125,34 @@ class EpsilonInsensitive(RealLoss):
 
     @property
     def kappa(self) -> float:
-        """1 / (1 + C) up to C = 2, then C^2 / (4 (C^2 - 1)), with C = cosh eps: from 1/2 down to 1/4."""
-        if self.epsilon <= math.acosh(2.0):
-            return 1.0 / (1.0 + math.cosh(self.epsilon))
-        return 0.25 / math.tanh(self.epsilon) ** 2
+        """1 / (1 + C) up to C = 2, then C^2 / (4 (C^2 - 1)), with C = cosh eps: from 1/2 down to 1/4.
+
+        So it is of a softness h = 1; of another one it is that of eps / h, over h.
+        """
+        epsilon = self.epsilon / self.softness
+        if epsilon <= math.acosh(2.0):
+            return 1.0 / (1.0 + math.cosh(epsilon)) / self.softness
+        return 0.25 / math.tanh(epsilon) ** 2 / self.softness
 
     @property
     def template_constant(self) -> float:
-        """1, as for every loss of one output."""
-        return 1.0
+        """1, as for every loss of one output, whose scores are here in units of the softness."""
+        return 1.0 / self.softness
 
     @property
     def floor(self) -> float:
-        """2 softplus(-eps), the loss of f = y."""
-        return 2.0 * math.log1p(math.exp(-self.epsilon))
+        """2 softplus(-eps), the loss of f = y, in units of the softness."""
+        return 2.0 * self.softness * math.log1p(math.exp(-self.epsilon / self.softness))
 
     @property
     def closed_null(self) -> bool:
         """False: the best constant is a smooth kind of median."""
         return False
 
+    def wider(self, value: float) -> list[tuple[EpsilonInsensitive, float]]:
+        """Softer ends; an example far from its prediction pulls the same."""
+        return [(EpsilonInsensitive(self.epsilon, h), 1.0) for h in widths(self.softness, value)]
+
     def target(self, y: NDArray[Any]) -> RealLabels:
         """Wrap float64 labels of shape (m,)."""
-        return labels_of(y, TUBE, self.epsilon)
+        return labels_of(y, TUBE, self.epsilon, self.softness)

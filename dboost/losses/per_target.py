@@ -71,7 +71,7 @@ _PARTS: dict[type, tuple[int, tuple[str, ...]]] = {
     Poisson: (POISSON, ()),
     Huber: (HUBER, ("epsilon",)),
     Quantile: (QUANTILE, ("quantile", "width")),
-    EpsilonInsensitive: (TUBE, ("epsilon",)),
+    EpsilonInsensitive: (TUBE, ("epsilon", "softness")),
 }
 SEPARATOR = ","
 
@@ -152,8 +152,8 @@ class PerTarget(Common):
 
     @property
     def template_constant(self) -> float:
-        """1: see the module."""
-        return 1.0
+        """1, see the module, or the largest of theirs: the bound falls as the constant grows."""
+        return max(1.0, *(one.template_constant for one in self.losses))
 
     @property
     def floor(self) -> float:

@@ -58,13 +58,14 @@ def labels_of(y: NDArray[Any], kind: int, first: float = 0.0, second: float = 0.
     return RealLabels(y.reshape(y.shape[0], k), np.full(k, kind, np.int8), *numbers, kind == SQUARED)
 
 
-FAR = 0.03
+FAR = 0.1
 """Where a loss is linear, the curvature that steps are given, as a share of that of the least parabola above it.
 
 Its own is zero there: where all examples are, or all that hold a feature, no step would be defined. The parabola that
-touches it at a score and its mirror image is above it everywhere, but steps under it are short. With this share of it
-fits of 150 examples took a seventh fewer passes than with none, and none was stuck (2026-11). The same where a loss is
-nearly linear: with none, fits of the eps-insensitive loss to labels of 1e6 ended far from the optimum.
+touches it at a score and its mirror image is above it everywhere, but steps under it are short. With this share fits of
+labels in units of 1e-4 of a bend, through wider bends, ended certified in 36 of 36 cases of 60 examples, in 300 to 1000
+passes; with 0.03 two of nine stalled near 1e-3, with 0.3 some took five times the steps (2026-11). The same where a
+loss is nearly linear.
 """
 
 

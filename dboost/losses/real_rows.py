@@ -55,7 +55,7 @@ def _value(kind: int, y: float, f: float, first: float, second: float) -> float:
         return huber(y - f, first)
     if kind == QUANTILE:
         return pinball(y - f, first, second)
-    return tube(y - f, first)
+    return tube(y - f, first, second)
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -70,7 +70,7 @@ def _pull(kind: int, y: float, f: float, first: float, second: float) -> float:
         return huber_pull(y - f, first)
     if kind == QUANTILE:
         return pinball_pull(y - f, first, second)
-    return tube_pull(y - f, first)
+    return tube_pull(y - f, first, second)
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -85,7 +85,7 @@ def _curvature(kind: int, y: float, f: float, first: float, second: float) -> fl
         return huber_curvature(y - f, first)
     if kind == QUANTILE:
         return pinball_curvature(y - f, second)
-    return tube_curvature(y - f, first)
+    return tube_curvature(y - f, first, second)
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -107,7 +107,7 @@ def _dual(
         return huber_dual(theta, y) - theta * prior
     if kind == QUANTILE:
         return pinball_dual(theta, y, first, second) - theta * prior
-    return tube_dual(min(max(theta, -1.0), 1.0), y - prior, first)
+    return tube_dual(min(max(theta, -1.0), 1.0), y - prior, first, second)
 
 
 @overload(residual_row, inline="never", jit_options=INLINED)
@@ -153,8 +153,8 @@ def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Arr
                     plus[r] = s * y
                     minus[r] = s * math.exp(f[r])
                 elif kind == TUBE:
-                    plus[r] = s * sigmoid(y - f[r] - target.first[r])
-                    minus[r] = s * sigmoid(f[r] - y - target.first[r])
+                    plus[r] = s * sigmoid((y - f[r] - target.first[r]) / target.second[r])
+                    minus[r] = s * sigmoid((f[r] - y - target.first[r]) / target.second[r])
                 else:
                     u = _pull(kind, y, f[r], target.first[r], target.second[r])
                     plus[r] = s * (max(u, 0.0) + target.both[r])
