@@ -153,7 +153,7 @@ class PerTarget(Common):
     @property
     def template_constant(self) -> float:
         """1, see the module, or the largest of theirs: the bound falls as the constant grows."""
-        return max(1.0, *(one.template_constant for one in self.losses))
+        return float(max(1.0, *(one.template_constant for one in self.losses)))
 
     @property
     def floor(self) -> float:
@@ -195,7 +195,7 @@ class PerTarget(Common):
         # the log-loss, Poisson's and the tube's are branches by themselves
         bounded = (SQUARED, HUBER, QUANTILE)
         both = np.array([0.5 * one.kappa if kind in bounded else 0.0 for one, kind in zip(self.losses, kinds)])
-        return RealLabels(y, kinds, *numbers, both, False)
+        return RealLabels(y, kinds, numbers[0], numbers[1], both, False)
 
     def invalid(self, y: NDArray[Any]) -> int:
         """Place of the first observed label that the loss of its target is not defined for, row by row."""

@@ -54,8 +54,8 @@ SQUARED, LOG, POISSON, HUBER, QUANTILE, TUBE = range(6)
 def labels_of(y: NDArray[Any], kind: int, first: float = 0.0, second: float = 0.0) -> RealLabels:
     """The target of labels (m,), or (m, k), that all have one loss."""
     k = 1 if y.ndim == 1 else y.shape[1]
-    numbers = np.repeat([[first], [second], [0.0]], k, axis=1)
-    return RealLabels(y.reshape(y.shape[0], k), np.full(k, kind, np.int8), *numbers, kind == SQUARED)
+    first_of, second_of, both = np.repeat([[first], [second], [0.0]], k, axis=1)
+    return RealLabels(y.reshape(y.shape[0], k), np.full(k, kind, np.int8), first_of, second_of, both, kind == SQUARED)
 
 
 FAR = 0.1

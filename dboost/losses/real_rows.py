@@ -14,6 +14,7 @@ from numba.extending import overload
 from dboost.compiled.examples.loss_rows import (
     SINGLE,
     TWO_BRANCHED,
+    Array,
     branch_row,
     curvature_row,
     dual_row,
@@ -31,7 +32,7 @@ from dboost.losses.huber import huber, huber_curvature, huber_dual, huber_pull
 from dboost.losses.logistic import moved_entropy
 from dboost.losses.poisson import poisson_deviance, poisson_dual, poisson_pull
 from dboost.losses.quantile import pinball, pinball_curvature, pinball_dual, pinball_pull
-from dboost.losses.real import HUBER, LOG, POISSON, QUANTILE, SQUARED, TUBE, Array, RealLabels
+from dboost.losses.real import HUBER, LOG, POISSON, QUANTILE, SQUARED, TUBE, RealLabels
 
 # Several outputs may have losses of two branches; those of one branch are two where one of them is zero.
 TWO_BRANCHED.add(RealLabels)
