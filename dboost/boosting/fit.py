@@ -22,6 +22,8 @@ from dboost.boosting.grouping import penalty_of_columns
 from dboost.boosting.planned import Planned
 from dboost.boosting.returned import Returned
 from dboost.boosting.starts.start import FromModel, FromSample, Zero, begun
+from dboost.boosting.starts.wider_bends import through_wider_bends
+from dboost.boosting.totally_corrective.loop import Loop
 from dboost.boosting.updates import system_of
 from dboost.engine.base import Engine
 from dboost.errors import DataError, DboostWarning
@@ -306,7 +308,13 @@ class Fitting:
             problem.register(resume.keys)
         # the first fit is charged with the statistics and the null model, whoever asked for them first
         passes = problem.passes - self._charged
-        state = resume if resume is not None else self._begun(start, lam, lam_max, passes, loop.accelerators)
+        if resume is not None:
+            state = resume
+        else:
+            state = self._begun(start, lam, lam_max, passes, loop.accelerators)
+            if isinstance(loop, Loop):
+                over = loop.limits.reason
+                state = through_wider_bends(problem, settings, state, null, lam, lambda done: bool(over(done)))
         # what was done before the rounds is not part of the first
         problem.runner.seconds()
         go_on = callback_or_go_on(callback)

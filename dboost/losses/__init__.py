@@ -7,6 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dboost.errors import DataError, UsageError
+from dboost.losses import real_rows as _real_rows  # noqa: F401  the loops find its functions by the target's type
 from dboost.losses.base import Loss
 from dboost.losses.epsilon_insensitive import EpsilonInsensitive
 from dboost.losses.exponential import Exponential

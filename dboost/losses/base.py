@@ -12,6 +12,7 @@ Does not cover: losses of one real label, which need to say less (``real``).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -190,6 +191,14 @@ class Loss(Protocol):
         """Whether the Hessian of an example is diagonal over the outputs."""
         ...
 
+    def wider(self, value: float) -> Sequence[tuple[Loss, float]]:
+        """Losses that are curved up to larger errors, widest first, where errors are as large as a mean loss says.
+
+        Each leads to the next and the last to this one. With the factor of the strengths by which its optimum is near
+        that of this one.
+        """
+        ...
+
     def target(self, y: NDArray[Any]) -> Any:
         """Wrap the encoded labels of a block for the compiled functions."""
         ...
@@ -340,6 +349,10 @@ class Common:
     probabilities: ClassVar[bool] = False
     exponential: ClassVar[bool] = False
     labels_taken: ClassVar[str] = "any label of its task"
+
+    def wider(self, value: float) -> Sequence[tuple[Any, float]]:
+        """None: it is curved everywhere."""
+        return ()
 
     @property
     def targets(self) -> int | None:

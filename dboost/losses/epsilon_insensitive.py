@@ -3,48 +3,25 @@
 (Dekel, Shalev-Shwartz & Singer 2005; docs/math.md 1 and 7 (E).) It grows linearly far from the label and is
 flat within eps of it; eps = 0 is the symmetric logistic loss. With z = y - f it pulls up by sigma(z - eps) and down by
 sigma(-z - eps), and the exponential bound needs both pulls, not their difference alone (docs/math.md, eq. 2).
+
+The ends of the zone are rounded off over one unit of the labels, or over a softness h: h l(y / h, f / h) at eps / h.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.examples.loss_rows import (
-    TWO_BRANCHED,
-    Array,
-    branch_row,
-    curvature_row,
-    dual_row,
-    loss_row,
-    residual_row,
-    theta_row,
-)
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.errors import UsageError
-from dboost.losses.real import FAR, RealLoss, is_number
+from dboost.losses.real import FAR, TUBE, RealLabels, RealLoss, is_number, labels_of, widths
 
 # Above this eps the conjugate is computed with cosh and sinh divided by e^eps, which would overflow.
 _LARGE = 20.0
-
-
-class EpsilonTarget(NamedTuple):
-    """Labels of one block: float64 (m,); and eps."""
-
-    label: Array
-    epsilon: float
-
-
-TWO_BRANCHED.add(EpsilonTarget)
-
-
-def _is_epsilon(target: Any) -> bool:
-    return getattr(target, "instance_class", None) is EpsilonTarget
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -61,34 +38,35 @@ def sigmoid(x: float) -> float:
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def tube(z: float, epsilon: float) -> float:
+def tube(z: float, epsilon: float, softness: float) -> float:
     """The loss of an error z."""
-    return softplus(z - epsilon) + softplus(-z - epsilon)
+    return softness * (softplus((z - epsilon) / softness) + softplus((-z - epsilon) / softness))
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def tube_pull(z: float, epsilon: float) -> float:
-    """sigma(z - eps) - sigma(-z - eps), to full relative precision also next to z = 0."""
-    a = abs(z)
+def tube_pull(z: float, epsilon: float, softness: float) -> float:
+    """sigma(z - eps) - sigma(-z - eps) in units of the softness, to full relative precision also next to z = 0."""
+    a, epsilon = abs(z) / softness, epsilon / softness
     u = sigmoid(a - epsilon) * -math.expm1(-2.0 * a) / (1.0 + math.exp(-a - epsilon))
     return float(math.copysign(u, z))
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def tube_curvature(z: float, epsilon: float) -> float:
+def tube_curvature(z: float, epsilon: float, softness: float) -> float:
     """Its second derivative; where that is but e^-|z|, far outside the tube, what stands for it (``real.FAR``)."""
-    up = math.exp(-abs(z - epsilon))
-    down = math.exp(-abs(z + epsilon))
-    own = up / ((1.0 + up) * (1.0 + up)) + down / ((1.0 + down) * (1.0 + down))
-    return float(max(own, FAR * abs(tube_pull(z, epsilon)) / max(abs(z), 1.0)))
+    up = math.exp(-abs(z - epsilon) / softness)
+    down = math.exp(-abs(z + epsilon) / softness)
+    own = (up / ((1.0 + up) * (1.0 + up)) + down / ((1.0 + down) * (1.0 + down))) / softness
+    return float(max(own, FAR * abs(tube_pull(z, epsilon, softness)) / max(abs(z), softness)))
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def tube_dual(theta: float, label: float, epsilon: float) -> float:
+def tube_dual(theta: float, label: float, epsilon: float, softness: float) -> float:
     """inf_f l(label, f) + theta f for |theta| <= 1 (docs/math.md 1)."""
     t = abs(theta)
     if t >= 1.0:
         return theta * label - epsilon
+    epsilon = epsilon / softness
     # z = |label - f| at the minimiser: e^z = (sqrt(1 + (t sinh eps)^2) + t cosh eps) / (1 - t), without cancellation
     if epsilon < _LARGE:
         c = math.cosh(epsilon)
@@ -98,86 +76,7 @@ def tube_dual(theta: float, label: float, epsilon: float) -> float:
         e = math.exp(-2.0 * epsilon)
         top = t * (1.0 + e) + math.sqrt(4.0 * e + (t * (1.0 - e)) ** 2)
         z = max(epsilon + math.log(0.5 * max(top, 1e-300)) - math.log1p(-t), 0.0)
-    return float(theta * label + softplus(z - epsilon) + softplus(-z - epsilon) - t * z)
-
-
-@overload(residual_row, inline="never", jit_options=INLINED)
-def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
-    if not _is_epsilon(target):
-        return None
-
-    def epsilon_insensitive(target: Any, i: int, f: Array, s: float, u: Array) -> float:
-        z = target.label[i] - f[0]
-        u[0] = s * tube_pull(z, target.epsilon)
-        return float(s * tube(z, target.epsilon))
-
-    return epsilon_insensitive
-
-
-@overload(branch_row, inline="never", jit_options=INLINED)
-def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> Any:
-    if not _is_epsilon(target):
-        return None
-
-    def epsilon_insensitive(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
-        z = target.label[i] - f[0]
-        plus[0] = s * sigmoid(z - target.epsilon)
-        minus[0] = s * sigmoid(-z - target.epsilon)
-        return float(s * tube(z, target.epsilon))
-
-    return epsilon_insensitive
-
-
-@overload(loss_row, inline="never", jit_options=INLINED)
-def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
-    if not _is_epsilon(target):
-        return None
-
-    def epsilon_insensitive(target: Any, i: int, f: Array, s: float) -> float:
-        z = target.label[i] - f[0]
-        return float(s * tube(z, target.epsilon))
-
-    return epsilon_insensitive
-
-
-@overload(curvature_row, inline="never", jit_options=INLINED)
-def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
-    if not _is_epsilon(target):
-        return None
-
-    def epsilon_insensitive(target: Any, i: int, f: Array, s: float, h: Array) -> float:
-        h[0] = s * tube_curvature(target.label[i] - f[0], target.epsilon)
-        return 0.0
-
-    return epsilon_insensitive
-
-
-@overload(dual_row, inline="never", jit_options=INLINED)
-def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
-    if not _is_epsilon(target):
-        return None
-
-    def epsilon_insensitive(
-        target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
-    ) -> float:
-        y = target.label[i]
-        theta = scale[0] * (tube_pull(y - f[0], target.epsilon) - shift[0])
-        return float(s * tube_dual(min(max(theta, -1.0), 1.0), y - prior[0], target.epsilon))
-
-    return epsilon_insensitive
-
-
-@overload(theta_row, inline="never", jit_options=INLINED)
-def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
-    if not _is_epsilon(target):
-        return None
-
-    def epsilon_insensitive(
-        target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array
-    ) -> None:
-        u[0] = keep[0] * (u[0] - s * shift[0])
-
-    return epsilon_insensitive
+    return float(theta * label + softness * (softplus(z - epsilon) + softplus(-z - epsilon) - t * z))
 
 
 @dataclass(frozen=True)
@@ -188,19 +87,22 @@ class EpsilonInsensitive(RealLoss):
     ----------
     epsilon : float
         Half the width of the zone around a label in which an error costs little; finite, >= 0, in units of the labels.
+    softness : float
+        Over how large an error the ends of the zone are rounded off; finite, > 0, in units of the labels.
 
     Raises
     ------
     UsageError
-        If `epsilon` is not such a number.
+        If one of them is not such a number.
 
     Examples
     --------
     >>> EpsilonInsensitive(epsilon=0.5)
-    EpsilonInsensitive(epsilon=0.5)
+    EpsilonInsensitive(epsilon=0.5, softness=1.0)
     """
 
     epsilon: float = 0.1
+    softness: float = 1.0
     largest: ClassVar[float] = 1.0
     growing: ClassVar[bool] = False
     difference: ClassVar[bool] = True
@@ -211,6 +113,10 @@ class EpsilonInsensitive(RealLoss):
         if not (is_number(given) and 0.0 <= given < math.inf):
             raise UsageError(f"epsilon must be a finite number >= 0, got {given!r}")
         object.__setattr__(self, "epsilon", float(given))
+        given = self.softness
+        if not (is_number(given) and 0.0 < given < math.inf):
+            raise UsageError(f"softness must be a finite number > 0, got {given!r}")
+        object.__setattr__(self, "softness", float(given))
 
     @property
     def name(self) -> str:
@@ -219,26 +125,34 @@ class EpsilonInsensitive(RealLoss):
 
     @property
     def kappa(self) -> float:
-        """1 / (1 + C) up to C = 2, then C^2 / (4 (C^2 - 1)), with C = cosh eps: from 1/2 down to 1/4."""
-        if self.epsilon <= math.acosh(2.0):
-            return 1.0 / (1.0 + math.cosh(self.epsilon))
-        return 0.25 / math.tanh(self.epsilon) ** 2
+        """1 / (1 + C) up to C = 2, then C^2 / (4 (C^2 - 1)), with C = cosh eps: from 1/2 down to 1/4.
+
+        So it is of a softness h = 1; of another one it is that of eps / h, over h.
+        """
+        epsilon = self.epsilon / self.softness
+        if epsilon <= math.acosh(2.0):
+            return 1.0 / (1.0 + math.cosh(epsilon)) / self.softness
+        return 0.25 / math.tanh(epsilon) ** 2 / self.softness
 
     @property
     def template_constant(self) -> float:
-        """1, as for every loss of one output."""
-        return 1.0
+        """1, as for every loss of one output, whose scores are here in units of the softness."""
+        return 1.0 / self.softness
 
     @property
     def floor(self) -> float:
-        """2 softplus(-eps), the loss of f = y."""
-        return 2.0 * math.log1p(math.exp(-self.epsilon))
+        """2 softplus(-eps), the loss of f = y, in units of the softness."""
+        return 2.0 * self.softness * math.log1p(math.exp(-self.epsilon / self.softness))
 
     @property
     def closed_null(self) -> bool:
         """False: the best constant is a smooth kind of median."""
         return False
 
-    def target(self, y: NDArray[Any]) -> EpsilonTarget:
+    def wider(self, value: float) -> list[tuple[EpsilonInsensitive, float]]:
+        """Softer ends; an example far from its prediction pulls the same."""
+        return [(EpsilonInsensitive(self.epsilon, h), 1.0) for h in widths(self.softness, value)]
+
+    def target(self, y: NDArray[Any]) -> RealLabels:
         """Wrap float64 labels of shape (m,)."""
-        return EpsilonTarget(y, self.epsilon)
+        return labels_of(y, TUBE, self.epsilon, self.softness)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from dboost.compiled.examples.loss_rows import Array
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.errors import UsageError
-from dboost.losses.real import FAR, RealLoss, is_number, rows_of
+from dboost.losses.real import FAR, HUBER, RealLabels, RealLoss, is_number, labels_of, widths
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -45,34 +45,6 @@ def huber_curvature(z: float, epsilon: float) -> float:
 def huber_dual(theta: float, label: float) -> float:
     """inf_f l(label, f) + theta f for |theta| <= eps."""
     return float(theta * (label - 0.5 * theta))
-
-
-@njit(nogil=True, cache=True, **INLINED)
-def _value(target: Any, i: int, f: float) -> float:
-    return float(huber(target.label[i] - f, target.epsilon))
-
-
-@njit(nogil=True, cache=True, **INLINED)
-def _pull(target: Any, i: int, f: float) -> float:
-    return float(huber_pull(target.label[i] - f, target.epsilon))
-
-
-@njit(nogil=True, cache=True, **INLINED)
-def _curvature(target: Any, i: int, f: float) -> float:
-    return float(huber_curvature(target.label[i] - f, target.epsilon))
-
-
-@njit(nogil=True, cache=True, **INLINED)
-def _dual(target: Any, i: int, theta: float) -> float:
-    return float(huber_dual(theta, target.label[i]))
-
-
-@rows_of(_value, _pull, _curvature, _dual)
-class HuberTarget(NamedTuple):
-    """Labels of one block: float64 (m,); and eps."""
-
-    label: Array
-    epsilon: float
 
 
 @dataclass(frozen=True)
@@ -122,9 +94,13 @@ class Huber(RealLoss):
         """eps."""
         return self.epsilon
 
-    def target(self, y: NDArray[Any]) -> HuberTarget:
+    def wider(self, value: float) -> list[tuple[Huber, float]]:
+        """Bends of larger errors; far from its prediction an example then pulls that much more."""
+        return [(Huber(e), e / self.epsilon) for e in widths(self.epsilon, value / self.epsilon)]
+
+    def target(self, y: NDArray[Any]) -> RealLabels:
         """Wrap float64 labels of shape (m,)."""
-        return HuberTarget(y, self.epsilon)
+        return labels_of(y, HUBER, self.epsilon)
 
     def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
         """Sum of u**2 / s where all errors are within eps: the dual value is then a parabola.

@@ -169,6 +169,10 @@ class Offset:
         """Wrap labels as ``labelled`` made them."""
         return OffsetTarget(self.inner.target(codes_of(y)), np.ascontiguousarray(y[OFFSET]))
 
+    def wider(self, value: float) -> list[tuple[Loss, float]]:
+        """Those of the loss, at the same offsets."""
+        return [(Offset(one), factor) for one, factor in self.inner.wider(value)]
+
     @property
     def targets(self) -> int | None:
         """As the loss says."""

@@ -12,7 +12,7 @@ them: a loss of curvature kappa at most, which pulls by u, has
 as e^-d - 1 >= -d and e^d + e^-d - 2 >= d^2 (docs/math.md, eq. 2 and 3).
 
 Covers: ``PerTarget``, and ``BinaryTarget``, the log-loss of a target that is 0 or 1. Does not cover: the functions of
-one example (``per_target_rows``), several targets of squared loss (``targets``) or of log-loss (``logistic``), which
+one example (``real_rows``), several targets of squared loss (``targets``) or of log-loss (``logistic``), which
 are faster.
 """
 
@@ -32,9 +32,9 @@ from dboost.losses.epsilon_insensitive import EpsilonInsensitive
 from dboost.losses.huber import Huber
 from dboost.losses.link import Link
 from dboost.losses.logistic import Logistic
-from dboost.losses.per_target_rows import HUBER, LOG, POISSON, QUANTILE, SQUARED, TUBE, PerTargetLabels
 from dboost.losses.poisson import Poisson
 from dboost.losses.quantile import Quantile
+from dboost.losses.real import HUBER, LOG, POISSON, QUANTILE, SQUARED, TUBE, RealLabels
 from dboost.losses.squared import Squared
 from dboost.losses.targets import add_labels
 
@@ -71,7 +71,7 @@ _PARTS: dict[type, tuple[int, tuple[str, ...]]] = {
     Poisson: (POISSON, ()),
     Huber: (HUBER, ("epsilon",)),
     Quantile: (QUANTILE, ("quantile", "width")),
-    EpsilonInsensitive: (TUBE, ("epsilon",)),
+    EpsilonInsensitive: (TUBE, ("epsilon", "softness")),
 }
 SEPARATOR = ","
 
@@ -152,8 +152,8 @@ class PerTarget(Common):
 
     @property
     def template_constant(self) -> float:
-        """1: see the module."""
-        return 1.0
+        """1, see the module, or the largest of theirs: the bound falls as the constant grows."""
+        return float(max(1.0, *(one.template_constant for one in self.losses)))
 
     @property
     def floor(self) -> float:
@@ -185,14 +185,17 @@ class PerTarget(Common):
         """What each of them takes."""
         return "; ".join(dict.fromkeys(f"{one.name} {one.labels_taken}" for one in self.losses))
 
-    def target(self, y: NDArray[Any]) -> PerTargetLabels:
+    def target(self, y: NDArray[Any]) -> RealLabels:
         """Wrap float64 labels of shape (m, k)."""
         parts = [_PARTS[type(one)] for one in self.losses]
         numbers = np.zeros((2, len(parts)))
         for r, (one, (_, names)) in enumerate(zip(self.losses, parts, strict=True)):
             numbers[: len(names), r] = [getattr(one, name) for name in names]
         kinds = np.array([kind for kind, _ in parts], np.int8)
-        return PerTargetLabels(y, kinds, numbers[0], numbers[1], np.array([one.kappa for one in self.losses]))
+        # the log-loss, Poisson's and the tube's are branches by themselves
+        bounded = (SQUARED, HUBER, QUANTILE)
+        both = np.array([0.5 * one.kappa if kind in bounded else 0.0 for one, kind in zip(self.losses, kinds)])
+        return RealLabels(y, kinds, numbers[0], numbers[1], both, False)
 
     def invalid(self, y: NDArray[Any]) -> int:
         """Place of the first observed label that the loss of its target is not defined for, row by row."""

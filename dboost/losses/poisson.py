@@ -14,27 +14,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.examples.loss_rows import (
-    TWO_BRANCHED,
-    Array,
-    branch_row,
-    curvature_row,
-    dual_row,
-    loss_row,
-    residual_row,
-    theta_row,
-)
+from dboost.compiled.examples.loss_rows import Array
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.losses.base import Repair, near
 from dboost.losses.link import Link
-from dboost.losses.real import RealLoss, mean_label
+from dboost.losses.real import POISSON, RealLabels, RealLoss, labels_of, mean_label
 
 # What stands for a mean of zero, whose logarithm there is none of.
 _LEAST_MEAN = 1e-300
@@ -47,19 +37,6 @@ _LEAST_SHARE = 1e-10
 _MOST = 2.0**53
 # |log y| + 1 of a count, up to which each residual is multiplied in the dual value, and as much for its prediction.
 _LOGARITHMS = 80.0
-
-
-class PoissonTarget(NamedTuple):
-    """Labels of one block: float64 (m,), >= 0."""
-
-    label: Array
-
-
-TWO_BRANCHED.add(PoissonTarget)
-
-
-def _is_poisson(target: Any) -> bool:
-    return getattr(target, "instance_class", None) is PoissonTarget
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -90,83 +67,6 @@ def poisson_dual(y: float, v: float, prior: float) -> float:
     return (y - v) * (math.log(y) - prior) - y * (share * math.log(share) - share + 1.0)
 
 
-@overload(residual_row, inline="never", jit_options=INLINED)
-def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
-    if not _is_poisson(target):
-        return None
-
-    def poisson(target: Any, i: int, f: Array, s: float, u: Array) -> float:
-        u[0] = s * poisson_pull(target.label[i], f[0])
-        return float(s * poisson_deviance(target.label[i], f[0]))
-
-    return poisson
-
-
-@overload(branch_row, inline="never", jit_options=INLINED)
-def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> Any:
-    if not _is_poisson(target):
-        return None
-
-    def poisson(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
-        plus[0] = s * target.label[i]
-        minus[0] = s * math.exp(f[0])
-        return float(s * poisson_deviance(target.label[i], f[0]))
-
-    return poisson
-
-
-@overload(loss_row, inline="never", jit_options=INLINED)
-def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
-    if not _is_poisson(target):
-        return None
-
-    def poisson(target: Any, i: int, f: Array, s: float) -> float:
-        return float(s * poisson_deviance(target.label[i], f[0]))
-
-    return poisson
-
-
-@overload(curvature_row, inline="never", jit_options=INLINED)
-def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
-    if not _is_poisson(target):
-        return None
-
-    def poisson(target: Any, i: int, f: Array, s: float, h: Array) -> float:
-        h[0] = s * math.exp(f[0])
-        return 0.0
-
-    return poisson
-
-
-@overload(dual_row, inline="never", jit_options=INLINED)
-def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
-    if not _is_poisson(target):
-        return None
-
-    def poisson(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
-        y = target.label[i]
-        # The repaired prediction is e^f (1 + shift), and Theta = scale (y - that): y - Theta is between the two.
-        # A prediction beyond all numbers times zero would be none.
-        theta = 0.0
-        if scale[0] > 0.0:
-            more = shift[0] * math.exp(f[0]) if shift[0] != 0.0 else 0.0
-            theta = scale[0] * (poisson_pull(y, f[0]) - more)
-        return float(s * poisson_dual(y, max(y - theta, 0.0), prior[0]))
-
-    return poisson
-
-
-@overload(theta_row, inline="never", jit_options=INLINED)
-def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
-    if not _is_poisson(target):
-        return None
-
-    def poisson(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
-        u[0] = keep[0] * (u[0] - shift[0] * (s * target.label[i] - u[0]))
-
-    return poisson
-
-
 @dataclass(frozen=True)
 class Poisson(RealLoss):
     """Half the Poisson deviance of one count, with the logarithm as its link."""
@@ -178,9 +78,9 @@ class Poisson(RealLoss):
     link: ClassVar[Link] = Link(exponential=True)
     labels_taken: ClassVar[str] = "counts, numbers from 0 to 2**53"
 
-    def target(self, y: NDArray[Any]) -> PoissonTarget:
+    def target(self, y: NDArray[Any]) -> RealLabels:
         """Wrap float64 labels of shape (m,)."""
-        return PoissonTarget(y)
+        return labels_of(y, POISSON)
 
     def invalid(self, y: NDArray[Any]) -> int:
         """Place of the first label below zero, above 2**53 or not finite."""

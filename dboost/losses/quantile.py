@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from dboost.compiled.examples.loss_rows import Array
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.errors import UsageError
-from dboost.losses.real import FAR, RealLoss, is_number, rows_of
+from dboost.losses.real import FAR, QUANTILE, RealLabels, RealLoss, is_number, labels_of, widths
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -56,35 +56,6 @@ def pinball_dual(theta: float, label: float, quantile: float, width: float) -> f
     # h / 8 - h v^2 / 2 at v = theta - tau + 1/2, as a product that is zero at both ends
     room = max((theta + 1.0 - quantile) * (quantile - theta), 0.0)
     return float(theta * label + 0.5 * width * room)
-
-
-@njit(nogil=True, cache=True, **INLINED)
-def _value(target: Any, i: int, f: float) -> float:
-    return float(pinball(target.label[i] - f, target.quantile, target.width))
-
-
-@njit(nogil=True, cache=True, **INLINED)
-def _pull(target: Any, i: int, f: float) -> float:
-    return float(pinball_pull(target.label[i] - f, target.quantile, target.width))
-
-
-@njit(nogil=True, cache=True, **INLINED)
-def _curvature(target: Any, i: int, f: float) -> float:
-    return float(pinball_curvature(target.label[i] - f, target.width))
-
-
-@njit(nogil=True, cache=True, **INLINED)
-def _dual(target: Any, i: int, theta: float) -> float:
-    return float(pinball_dual(theta, target.label[i], target.quantile, target.width))
-
-
-@rows_of(_value, _pull, _curvature, _dual)
-class QuantileTarget(NamedTuple):
-    """Labels of one block: float64 (m,); tau and h."""
-
-    label: Array
-    quantile: float
-    width: float
 
 
 @dataclass(frozen=True)
@@ -148,9 +119,13 @@ class Quantile(RealLoss):
         """h tau (1 - tau) / 2: the parabola is no lower, which is at z = h (1/2 - tau)."""
         return 0.5 * self.width * self.quantile * (1.0 - self.quantile)
 
-    def target(self, y: NDArray[Any]) -> QuantileTarget:
+    def wider(self, value: float) -> list[tuple[Quantile, float]]:
+        """Wider kinks; an example far from its prediction pulls the same."""
+        return [(Quantile(self.quantile, w), 1.0) for w in widths(self.width, value / self.largest)]
+
+    def target(self, y: NDArray[Any]) -> RealLabels:
         """Wrap float64 labels of shape (m,)."""
-        return QuantileTarget(y, self.quantile, self.width)
+        return labels_of(y, QUANTILE, self.quantile, self.width)
 
     def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
         """h times the sum of u**2 / s where all errors are within half the width; infinite otherwise, as of Huber's."""

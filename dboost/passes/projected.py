@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.examples import fused, projected
+from dboost.compiled.examples import fused, loss_of_rows, projected
 from dboost.compiled.sparse import columns
 from dboost.compiled.vectors.scaled_rows import width
 from dboost.losses import get_loss
@@ -33,11 +33,15 @@ def _projected(
     """Theta, of whole rows; H Z per unit of weight (m, k), and F and Z; the largest of |Z| and of |H Z| (k,)."""
     F, Z = _margins(partition, memo, point, step)
     m, k = F.shape
-    theta, pull = np.zeros((m, width(k))), np.empty((m, k))
-    far, moved = np.zeros(k), np.zeros(k)
-    target = get_loss(point.loss).target(partition.y)
-    projected.residuals(F, Z, target, partition.weight, theta, pull, far, moved)
-    return theta, pull, F, Z, far, moved
+    given = get_loss(point.loss).target(partition.y), partition.weight
+    h, rank_one = fused.hessians(F, 0, k, *given)
+    theta = np.zeros((m, width(k)))
+    loss_of_rows.residuals(F.copy(), 0, k, *given, theta, np.zeros(k))
+    bent = h * (Z - (rank_one * (h * Z).sum(axis=1))[:, None])
+    theta[:, :k] -= bent
+    pull = np.divide(bent, partition.weight[:, None], out=np.zeros_like(bent), where=partition.weight[:, None] > 0.0)
+    far = np.abs(Z).max(axis=0, initial=0.0, where=h > 0.0)
+    return theta, pull, F, Z, far, np.abs(pull).max(axis=0, initial=0.0)
 
 
 def projected_sums(partition: Partition, memo: Any, point: Point, step: Step) -> Sums:
@@ -66,9 +70,9 @@ def projected_dual(partition: Partition, memo: Any, point: Point, step: Step, sc
     """DUAL pass: the exact dual objective at Theta, scaled by `scale` (k,); `prior` as for ``loss_rows.dual_row``."""
     _, pull, F, Z, *_ = _projected(partition, memo, point, step)
     loss = get_loss(point.loss)
-    none = np.zeros(scale.shape[0])
+    none, target = np.zeros(scale.shape[0]), loss.target(partition.y)
     shift = np.ascontiguousarray(loss.shifts(pull, Z))
-    value = projected.dual_values(F, loss.target(partition.y), partition.weight, scale, none, shift, prior)
+    value = loss_of_rows.dual_values(F, 0, target, partition.weight, scale, none, shift, prior)
     return Sums(add={"dual": float(value)})
 
 
@@ -82,5 +86,6 @@ def free_curvature(partition: Partition, memo: Any, point: Point, place: NDArray
     F = fused.margins(*cut, point.W, point.intercept)
     size = (int(place.max(initial=-1)) + 1 + int(intercept)) * point.intercept.shape[0]
     H, target = np.zeros((size, size)), get_loss(point.loss).target(partition.y)
-    projected.add_curvature(*cut, place, int(intercept), F, target, partition.weight, H)
+    bent = fused.hessians(F, 0, F.shape[1], target, partition.weight)
+    projected.add_curvature(*cut, place, int(intercept), *bent, H)
     return Sums(add={"H": H})

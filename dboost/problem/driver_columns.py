@@ -121,6 +121,10 @@ class DriverColumns:
                 margins, residual, curvature = (np.concatenate(found) for found in zip(*parts, strict=True))
             self._state = at, (margins, residual, curvature)
 
+    def forget_state(self) -> None:
+        """Forget the state of the examples, as under another loss it is another one."""
+        self._state = None
+
     def state(self, at: Iterate, held: Callable[[Rows], Held], loss: Loss) -> State:
         """Margins, residuals and curvature of the examples at a model of one output, the same bits as in a pass."""
         chosen = at.W[:, 0] != 0.0

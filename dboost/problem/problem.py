@@ -7,8 +7,11 @@ Covers: what is the same whatever the rows of W belong to. Does not cover: store
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -152,6 +155,20 @@ class Problem(ABC):
     def passes(self) -> int:
         """Passes over the data done."""
         return self.runner.count
+
+    @contextmanager
+    def other_loss(self, loss: Loss) -> Iterator[None]:
+        """Have another loss of the same labels meanwhile; what is remembered of the own one's sums is forgotten."""
+        own, null = self.objective, self._null
+        self.objective, self._null = replace(own, loss=loss, null_loss=math.inf), NullModel(False)
+        self.columns.forget_state()
+        try:
+            yield
+        finally:
+            self.objective = replace(self.objective, loss=own.loss, null_loss=own.null_loss)
+            self._null = null
+            self.forget_null()
+            self.columns.forget_state()
 
     # ---- what the rows of W belong to ------------------------------------------------------------------------------
 

@@ -91,7 +91,8 @@ def test_state_and_dual_value_are_those_of_the_row_functions(loss, rng):
     np.testing.assert_allclose(h, H[:, 0], rtol=1e-12, atol=1e-19)
     f = rng.normal(size=m)
     for given in [(0.9, 0.0, 0.0, 0.0), (0.8, 0.1, 0.01, 0.3)]:
-        dual = loss_of_rows.dual_values(f[:, None].copy(), 0, target, weight, *(np.array([v]) for v in given))
+        scale, mix, shift, prior = (np.array([v]) for v in given)
+        dual = loss_of_rows.dual_values(f[:, None].copy(), 0, target, weight, scale, mix, shift[None], prior)
         assert loss_of_rows.single_dual_value(target, f, weight, *given) == pytest.approx(dual, rel=1e-12)
 
 
@@ -112,9 +113,8 @@ def test_the_dual_value_of_examples_far_from_the_boundary_has_its_digits(rng, sc
                 continue
             exact = -(al * np.log(al) + (1 - al) * np.log1p(-al))
             got = loss_of_rows.single_dual_value(target, np.array([f]), one, scale, mix, shift, prior)
-            rows = loss_of_rows.dual_values(
-                np.array([[f]]), 0, target, one, *(np.array([v]) for v in (scale, mix, shift, prior))
-            )
+            given = (np.array([v]) for v in (scale, mix, [shift], prior))
+            rows = loss_of_rows.dual_values(np.array([[f]]), 0, target, one, *given)
             # the unit of what is near one, and a few of those of the value itself
             allowed = 2.0**-52 + 16 * 2.0**-53 * float(exact)
             assert abs(float(got - exact)) <= allowed and abs(float(rows - exact)) <= allowed, (label, f)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dboost.compiled.examples import fused, loss_of_rows, tiles
+from dboost.compiled.examples import fused, loss_of_rows, margins
 from dboost.compiled.solves import one_output, positive, quadratic
 from dboost.compiled.sparse import columns
 from dboost.compiled.vectors import scaled_rows
@@ -43,11 +43,11 @@ CHILDREN = padded(np.zeros((9, K))), np.zeros((9, 2)), np.full(9, -1.0)
 FOUND = np.zeros(99, np.int64), np.zeros((99, K + 2)), np.zeros(99)
 
 CALLS = {
-    "margins": (tiles.add_margins, (*BY_ROW, TABLE, TOTAL, 0, TABLE.copy())),
-    "gradient": (tiles.add_rows, (*BY_ROW, 0, TABLE, TABLE.copy())),
+    "margins": (margins.add_margins, (*BY_ROW, TABLE, TABLE[:1], 0, TABLE.copy())),
+    "gradient": (margins.add_rows, (*BY_ROW, 0, TABLE, TABLE.copy())),
     "hessian": (fused.padded_hessian_product, (*BY_ROW, HALF, WEIGHT, HALF.copy(), ROW, HALF.copy(), TOTAL.copy())),
     "residuals": (loss_of_rows.residuals, (TABLE.copy(), 0, K, TARGET, WEIGHT, TABLE.copy(), np.zeros(K))),
-    "curvature": (loss_of_rows.curvature, (TABLE.copy(), 0, K, TARGET, WEIGHT, HALF.copy(), WEIGHT.copy())),
+    "curvature": (loss_of_rows.curvature, (TABLE.copy(), 0, K, TARGET, WEIGHT, TABLE.copy(), WEIGHT.copy())),
     "columns": (columns.padded_column_gradient, (*BY_COLUMN, TABLE, np.arange(N), np.zeros((N, K)))),
     "one output": (one_output.column_sums, (*BY_COLUMN, np.arange(N), WEIGHT, np.zeros(N))),
     "stumps": (

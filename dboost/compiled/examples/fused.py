@@ -1,10 +1,10 @@
 """Passes over examples: margins, loss and sums, block of rows by block of rows.
 
 A partition enters as the cut of its active columns, stored by row (``columns.cut_rows``), with the active rows of W and
-the intercept b. Margins of a few rows at a time are formed in the processor's cache and used there (``tiles``; passes
-that are seldom take some thousand at a time); the loops over stored values know nothing of the loss (``vector``), those
-over margins nothing of the data (``rows``), so that a loss costs the compilation of its own loops only. No m x k array
-is stored unless it is the result.
+the intercept b, (k,), or (m, k) where every example begins at a score of its own. Margins of some examples at a time
+are formed in the processor's cache and used there; the loops over stored values know nothing of the loss (``margins``),
+those over margins nothing of the data (``loss_of_rows``), so that a loss costs the compilation of its own loops only.
+No m x k array is stored unless it is the result.
 """
 
 from __future__ import annotations
@@ -16,42 +16,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Float64, Int32, Int64, Values
-from dboost.compiled.examples import loss_of_rows, tiles, trials
+from dboost.compiled.examples import loss_of_rows
+from dboost.compiled.examples import margins as margin_loops
 from dboost.compiled.examples.loss_of_rows import repair
+from dboost.compiled.examples.loss_rows import TWO_BRANCHED
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.room import room
 from dboost.compiled.vectors.scaled_rows import bend, gather, padded, scatter, width
 
 Array = NDArray[np.float64]
 
-# Numbers of a block of margins: 512 KB of them, small beside the processor's cache and large beside a call.
-_BLOCK = 65536
+# Numbers of a block of margins: 128 KB of them, which stay in the processor's second cache, and large beside a call.
+_BLOCK = 16384
 
 
-def _ready(W: Array, b: Array, m: int) -> tuple[Array, Array, Array]:
-    """W and b at the width of the loops, and a tile for the margins of some of `m` examples."""
-    W, start = padded(W), padded(b[None])[0]
-    return W, start, tiles.tile(start.shape[0], m)
-
-
-def _blocks(pointer: Any, slots: Any, values: Any, W: Array, b: Array) -> Iterator[tuple[int, Array]]:
-    """Margins block by block, as (first example, F); F is overwritten by the next."""
-    W, start = padded(W), padded(b[None])[0]
+def _blocks(pointer: Any, slots: Any, values: Any, W: Array, b: Array) -> Iterator[tuple[slice, Array]]:
+    """Margins block by block, as (examples, F); F is overwritten by the next."""
+    W, start = padded(W), padded(np.atleast_2d(b))
     m = pointer.shape[0] - 1
-    most = max(1, min(m, _BLOCK // start.shape[0]))
-    room = np.empty((most, start.shape[0]))
+    most = max(1, min(m, _BLOCK // start.shape[1]))
+    F = np.empty((most, start.shape[1]))
     for first in range(0, m, most):
-        F = room[: min(most, m - first)]
-        tiles.add_margins(pointer, slots, values, W, start, first, F)
-        yield first, F
+        some = F[: min(most, m - first)]
+        margin_loops.add_margins(pointer, slots, values, W, start, first, some)
+        yield slice(first, first + some.shape[0]), some
 
 
 def margins(pointer: Any, slots: Any, values: Any, W: Array, b: Array) -> Array:
     """F = X_A W + b, shape (m, k)."""
-    W, start = padded(W), padded(b[None])[0]
-    F = np.empty((pointer.shape[0] - 1, start.shape[0]))
-    tiles.add_margins(pointer, slots, values, W, start, 0, F)
-    return np.ascontiguousarray(F[:, : b.shape[0]])
+    W, start = padded(W), padded(np.atleast_2d(b))
+    F = np.empty((pointer.shape[0] - 1, start.shape[1]))
+    margin_loops.add_margins(pointer, slots, values, W, start, 0, F)
+    return np.ascontiguousarray(F[:, : b.shape[-1]])
 
 
 def loss_of_margins(F: Array, target: Any, weight: Array) -> float:
@@ -62,8 +58,8 @@ def loss_of_margins(F: Array, target: Any, weight: Array) -> float:
 def largest(pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array) -> float:
     """max_i log |U_i|, -inf without examples of positive weight; for losses that are ``shifted``."""
     top = -np.inf
-    for first, F in _blocks(pointer, slots, values, W, b):
-        top = max(top, loss_of_rows.largest(F, first, b.shape[0], target, weight))
+    for some, F in _blocks(pointer, slots, values, W, b):
+        top = max(top, loss_of_rows.largest(F, some.start, b.shape[-1], target, weight))
     return float(top)
 
 
@@ -71,23 +67,24 @@ def residuals(
     pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, total: Array
 ) -> tuple[Array, float]:
     """U, shape (m, ``width(k)``) with zeros beyond k, and L; adds the column sums of U to `total`."""
-    W, start, room = _ready(W, b, weight.shape[0])
-    U = np.zeros((weight.shape[0], start.shape[0]))
-    return U, tiles.residuals(pointer, slots, values, W, start, 0, target, weight, room, b.shape[0], U, total)
+    k = total.shape[0]
+    U, loss = np.zeros((weight.shape[0], width(k))), 0.0
+    for some, F in _blocks(pointer, slots, values, W, b):
+        loss += loss_of_rows.residuals(F, some.start, k, target, weight, U[some], total)
+    return U, loss
 
 
 def blocks_of_residuals(
     pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, total: Array
 ) -> Iterator[tuple[slice, Array, float]]:
     """`residuals` block by block, as (examples, U, their loss); U is overwritten by the next."""
-    m, k = weight.shape[0], b.shape[0]
-    most = max(1, min(m, _BLOCK // width(k)))
-    W, start, room = _ready(W, b, most)
-    held = np.zeros((most, start.shape[0]))
-    for first in range(0, m, most):
-        U = held[: min(most, m - first)]
-        loss = tiles.residuals(pointer, slots, values, W, start, first, target, weight, room, k, U, total)
-        yield slice(first, first + U.shape[0]), U, loss
+    k = total.shape[0]
+    held = np.zeros((0, width(k)))
+    for some, F in _blocks(pointer, slots, values, W, b):
+        if held.shape[0] < F.shape[0]:
+            held = np.zeros_like(F)
+        U = held[: F.shape[0]]
+        yield some, U, loss_of_rows.residuals(F, some.start, k, target, weight, U, total)
 
 
 def branches(
@@ -95,14 +92,17 @@ def branches(
 ) -> tuple[Array, Array, float]:
     """The pulls of the examples up and down, each (m, k), whose difference is U (``loss_rows.branch_row``), and L.
 
-    Adds the column sums of U to `total`.
+    Adds the column sums of U to `total`. A loss that pulls each example one way has them from its residuals.
     """
-    k = b.shape[0]
+    k = total.shape[0]
+    if type(target) not in TWO_BRANCHED:
+        U, loss = residuals(pointer, slots, values, W, b, target, weight, total)
+        U = U[:, :k]
+        return np.maximum(U, 0.0), np.maximum(-U, 0.0), loss
     plus, minus = np.empty((weight.shape[0], k)), np.empty((weight.shape[0], k))
     loss = 0.0
-    for first, F in _blocks(pointer, slots, values, W, b):
-        some = slice(first, first + F.shape[0])
-        loss += loss_of_rows.branches(F, first, k, target, weight, plus[some], minus[some], total)
+    for some, F in _blocks(pointer, slots, values, W, b):
+        loss += loss_of_rows.branches(F, some.start, k, target, weight, plus[some], minus[some], total)
     return plus, minus, loss
 
 
@@ -110,12 +110,12 @@ def active_gradient(
     pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, G: Array, total: Array
 ) -> float:
     """Add G_A = X_A'U to `G` and the column sums of U to `total`; return L."""
-    k = b.shape[0]
-    W, start, room = _ready(W, b, weight.shape[0])
-    U, sums = np.zeros_like(room), np.zeros((G.shape[0], start.shape[0]))
-    loss = tiles.active_gradient(pointer, slots, values, W, start, target, weight, room, k, U, total, sums)
-    G += sums[:, :k]
-    return float(loss)
+    sums, whole = np.zeros((G.shape[0], width(G.shape[1]))), 0.0
+    for some, U, loss in blocks_of_residuals(pointer, slots, values, W, b, target, weight, total):
+        margin_loops.add_rows(pointer, slots, values, some.start, U, sums)
+        whole += loss
+    G += sums[:, : G.shape[1]]
+    return whole
 
 
 def intercept_sums(
@@ -125,30 +125,25 @@ def intercept_sums(
 
     An H of one row is given its diagonal alone.
     """
-    loss = 0.0
-    for first, F in _blocks(pointer, slots, values, W, b):
-        loss += loss_of_rows.intercept_sums(F, first, b.shape[0], target, weight, total, H)
-    return loss
+    k, whole = total.shape[0], 0.0
+    for some, F in _blocks(pointer, slots, values, W, b):
+        h, rank_one = hessians(F, some.start, k, target, weight)
+        whole += loss_of_rows.residuals(F, some.start, k, target, weight, np.zeros_like(F), total)
+        if H.shape[0] < k:
+            H[0] += (h - rank_one[:, None] * h * h).sum(axis=0)
+            continue
+        H[np.diag_indices(k)] += h.sum(axis=0)
+        if rank_one.any():
+            # not by BLAS, whose threads may change the bits
+            H -= np.einsum("ir,is->rs", rank_one[:, None] * h, h)
+    return whole
 
 
-def add_trials(
-    pointer: Any,
-    slots: Any,
-    values: Any,
-    W: Array,
-    b: Array,
-    target: Any,
-    weight: Array,
-    fresh: tuple[Any, Any, Any],
-    u: Array,
-    live: NDArray[np.bool_],
-    change: Array,
-    G: Array,
-    H: Array,
-) -> None:
-    """Add what the models with one more column each, those of the cut `fresh`, say (``trials.add_trials``)."""
-    for first, F in _blocks(pointer, slots, values, W, b):
-        trials.add_trials(F, first, *fresh, u, live, target, weight, change, G, H)
+def hessians(F: Array, first: int, k: int, target: Any, weight: Array) -> tuple[Array, Array]:
+    """h (m, k) and r (m,) of the Hessians diag(h_i) - r_i h_i h_i' at margins F, which stay as they are."""
+    h, rank_one = np.empty((F.shape[0], k)), np.empty(F.shape[0])
+    loss_of_rows.curvature(F.copy(), first, k, target, weight, h, rank_one)
+    return h, rank_one
 
 
 def losses_along(
@@ -166,8 +161,12 @@ def losses_along(
 ) -> None:
     """Add L(F + t (X_A D + d)) to `out[q]` for every t = steps[q] (the GRID pass of docs/math.md 0)."""
     cut = (pointer, slots, values)
-    for (first, F), (_, Z) in zip(_blocks(*cut, W, b), _blocks(*cut, D, d), strict=True):
-        loss_of_rows.losses_along(F, Z, first, b.shape[0], steps, target, weight, out)
+    trial = np.empty((0, width(b.shape[-1])))
+    for (some, F), (_, Z) in zip(_blocks(*cut, W, b), _blocks(*cut, D, d), strict=True):
+        trial = np.empty_like(F) if trial.shape[0] < F.shape[0] else trial[: F.shape[0]]
+        for q, t in enumerate(steps.tolist()):
+            np.add(F, np.multiply(Z, t, out=trial), out=trial)
+            out[q] += loss_of_rows.losses(trial, some.start, b.shape[-1], target, weight)
 
 
 def curvature(
@@ -182,8 +181,13 @@ def curvature(
     rank_one: Array,
 ) -> None:
     """Hessian of every example as diag(h_i) - r_i h_i h_i': fill `h`, (m, k) or wider, and `rank_one` (m,)."""
-    W, start, room = _ready(W, b, weight.shape[0])
-    tiles.curvature(pointer, slots, values, W, start, target, weight, room, b.shape[0], h, rank_one)
+    k = b.shape[-1]
+    held = np.empty((0, k))
+    for some, F in _blocks(pointer, slots, values, W, b):
+        if held.shape[0] < F.shape[0]:
+            held = np.empty_like(F)
+        loss_of_rows.curvature(F, some.start, k, target, weight, held[: F.shape[0]], rank_one[some])
+        loss_of_rows.narrow(held[: F.shape[0]], k, some.start, weight, h[some])
 
 
 def hessian_product(
@@ -240,19 +244,21 @@ def dual_value(
     shift: Array,
     prior: Array,
 ) -> float:
-    """sum_i s_i D_i at the repaired and scaled dual point (``loss_rows.dual_row``)."""
-    W, start, room = _ready(W, b, weight.shape[0])
-    repair = (scale, mix, shift, prior)
-    return float(tiles.dual_values(pointer, slots, values, W, start, target, weight, room, *repair))
+    """sum_i s_i D_i at the repaired and scaled dual point (``loss_rows.dual_row``); `shift` is (k,), or (m, k)."""
+    value, shift = 0.0, np.atleast_2d(shift)
+    for some, F in _blocks(pointer, slots, values, W, b):
+        own = shift[some] if shift.shape[0] > 1 else shift
+        value += loss_of_rows.dual_values(F, some.start, target, weight, scale, mix, own, prior)
+    return float(value)
 
 
 __all__ = [
-    "add_trials",
     "active_gradient",
     "branches",
     "curvature",
     "dual_value",
     "hessian_product",
+    "hessians",
     "intercept_sums",
     "largest",
     "loss_of_margins",

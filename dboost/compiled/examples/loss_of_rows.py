@@ -3,7 +3,7 @@
 All take margins F of consecutive examples, example `first` being row 0, which they may overwrite. Columns of F beyond
 the k outputs are padding. The loss enters through its target, whose type selects the row functions
 (``loss_rows``); what these loops add up is the same however the examples are cut into blocks only if the cut
-is the same, so ``tiles`` and ``fused`` fix it.
+is the same, so ``fused`` fixes it.
 
 Divisions do not raise: code that might leave a loop early counts the references to its arrays in every row, which took
 as long as half the residuals.
@@ -22,7 +22,6 @@ from dboost.compiled.examples.loss_rows import (
     dual_row,
     loss_row,
     peak_row,
-    residual_row,
     residual_rows,
     single_dual,
     single_rows,
@@ -30,7 +29,7 @@ from dboost.compiled.examples.loss_rows import (
 )
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.lanes import narrow_row
-from dboost.compiled.vectors.room import greater, room
+from dboost.compiled.vectors.room import greater
 
 # Curvature below this share of an example's weight is dropped: in float32 it would become subnormal numbers, on which
 # arithmetic is several times slower.
@@ -96,82 +95,41 @@ def repair(
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def intercept_sums(F: Float64, first: int, k: int, target: Any, weight: Float64, total: Float64, H: Float64) -> float:
-    """Add the sum of the residuals to `total` (k,) and that of the Hessians to `H` (k, k); return the loss.
-
-    An H of one row, of two outputs and more, is given the diagonal alone.
-    """
-    held = room(k, np.float64)
-    u = room(k, np.float64)
-    h = room(k, np.float64)
-    loss = 0.0
-    whole = H.shape[0] == k
+def curvature(F: Float64, first: int, k: int, target: Any, weight: Float64, h: Float64, rank_one: Float64) -> None:
+    """Hessian of every example as diag(h_i) - r_i h_i h_i': fill the first k columns of `h`, and `rank_one`."""
     for t in range(F.shape[0]):
         i = first + t
-        if weight[i] <= 0.0:
-            continue
-        f = F[t][:k]
-        for r in range(k):
-            held[r] = f[r]
-        loss += residual_row(target, i, f, weight[i], u)
-        rank_one = curvature_row(target, i, held, weight[i], h)
-        for r in range(k):
-            total[r] += u[r]
-            if whole:
-                H[r, r] += h[r]
-            else:
-                H[0, r] += h[r] - rank_one * h[r] * h[r]
-        if whole and rank_one != 0.0:
+        if weight[i] > 0.0:
+            rank_one[t] = curvature_row(target, i, F[t][:k], weight[i], h[t][:k])
+        else:
+            rank_one[t] = 0.0
             for r in range(k):
-                c = rank_one * h[r]
-                row = H[r]
-                for q in range(k):
-                    row[q] -= c * h[q]
-    return loss
+                h[t, r] = 0.0
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def losses_along(
-    F: Float64, Z: Float64, first: int, k: int, steps: Float64, target: Any, weight: Float64, out: Float64
-) -> None:
-    """Add the loss at F + step Z to `out[q]` for every step."""
-    trial = room(k, np.float64)
-    for t in range(F.shape[0]):
-        i = first + t
-        if weight[i] <= 0.0:
-            continue
-        for q in range(steps.shape[0]):
-            for r in range(k):
-                trial[r] = F[t, r] + steps[q] * Z[t, r]
-            out[q] += loss_row(target, i, trial, weight[i])
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def curvature(F: Float64, first: int, k: int, target: Any, weight: Float64, h: Float32, rank_one: Float64) -> None:
-    """Hessian of every example as diag(h_i) - r_i h_i h_i': fill `h`, of whole rows, and `rank_one`."""
-    row = room(k, np.float64)
-    for t in range(F.shape[0]):
-        i = first + t
-        for r in range(h.shape[1]):
-            h[t, r] = 0.0
-        rank_one[t] = 0.0
-        if weight[i] <= 0.0:
-            continue
-        rank_one[t] = curvature_row(target, i, F[t][:k], weight[i], row)
-        narrow_row(row, _NEGLIGIBLE * weight[i], h[t])
+def narrow(h: Float64, k: int, first: int, weight: Float64, out: Float32) -> None:
+    """Write the first k columns of `h` into whole rows of `out`, without what is negligible beside the weights."""
+    for t in range(out.shape[0]):
+        for r in range(k, out.shape[1]):
+            out[t, r] = 0.0
+        narrow_row(h[t][:k], _NEGLIGIBLE * weight[first + t], out[t])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def dual_values(
     F: Float64, first: int, target: Any, weight: Float64, scale: Float64, mix: Float64, shift: Float64, prior: Float64
 ) -> float:
-    """sum_i s_i D_i at the repaired and scaled dual point (``loss_rows.dual_row``)."""
+    """sum_i s_i D_i at the repaired and scaled dual point (``loss_rows.dual_row``).
+
+    `shift` has one row for all examples, or a row for each of those in F.
+    """
     k = scale.shape[0]
     value = 0.0
     for t in range(F.shape[0]):
         i = first + t
         if weight[i] > 0.0:
-            value += dual_row(target, i, F[t][:k], weight[i], scale, mix, shift, prior)
+            value += dual_row(target, i, F[t][:k], weight[i], scale, mix, shift[t if shift.shape[0] > 1 else 0], prior)
     return value
 
 

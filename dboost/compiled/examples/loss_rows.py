@@ -1,6 +1,6 @@
 """The loss of one example, as the loops over blocks call it: a few functions that each loss overloads for its target.
 
-A loss has a *target*, a ``NamedTuple`` of label arrays of one block. The loops (``rows``, ``fused``, ``trials``) call
+A loss has a *target*, a ``NamedTuple`` of label arrays of one block. The loops (``loss_of_rows``) call
 the functions of this module; the compiler picks the overload by the target's type, so a new loss is one file of
 ``dboost.losses`` and the loops stay as they are. Passing compiled functions as values was rejected: such loops cannot
 be cached on disk.
