@@ -26,14 +26,14 @@ from .. import pages
 from ..before_training.verdict import announce
 from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, needed, read_toml
 from ..console import Console, finite
-from ..cross_validation import auto_was_left, hint_of_auto, path_table, strength_facts, strengths_table
+from ..cross_validation import choice_facts, path_table, strength_facts, strengths_table
 from ..inputs import open_data, refuse_existing
 from ..model_settings import TrainedSettings
 from ..rejoin import Cluster
 from ..runs.folder import remove
 from ..runs.lock import LOCK, held, holder_of
 from ..toml import to_toml
-from ..training import CERTIFIED, FIT, SEVERAL, Trained, Training, plan_training
+from ..training import FIT, SEVERAL, Trained, Training, plan_training
 
 MARKER = "model.json"
 NOT_CONVERGED = 6
@@ -176,8 +176,6 @@ def show(trained: Trained, settings: TrainSettings, console: Console) -> None:
     """Print what came out, and what to do next."""
     values, blocks = outcome(trained)
     console.page("trained", blocks, {"out": settings.out, **values})
-    if trained.path is None and (hint := rule_of_thumb(trained, settings)):
-        console.say(hint)
     console.say(f"model: {settings.out}   next: dboost inspect {settings.out}")
 
 
@@ -196,14 +194,7 @@ def outcome(trained: Trained) -> tuple[dict[str, Any], list[Any]]:
     if trained.path is not None:
         values["path"] = list(trained.path.table)
         return values, [path_table(trained.path).renderable(), "", pages.facts(facts)]
-    return values, [pages.facts(facts)]
-
-
-def rule_of_thumb(trained: Trained, settings: Any) -> str:
-    """What those can do who left alpha at its rule of thumb; nothing for others."""
-    model = getattr(trained.estimator, "model_", None)
-    rule = type(trained.estimator).__name__ in CERTIFIED and model is not None and auto_was_left(settings, model)
-    return hint_of_auto(model) if rule else ""
+    return values, [pages.facts([*choice_facts(estimator), *facts])]
 
 
 def keep_transform(data: Any, out: Path) -> None:

@@ -1,4 +1,4 @@
-"""`dboost train --cv`, and the hint for those who left alpha at its rule of thumb."""
+"""`dboost train --cv`, and what is said of the choice where alpha was left to the fit."""
 
 from __future__ import annotations
 
@@ -81,14 +81,12 @@ def test_what_cross_validation_does_not_serve_is_said_before_anything_is_read(
     assert said in capsys.readouterr().err
 
 
-def test_alpha_auto_is_told_to_be_a_rule_of_thumb(
-    prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["train", str(prepared), "--out", str(tmp_path / "a"), *LOCAL]) == 0
-    alpha = read_model(tmp_path / "a").certificate.alpha
-    assert f"try --cv 5, or --alpha {alpha / 5:.2g}" in capsys.readouterr().out
+def test_what_alpha_auto_chose_is_said(prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--alpha", "auto", "--max-features", "5"]
+    assert main(["train", str(prepared), "--out", str(tmp_path / "a"), *few, *LOCAL]) == 0
+    assert "held-out score" in capsys.readouterr().out and len(read_model(tmp_path / "a").W) <= 5
     assert main(["train", str(prepared), "--out", str(tmp_path / "b"), "--alpha", "0.01", *LOCAL]) == 0
-    assert "rule of thumb" not in capsys.readouterr().out
+    assert "held-out score" not in capsys.readouterr().out
 
 
 @pytest.mark.filterwarnings("ignore:alpha_best_")
