@@ -121,8 +121,8 @@ def measure(name: str, rows: int, seed: int) -> tuple[dict[str, Any], Any]:
     A, B, a, b = parts
     if issparse(A):
         A, B = csr_matrix(A), csr_matrix(B)
-    kind = dboost.BoostedClassifier if labels is not None else dboost.BoostedRegressor
-    more = {"loss": "poisson"} if name == "counts" else {}
+    kind: Any = dboost.BoostedClassifier if labels is not None else dboost.BoostedRegressor
+    more: dict[str, Any] = {"loss": "poisson"} if name == "counts" else {}
     default, seconds = _timed(kind(**more), A, a)
     few, _ = _timed(kind(prefer="few", **more), A, a)
     peers = [_timed(peer, A, a) for peer in _peers(name, issparse(A))]

@@ -76,7 +76,7 @@ def boolean_or(word: str) -> Takes:
     def parse(value: object) -> Any:
         return value if value == word else boolean(value)
 
-    return parse
+    return Takes(parse, lambda: f'true, false or "{word}"')
 
 
 def whole(low: int, *, word: str | None = None) -> Takes:
