@@ -74,6 +74,15 @@ def boolean(value: object) -> bool:
     raise Expected("true or false")
 
 
+def boolean_or(word: str) -> Takes:
+    """true or false, or the one `word`."""
+
+    def parse(value: object) -> Any:
+        return value if value == word else boolean(value)
+
+    return Takes(parse, lambda: f'true, false or "{word}"')
+
+
 def whole(low: int, *, word: str | None = None) -> Takes:
     """An integer that is at least `low`, or the one `word`."""
     wanted = f"an integer of at least {low}" + (f' or "{word}"' if word else "")

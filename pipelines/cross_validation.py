@@ -1,7 +1,7 @@
 """What a person sees of the choice of a strength.
 
-Covers: the table of strengths, what to do when the best strength is the last one tried, the hint for those who left
-alpha at its rule of thumb. Does not cover: the fits (``training``).
+Covers: the table of strengths, what to do when the best strength is the last one tried, how features were chosen where
+alpha was left to the fit. Does not cover: the fits (``training``).
 """
 
 from __future__ import annotations
@@ -9,14 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .fit_settings import ModelSettings
 from .report import Grid
 
 # Rows of the table of strengths; between its ends, the best and the chosen one, strengths are left out evenly.
 MOST_ROWS = 12
-# The step down from alpha "auto" that the hint offers. Where cross-validation was run on text, it chose 5 to 20 times
-# less than "auto".
-NEXT_ALPHA = 0.2
 
 
 def strengths_table(estimator: Any) -> Grid:
@@ -111,12 +107,15 @@ def end_of_grid(estimator: Any) -> list[str]:
     return []
 
 
-def hint_of_auto(model: Any) -> str:
-    """What those can do who left alpha at its rule of thumb."""
-    alpha = model.certificate.alpha
-    return f"alpha auto is a rule of thumb, often too strong: try --cv 5, or --alpha {alpha * NEXT_ALPHA:.2g}"
-
-
-def auto_was_left(settings: ModelSettings, model: Any) -> bool:
-    """Whether the strength is the rule of thumb, and a choice of it would change the model."""
-    return settings.alpha in (None, "auto") and model.certificate.alpha > 0.0
+def choice_facts(estimator: Any) -> list[tuple[str, str]]:
+    """How features were chosen where nobody gave a strength, in words; nothing for others."""
+    frontier = list(getattr(estimator, "frontier_", ()))
+    taken = [row for row in frontier if row["chosen"]]
+    if not taken:
+        return []
+    best = max(frontier, key=lambda row: row["score"])
+    said = [
+        f"{row['score']:.3g} +- {row['se_score']:.2g} with {row['features']:,.0f} features" for row in (taken[0], best)
+    ]
+    held_out = f"held-out score {said[0]}" + (f", best {said[1]}" if best is not taken[0] else ", the best")
+    return [("chosen", f"{held_out}; --prefer few, --prefer accurate or --max-features take another")]

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import registries
-from .config import Expected, Takes, boolean, key, names, one_named, parameter, real, whole
+from .config import Expected, Takes, boolean, boolean_or, key, names, one_named, one_of, parameter, real, whole
+
+
+def _strength(value: object) -> Any:
+    """A finite number of at least 0, "auto" or "quick"."""
+    return value if value == "quick" else real(0.0, word="auto")(value)
 
 
 def labels(value: object) -> tuple[Any, ...]:
@@ -187,9 +192,17 @@ class ModelSettings:
     hypotheses: Any = key(families, None, "what is weighed, a family of hypotheses (default: the raw columns)")
     alpha: float | str | None = parameter(
         "alpha",
-        real(0.0, word="auto"),
-        "strength of the penalty on the mean loss; auto is 0.05 of the least that uses no feature",
+        _strength,
+        "strength of the penalty on the mean loss; auto chooses features on held-out rows, then refits them; quick is "
+        "one fit at 0.05 of the least that uses no feature",
     )
+    prefer: str | None = key(
+        one_of("few", "accurate"),
+        None,
+        "with alpha auto: fewer features than the default, or as accurate as any (default: the fewest features within "
+        "one standard error of the best)",
+    )
+    max_features: int | None = key(whole(1), None, "with alpha auto: at most so many features (default: no limit)")
     update: str | None = parameter("update", one_named(registries.updates), "how weights move")
     select: str | None = parameter("select", one_named(registries.selections), "order of features")
     sweeps: int | None = key(
@@ -204,8 +217,10 @@ class ModelSettings:
     max_seconds: float | None = key(real(0.0, open_end=True), None, "limit of seconds of training (default: none)")
     max_active_rows: int | None = key(whole(1), None, "limit of features in use (default: none)")
     fit_intercept: bool | None = parameter("fit_intercept", boolean, "fit an intercept, which is never penalised")
-    standardize: bool | None = parameter(
-        "standardize", boolean, "scale columns for the penalty; weights are reported unscaled"
+    standardize: bool | str | None = parameter(
+        "standardize",
+        boolean_or("auto"),
+        "scale columns for the penalty; weights are reported unscaled; auto does it for tables, and not for text",
     )
     penalty_factors: Any = key(
         factors,

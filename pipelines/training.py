@@ -209,7 +209,7 @@ def plan_training(settings: TrainedSettings) -> Training:
     kind, parameters = kind_and_parameters(settings)
     asked = f"cv={cv}" if cv is not None else "a path"
     chooses = cv is None or kind.__name__ in CERTIFIED or alphas is not None
-    if chooses and parameters.pop("alpha", "auto") != "auto":
+    if chooses and parameters.pop("alpha", "auto") not in ("auto", "quick"):
         does = "chooses alpha" if cv is not None else "goes through strengths"
         raise UsageError(f"{asked} {does}, and alpha={settings.alpha:g} was given", hint="use one of them")
     if chooses and parameters.get("penalty") == "none":

@@ -29,6 +29,7 @@ from dboost.boosting.progress import FoldKeeper, KeepsNoFold, along
 from dboost.boosting.relaxed import Relaxation
 from dboost.engine.base import Engine
 from dboost.errors import DataError
+from dboost.notices import warn_user
 from dboost.passes import folds as folding
 from dboost.passes.folds import Folds, Left
 from dboost.problem.engine_view import EngineView
@@ -178,6 +179,8 @@ class FoldPaths:
                 f"{len(numbers)} of {folds.count} folds have rows (n_samples = {plan.n_rows}), expected two or more",
                 hint="give more rows, or rows of two folds or more as folds=",
             )
+        if folds.given is None and folds.count > plan.n_rows:
+            warn_user(f"cv={folds.count} is more folds than the {plan.n_rows} rows: each row is a fold of its own")
         present = {number: _present(masses, number) if classes else None for number in numbers}
         return cls(plan, engine, settings, folds, present, masses, **given)
 
@@ -218,7 +221,7 @@ class FoldPaths:
         plan, engine, masses = self.plan, self.engine, self.masses
         left = Left(self.folds, number, self.present[number] if plan.task == "multiclass" else None, lane)
         seen = LeftEngine(engine, left)
-        fitting = _without_fold(plan, seen, self.settings, left)
+        fitting = without_fold(plan, seen, self.settings, left)
         fits: list[FitResult] = along(fitting, alphas, self.kept.path(number), self.told(number), self.stop)
         if len(fits) < len(alphas):
             raise _Ended
@@ -261,7 +264,7 @@ def _one_at_a_time(callback: Callback | None) -> Callable[[int | None], Callback
     return of
 
 
-def _without_fold(plan: Planned, engine: LeftEngine, settings: FitSettings, left: Left) -> Fitting:
+def without_fold(plan: Planned, engine: LeftEngine, settings: FitSettings, left: Left) -> Fitting:
     """The fit of what is left, which is what the engine sees."""
     if left.present is not None:
         plan = plan.of_classes(left.present)

@@ -34,7 +34,7 @@ from dboost.notices import warn_user
 from dboost.passes import Point
 from dboost.passes.centring import Centres, LabelCentres
 from dboost.passes.offsets import Offsets
-from dboost.penalties import Penalty
+from dboost.penalties import Penalty, get_penalty
 from dboost.problem import summation
 from dboost.problem.accelerators import Accelerators, allowed, one_output
 from dboost.problem.centred import CentredEngine, LabelCentredEngine
@@ -51,6 +51,8 @@ from dboost.problem.statistics import constants, listed
 from dboost.problem.stored import StoredProblem
 
 AUTO_ALPHA = 0.05
+# A column that varies so many times as much as the median one is said to, where a penalty goes by their units.
+UNEVEN = 100.0
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -370,9 +372,10 @@ class Fitting:
 
     def point_of(self, result: FitResult) -> Point:
         """The model of a result, for passes over the partitions as the plan has them."""
-        return self._point(result.active, result.W, result.intercept)
+        return self.point_of_model(result.active, result.W, result.intercept)
 
-    def _point(self, active: Rows, W: Array, intercept: Array) -> Point:
+    def point_of_model(self, active: Rows, W: Array, intercept: Array) -> Point:
+        """As `point_of`, of rows of W and an intercept of the columns as they were given."""
         if self.fixed.size:
             active, W = with_fixed(active, W, self.fixed)
             held = self.problem.columns_of(active)
@@ -382,7 +385,7 @@ class Fitting:
 
     def _loss_as_given(self, state: FitState, intercept: Array) -> float:
         """The loss of the rows of a state and an intercept, by one pass over the partitions as the plan has them."""
-        point = self._point(state.active, state.W, intercept)
+        point = self.point_of_model(state.active, state.W, intercept)
         sums = self._engine.map_reduce(passes.active_gradient, point, name="gradient").plain()
         return float(sums.add["loss"]) if sums.shift == 0.0 else math.inf
 
@@ -445,6 +448,37 @@ def warn_if_open(result: FitResult, settings: FitSettings) -> None:
     from dboost.errors import ConvergenceWarning
 
     warn_user(f"the fit stopped ({result.stop_reason}) {reached} after {result.n_iter} rounds", ConvergenceWarning)
+
+
+def warn_if_uneven(fitting: Fitting) -> None:
+    """Warn where a penalty is led by the units of the columns: one varies much more than most."""
+    settings, names = fitting.settings, fitting.plan.feature_names
+    penalty = get_penalty(settings.penalty)
+    plain = settings.system is None and settings.hypotheses is None and not penalty.weightless
+    if settings.standardize or not plain:
+        return
+    deviation = np.delete(fitting.problem.statistics.deviation(), fitting.fixed)
+    varying = deviation[deviation > 0.0]
+    if varying.size > 1 and varying.max() > UNEVEN * np.median(varying):
+        largest = listed(np.flatnonzero(fitting.problem.statistics.deviation() == varying.max())[:1], names)
+        warn_user(
+            f"column {largest} varies {varying.max() / np.median(varying):.0e} times as much as the median column, so "
+            "that the penalty all but leaves it out and holds the others; use standardize=True, or scale the columns",
+            DboostWarning,
+        )
+
+
+def warn_if_empty(result: FitResult) -> None:
+    """Warn of a model without features, which predicts the same of every row."""
+    if len(result.active):
+        return
+    above = result.alpha >= result.alpha_max > 0.0
+    why = f"alpha={result.alpha:.4g} is at or above alpha_max={result.alpha_max:.4g}" if above else "none helps"
+    warn_user(
+        f"no feature is used, and every prediction is the same: {why}"
+        + ("; give a smaller alpha" if above else "; check the features and the labels"),
+        DboostWarning,
+    )
 
 
 def warn_if_dropped(fitting: Fitting) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting
+from dboost.boosting.fit import Callback, FitResult, FitSettings, FitState, Fitting
 from dboost.boosting.planned import Planned
 from dboost.engine.base import Engine
 from dboost.errors import DataError, UsageError
@@ -201,6 +201,87 @@ def refitted(
         n_iter=sum(run.n_iter for run in runs),
         passes=sum(run.passes for run in runs),
     )
+
+
+# What makes a fit at a strength, from a start, and tells of its rounds.
+Run = Callable[[Fitting, float, FitResult | None, Callback | None], FitResult]
+
+
+def plain_fit(fitting: Fitting, alpha: float, start: FitResult | None, callback: Callback | None) -> FitResult:
+    """The fit itself."""
+    return fitting.fit(alpha, start, callback)
+
+
+class RidgeRefits:
+    """Some columns of the data, or all, fitted with a ridge in place of the penalty, at one strength after another.
+
+    Parameters
+    ----------
+    plan : Planned
+    engine : Engine
+        Its plan is set.
+    settings : FitSettings
+        Of the fit with a penalty.
+    columns : int64 array or None
+        Ascending; None for all.
+    tol : float
+        Certified relative gap.
+
+    Attributes
+    ----------
+    fitting : Fitting
+        Of these columns.
+    """
+
+    def __init__(
+        self, plan: Planned, engine: Engine, settings: FitSettings, columns: NDArray[np.int64] | None, tol: float
+    ) -> None:
+        asked = replace(
+            settings, penalty="l2_squared", rows_per_round=None, max_active_rows=None, tol=max(tol, settings.tol)
+        )
+        self.columns = columns
+        if columns is not None:
+            plan, engine = plan.of_columns(columns), SupportEngine(engine, columns)
+        self.fitting = Fitting(plan, engine, asked)
+
+    def strong(self, share: float) -> float:
+        """A strength at which no model lowers the loss by more than a share of what it is without features.
+
+        The loss falls by at most ``sum_j ||G_j||^2 / (2 rho_j)``, with the sums G of the model without features.
+        """
+        problem, null = self.fitting.problem, self.fitting.null()
+        size = null.size
+        if size is None:
+            size = problem.penalty.dual_size(null.norms, problem.lam_weight)
+        weight = problem.statistics.weight
+        loss = null.iterate.loss / weight
+        return float(max(size / weight**2 / (2.0 * share * loss), np.finfo(float).tiny)) if loss > 0.0 else 1.0
+
+    def fit(
+        self, ridge: float, start: FitResult | None, callback: Callback | None = None, run: Run = plain_fit
+    ) -> FitResult:
+        """The model at a strength, in columns of the data; it begins at the rows of `start` that are fitted.
+
+        The callback is told of states in columns of the data as they were given.
+        """
+
+        def told(record: dict[str, Any], state: FitState) -> bool:
+            if callback is None:
+                return False
+            given = self.fitting.as_given(state)
+            columns = given.active if self.columns is None else self.columns[given.active]
+            return bool(callback(record, replace(given, active=columns)))
+
+        if start is not None:
+            place = start.active
+            held = np.ones(len(place), dtype=np.bool_)
+            if self.columns is not None:
+                held = np.isin(place, self.columns)
+                place = np.searchsorted(self.columns, place[held])
+            W = start.W[held]
+            start = replace(start, active=place, W=W, state=replace(start.state, active=place, W=W, norms=None))
+        found = run(self.fitting, ridge, start, told)
+        return found if self.columns is None else replace(found, active=self.columns[found.active])
 
 
 def _signed(

@@ -20,6 +20,7 @@ from dboost.estimators.classifying import TwoClassMixin
 from dboost.estimators.params import flag, number, stored_settings
 from dboost.estimators.regressing import RegressingMixin
 from dboost.files.paths import PathLike
+from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses import Loss
 
 
@@ -37,6 +38,10 @@ class AdaBoostL1Estimator(BoostedEstimator, ABC):
     @abstractmethod
     def _constant(self) -> bool:
         """Whether the constant 1 is a hypothesis, whose weight counts in the budget."""
+
+    def _for_tables(self, settings: FitSettings) -> dict[str, Any]:
+        """Stumps, where nobody said what is weighed: the systems of the papers boost weak hypotheses, not columns."""
+        return {"hypotheses": Stumps()} if self.hypotheses is None else {}
 
     def _settings(self) -> FitSettings:
         constant = self._constant()
@@ -75,7 +80,8 @@ class AdaBoostL1Classifier(TwoClassMixin, AdaBoostL1Estimator):
         another, which examples with wrong labels move less. Weights d are proportional to the slope of the loss, and
         the margin tends to the largest with either.
     hypotheses : Family, optional
-        What is weighed: by default the raw columns, otherwise a finite family such as
+        What is weighed: by default ``dboost.Stumps()`` of tables, as in the paper, and the raw columns of sparse rows;
+        ``dboost.Columns()`` are the raw columns of tables. Otherwise a finite family such as
         ``dboost.Stumps(signed=True)`` or ``dboost.Products(max_degree=2)``. A hypothesis is divided by its largest
         absolute value on the training data, and counts with both signs.
     nu : float, default 1.0
@@ -126,8 +132,9 @@ class AdaBoostL1Classifier(TwoClassMixin, AdaBoostL1Estimator):
     Examples
     --------
     >>> import numpy as np
+    >>> from dboost import Columns
     >>> X = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1.0]])
-    >>> model = AdaBoostL1Classifier(max_rounds=20).fit(X, [1, 1, 1, 0])
+    >>> model = AdaBoostL1Classifier(hypotheses=Columns(), max_rounds=20).fit(X, [1, 1, 1, 0])
     >>> model.predict(X).tolist(), round(model.margin_, 2)
     ([1, 1, 1, 0], 0.33)
     """
@@ -226,7 +233,8 @@ class AdaBoostL1Regressor(RegressingMixin, AdaBoostL1Estimator):
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = AdaBoostL1Regressor(nu=0.3, max_rounds=8).fit(X, y)
+    >>> from dboost import Columns
+    >>> model = AdaBoostL1Regressor(hypotheses=Columns(), nu=0.3, max_rounds=8).fit(X, y)
     >>> round(model.score(X, y), 2), model.active_features_, bool(model.duality_gap_ < 1e-6)
     (0.47, ['x1', 'x2', 'x3', 'x6', 'x8'], True)
     """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from types import FunctionType
 from typing import Any, Self
 
@@ -20,7 +21,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_n_features, check_is_fitted, validate_data
 
-from dboost.boosting.fit import FitSettings, FitState, Fitting, warn_if_dropped, warn_if_open
+from dboost.boosting.fit import (
+    FitResult,
+    FitSettings,
+    FitState,
+    Fitting,
+    warn_if_dropped,
+    warn_if_empty,
+    warn_if_open,
+    warn_if_uneven,
+)
 from dboost.data.named_columns import without
 from dboost.errors import ClusterError, UsageError, quoting_no_values
 from dboost.estimators import predicting, repr
@@ -29,11 +39,13 @@ from dboost.estimators.fitting import PROCESS, model_of, model_so_far, prepared,
 from dboost.estimators.history import Table, induction_stop
 from dboost.estimators.live_line import live_line
 from dboost.estimators.params import fit_settings
+from dboost.estimators.selecting import FRONTIER, Chosen, chooses
 from dboost.estimators.shown import ShownMixin
 from dboost.estimators.warm_start import followed, start_from
 from dboost.files.paths import PathLike
 from dboost.losses import LOSSES, Loss, losses_of
 from dboost.model.fitted import Model
+from dboost.penalties import get_penalty
 
 # Why a model that an interrupt or the loss of the cluster has left stopped.
 INTERRUPTED = "interrupted"
@@ -48,6 +60,8 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
     # Whether its checkpoint is a folder of several fits.
     _fits_several = False
     # Parameters of those that minimise one objective over stored columns.
+    prefer: str | None = None
+    max_features: int | None = None
     penalty_factors: Any = None
     column_groups: Any = None
     positive: bool = False
@@ -61,6 +75,8 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
         loss: Any = None,
         penalty: Any = "l1/linf",
         alpha: float | str = "auto",
+        prefer: str | None = None,
+        max_features: int | None = None,
         update: str = "newton",
         hypotheses: Any = None,
         select: str = "greedy",
@@ -72,7 +88,7 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
         max_seconds: float | None = None,
         max_active_rows: int | None = None,
         fit_intercept: bool = True,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         penalty_factors: Any = None,
         column_groups: Any = None,
         positive: bool = False,
@@ -90,6 +106,8 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
         self.loss = loss
         self.penalty = penalty
         self.alpha = alpha
+        self.prefer = prefer
+        self.max_features = max_features
         self.update = update
         self.hypotheses = hypotheses
         self.select = select
@@ -134,6 +152,16 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
     def _settings(self) -> FitSettings:
         """The parameters, checked together, as settings of the core fit."""
         return fit_settings(self)
+
+    def _for_tables(self, settings: FitSettings) -> dict[str, Any]:
+        """What a fit of a table has that one of sparse rows has not, where nobody said: it is standardised.
+
+        A penalty that follows no scale is not, nor are hypotheses that are computed from the columns.
+        """
+        penalty = get_penalty(settings.penalty)
+        plain = settings.hypotheses is None and settings.system is None and settings.update != "forward"
+        can = plain and penalty.degree > 0 and not penalty.weightless
+        return {"standardize": True} if can and getattr(self, "standardize", None) == "auto" else {}
 
     def _loss_of(self, task: str, n_outputs: int) -> Any:
         """What is minimised on labels of that kind."""
@@ -199,7 +227,10 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
             if self.warm_start and hasattr(self, "model_"):
                 start = start_from(self.model_, parts)
             fitting = Fitting(plan, parts.engine, settings)
-            warn_if_dropped(fitting)
+            if getattr(self, "standardize", None) is True or not settings.fit_intercept:
+                warn_if_dropped(fitting)
+            if parts.dense:
+                warn_if_uneven(fitting)
             if start is not None:
                 start = followed(self.model_, start, fitting.problem.pool)
             rounds = Rounds(self, [*functions, *line], X, y, sample_weight)
@@ -211,17 +242,39 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
 
                 return rounds(record, stopped_here)
 
+            record: dict[str, Any] = {}
+            refit: list[FitState] = []
+
+            def on_select(record: dict[str, Any], state: FitState) -> bool:
+                last[:] = [state]
+                return on_round(record, state)
+
+            def on_refit(record: dict[str, Any], state: FitState) -> bool:
+                refit[:] = [state]
+                return rounds(record, lambda: _attributes(model_so_far(self, parts, state, fitting.problem.pool)))
+
+            def last_fit(fitting: Fitting, alpha: float, start: Any, callback: Any) -> FitResult:
+                return run(fitting, replace(fitting.settings, alpha=alpha), start, self.checkpoint, callback, [])
+
             try:
-                result = run(fitting, settings, start, self.checkpoint, on_round, last)
+                if chooses(parts, getattr(self, "alpha", None)):
+                    searched = Chosen(parts, fitting, self.prefer, self.max_features, rounds.told)
+                    result, record = searched.fit(start, on_select, on_refit, last_fit)
+                else:
+                    result = run(fitting, settings, start, self.checkpoint, on_round, last)
             except (KeyboardInterrupt, ClusterError) as error:
-                if last:
-                    so_far = model_so_far(self, parts, fitting.as_given(last[0]), fitting.problem.pool, INTERRUPTED)
+                if last or refit:
+                    state = refit[0] if refit else fitting.as_given(last[0])
+                    so_far = model_so_far(self, parts, state, fitting.problem.pool, INTERRUPTED)
                     # a note, since a warning may be turned into another exception than the one that ends the fit
                     error.add_note(self._keep_so_far(so_far))
                 raise
-            self._adopt(model_of(self, parts, result))
+            model = model_of(self, parts, result)
+            self._adopt(replace(model, manifest={**model.manifest, **record}))
             rounds.finish(lambda: _attributes(self.model_))
         warn_if_open(result, settings)
+        if settings.system is None:
+            warn_if_empty(result)
         return self
 
     def _keep_so_far(self, model: Model) -> str:
@@ -438,6 +491,8 @@ def _attributes(model: Model) -> dict[str, Any]:
         found["target_names_"] = model.classes
     elif model.task != "regression":
         found["classes_"] = model.classes
+    if FRONTIER in model.manifest:
+        found["frontier_"] = Table(model.manifest[FRONTIER])
     if "relaxed" in model.manifest:
         found["relaxed_"] = dict(model.manifest["relaxed"])
     if model.feature_names is not None:

@@ -147,6 +147,10 @@ class Rounds:
             stop |= bool(task.call_on_fit_task_end(**self._data, reconstruction_attributes=attributes))
         return stop
 
+    def told(self, record: dict[str, Any], state: Any) -> bool:
+        """Report the end of a round of a fit that is only judged, to functions of the record alone."""
+        return any([bool(function(dict(record))) for function in self._functions])
+
     def finish(self, attributes: Callable[[], dict[str, Any]]) -> None:
         """Report the end of the fit."""
         if self._context is not None:

@@ -33,16 +33,32 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         ``update="newton"``.
     alpha : float or "auto", default "auto"
         Strength of the penalty on the mean loss; glmnet's lambda, and ``1 / (C * sum_i s_i)`` in scikit-learn's terms.
-        ``"auto"`` is 0.05 times the smallest strength at which no feature is used. ``"l2_squared"`` and
-        ``"smooth_l1"`` have no such strength: there it is ``1 / sum_i s_i``, scikit-learn's ``C=1``.
-    standardize : bool, default False
+        ``"auto"`` selects features and then refits them, both on strengths that are judged on rows which these fits do
+        not see: a path of the penalty, and ridges of all columns, which rank those past its end. The selected features
+        are fitted again with a ridge, to `tol`, since it is shrinking that costs accuracy. The model of the path itself
+        is taken, without a refit, with `hypotheses`, `update`, `offset`, signs, `penalty_factors`, `column_groups`, or
+        a penalty under which no single feature vanishes. `callbacks` are told of all fits, ``"fold"`` being what is
+        held out, and limits hold for each. ``"quick"`` is one fit without held-out rows, at 0.05 times the smallest
+        strength at which no feature is used, as are fits of fewer than ten rows; ``"l2_squared"`` and ``"smooth_l1"``
+        have no such strength: there it is ``1 / sum_i s_i``, scikit-learn's ``C=1``.
+    standardize : bool or "auto", default "auto"
         Penalise each feature by its standard deviation, as if columns had been scaled; weights are on the original
-        scale and sparse data stays sparse. A constant column has no deviation to be scaled by: it is left out and named
-        in a warning.
+        scale and sparse data stays sparse. ``"auto"`` does so for tables (dense arrays, frames, Parquet tables), whose
+        columns may be in any unit, and not for sparse rows, as text is; nor with `hypotheses`, or for a penalty of a
+        norm and a ridge, which follows no scale. With False, a column in small units is all but left out by the
+        penalty, and one in large units all but free; a warning says so where they differ much. A constant column has no
+        deviation to be scaled by and is left out, with a warning where it was asked for.
     class_weight : "balanced" or dict of label to weight, optional
         Where labels are numbers, their texts name them too, as in JSON: ``{"1": 2.0}``.
     tol : float, default 1e-4
         Target of the certified relative duality gap.
+    prefer : {"few", "accurate"}, optional
+        With ``alpha="auto"``, which model is taken. By default that with the fewest features whose share of wrong
+        labels, or loss of a regression, is within one standard error of the best that was seen; the standard error is
+        that of their difference. ``"few"`` allows the standard error of the best one, which is larger;
+        ``"accurate"`` takes the best.
+    max_features : int, optional
+        With ``alpha="auto"``, the best model of at most so many features.
     hypotheses : Family, optional
         What is weighed: by default the raw columns. ``dboost.Products(max_degree=2)``, ``dboost.Kernels()``,
         ``dboost.Stumps()`` and ``dboost.Columns()``, or several joined by ``|``, are families of columns that are
@@ -129,6 +145,15 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     history_ : Table
         One record per round: objective, gap, rows in and out, seconds, bytes moved.
     duality_gap_, objective_, alpha_, alpha_max_ : float
+    frontier_ : Table
+        With ``alpha="auto"``: the models that were judged, by their number of features, each better than all with
+        fewer: `features`, the held-out `score` (share of right labels, or of the loss explained) and its standard error
+        `se_score`, `loss` and `se_loss`, the `alpha` of the path (0 past its end) and the `ridge`; `chosen` marks what
+        was taken.
+    relaxed_ : dict
+        Of a refit: its `ridge`, `stop_reason`, `rounds` and `passes`, and the `selection_gap` that was certified for
+        the fit that selected. ``objective_`` and ``duality_gap_`` are those of the refit, ``alpha_`` and
+        ``alpha_max_`` those of the selection.
     stop_reason_ : str
         "tol" or "gradient" (done), "max_rounds", "max_passes", "max_seconds", "max_active_rows", "max_opened" (the
         search of hypotheses had to end), "callback", "precision" (numbers are not exact enough to go on, or scores of

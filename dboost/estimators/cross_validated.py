@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.cross_validation import cross_validate
-from dboost.boosting.fit import FitResult, FitSettings, warn_if_open
+from dboost.boosting.fit import FitResult, FitSettings, warn_if_empty, warn_if_open
 from dboost.boosting.fold_scores import FoldScores
 from dboost.boosting.relaxed import NoRefit, Refit, Relaxation, refitted, refusal, unchanged
 from dboost.data.labels.labels import check_weight
@@ -277,6 +277,7 @@ def validated(
         if refit is not None:
             model = blend(estimator, parts, model, results[place], refit, gammas[share])
     _warn_of_gaps(results[place], settings, scores, fold_tol)
+    warn_if_empty(results[place])
     if refit is not None:
         warn_of_refit(refit, RELAXED_TOL)
         _warn_of_infinite_refits(record, gammas)

@@ -69,6 +69,8 @@ class Prepared:
         Columns of the data that are no features.
     weight : array-like or None
         The sample weights of data in memory, as values.
+    dense : bool
+        Whether the data is a table, whose columns may be in any unit, rather than sparse rows, as text is.
     """
 
     plan: Plan
@@ -77,6 +79,7 @@ class Prepared:
     classes: NDArray[Any]
     named: Named
     weight: Any
+    dense: bool
 
 
 @contextmanager
@@ -135,7 +138,20 @@ def prepared(
             # an offset of too few or too many columns is known before anything is computed
             offset_columns(settings.offset, plan.n_features, plan.feature_names, plan.n_outputs)
         loss = estimator._loss_of(plan.task, plan.n_outputs)
-        yield Prepared(plan, engine, replace(settings, loss=loss), classes, named, sample_weight)
+        dense = _dense(X, kind, plan)
+        settings = replace(settings, loss=loss, **(estimator._for_tables(settings) if dense else {}))
+        yield Prepared(plan, engine, settings, classes, named, sample_weight, dense)
+
+
+def _dense(X: Any, kind: str, plan: Plan) -> bool:
+    """As ``Prepared.dense``."""
+    if kind == "parquet":
+        return bool(plan.items) and plan.items[0].layout.kind != "lists"
+    if kind == "table":
+        return not all("Sparse" in str(kind) for kind in getattr(X, "dtypes", ["dense"]))
+    if kind == "array":
+        return isinstance(X._meta, np.ndarray)
+    return kind == "frame" or not hasattr(X, "tocsr")
 
 
 def _check_place(estimator: Any) -> None:

@@ -85,7 +85,7 @@ class MultiTaskBoostedRegressor(BoostedRegressor):
         max_seconds: float | None = None,
         max_active_rows: int | None = None,
         fit_intercept: bool = True,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         penalty_factors: Any = None,
         column_groups: Any = None,
         positive: bool = False,

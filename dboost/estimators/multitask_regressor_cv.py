@@ -67,7 +67,7 @@ class MultiTaskBoostedRegressorCV(BoostedRegressorCV, MultiTaskBoostedRegressor)
         max_seconds: float | None = None,
         max_active_rows: int | None = None,
         fit_intercept: bool = True,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         penalty_factors: Any = None,
         column_groups: Any = None,
         positive: bool = False,

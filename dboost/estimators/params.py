@@ -18,6 +18,7 @@ import numpy as np
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
+from dboost.boosting.frontier import PREFER
 from dboost.errors import UsageError
 from dboost.estimators.callbacks import split
 from dboost.hypotheses import Family
@@ -61,6 +62,7 @@ def stored_settings(estimator: Any) -> FitSettings:
     hypotheses = estimator.hypotheses
     check_hypotheses(hypotheses)
     split(estimator.callbacks)
+    check_choice(estimator.prefer, estimator.max_features, estimator.alpha)
     flag("warm_start", estimator.warm_start)
     factors, groups = estimator.penalty_factors, estimator.column_groups
     signs = Signs.given(estimator.positive, estimator.lower, estimator.upper)
@@ -78,7 +80,7 @@ def stored_settings(estimator: Any) -> FitSettings:
         max_seconds=estimator.max_seconds,
         max_active_rows=estimator.max_active_rows,
         fit_intercept=flag("fit_intercept", estimator.fit_intercept),
-        standardize=flag("standardize", estimator.standardize),
+        standardize=_standardize(estimator.standardize) is True,
         offset=None if estimator.offset is None else given_offset(estimator.offset),
         penalty_factors=None if factors is None else PenaltyFactors.given(factors),
         signs=signs,
@@ -102,6 +104,21 @@ def known_loss(estimator: Any) -> None:
 def _of_several(loss: Any) -> bool:
     """Whether a loss is one for each of several targets."""
     return isinstance(loss, (list, tuple, PerTarget)) or (isinstance(loss, str) and SEPARATOR in loss)
+
+
+def check_choice(prefer: Any, max_features: Any, alpha: Any) -> None:
+    """Refuse `prefer` and `max_features` that have no meaning."""
+    if prefer is not None and not (isinstance(prefer, str) and prefer in PREFER):
+        raise UsageError(f"prefer={prefer!r}", hint='expected None, "few" or "accurate"')
+    whole = isinstance(max_features, int | np.integer) and not isinstance(max_features, bool)
+    if max_features is not None and not (whole and max_features >= 1):
+        raise UsageError(f"max_features={max_features!r}", hint="expected an integer >= 1, or None")
+    for name, value in (("prefer", prefer), ("max_features", max_features)):
+        if value is not None and alpha != "auto":
+            raise UsageError(
+                f"{name}={value!r} beside alpha={alpha!r}, which says how many features there are",
+                hint='use alpha="auto"',
+            )
 
 
 def check_hypotheses(hypotheses: Any) -> None:
@@ -190,10 +207,11 @@ def _parameters(found: Any) -> list[str]:
 
 
 def _alpha(value: Any) -> float | str:
-    if isinstance(value, str) and value == "auto":
-        return value
+    if isinstance(value, str) and value in ("auto", "quick"):
+        # the rule of thumb of the core fit; what "auto" means beyond it is an estimator's (``selecting``)
+        return "auto"
     if not _is_real(value) or not math.isfinite(value) or value < 0:
-        raise UsageError(f"alpha={value!r}", hint='expected a finite number >= 0, or "auto" (0.05 * alpha_max)')
+        raise UsageError(f"alpha={value!r}", hint='expected a finite number >= 0, "auto" or "quick"')
     return float(value)
 
 
@@ -208,6 +226,15 @@ def flag(name: str, value: Any) -> bool:
     """True or False, or UsageError."""
     if not isinstance(value, bool | np.bool_):
         raise UsageError(f"{name}={value!r}", hint="expected True or False")
+    return bool(value)
+
+
+def _standardize(value: Any) -> bool | str:
+    """True, False or "auto", which the data decides (``fitting``)."""
+    if isinstance(value, str) and value == "auto":
+        return value
+    if not isinstance(value, bool | np.bool_):
+        raise UsageError(f"standardize={value!r}", hint='expected True, False or "auto"')
     return bool(value)
 
 

@@ -174,7 +174,7 @@ def regularization_path(
     (3, 0)
     """
     chosen = BoostedClassifier(**params) if estimator is None else clone(estimator).set_params(**params)
-    if chosen.alpha != "auto" or chosen.warm_start:
+    if chosen.alpha not in ("auto", "quick") or chosen.warm_start:
         raise UsageError("alpha and warm_start have no meaning for a path", hint="give alphas= for the strengths")
     functions = of_several_fits(chosen.callbacks)
     chosen._fits_several = True

@@ -59,7 +59,9 @@ def start_from(model: Model, parts: Prepared) -> FitResult:
         intercept = np.zeros_like(intercept)
     family = parts.settings.hypotheses
     earlier = None if family is None or model.plain else model.manifest["estimator"]["params"]["hypotheses"]
-    if model.plain != (family is None) or (family is not None and plain(family.to_json()) != earlier):
+    # where nobody said, it is the family that the data decided both times
+    other = family is not None and earlier is not None and plain(family.to_json()) != earlier
+    if model.plain != (family is None) or other:
         raise UsageError("warm_start: the hypotheses differ from those of the earlier fit", hint=hint)
     keys = () if model.origin is None else model.origin.keys
     if not renamed:

@@ -106,7 +106,7 @@ def computed_features(model: Any) -> Computed:
     --------
     >>> import dboost
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
-    >>> computed_features(dboost.BoostedClassifier(alpha=0.1).fit(X, [0, 0, 1, 1]))
+    >>> computed_features(dboost.BoostedClassifier(alpha=0.3).fit(X, [0, 0, 1, 1]))
     Computed(hypotheses=1, features=1, of_features=2)
     """
     found = getattr(model, "model_", model)

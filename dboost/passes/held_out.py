@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.compiled.examples import fused
+from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
-from dboost.passes.folds import Left, margins_of_rows
+from dboost.passes.folds import Left, margins_of_rows, wrong_share
 from dboost.passes.point import Point
 
 
@@ -70,6 +72,34 @@ def held_out_margins(partition: Partition, memo: Any, left: Left, points: tuple[
     for p, F in enumerate(margins_of_rows(partition, memo, left, points, rows)):
         found[p] = F
     return Sums(parts={"margins": [found]})
+
+
+def held_out_blocks(partition: Partition, memo: Any, left: Left, count: int, points: tuple[Point, ...]) -> Sums:
+    """Loss and wrong labels of several models on the held-out rows whose class is present, in blocks of these rows.
+
+    Rows are dealt to blocks as they are to folds, so that neither partitions nor workers decide which is in which.
+
+    Returns
+    -------
+    Sums
+        "weight", shape (count,), "loss" and "wrong", shape (number of models, count).
+    """
+    rows, y, weight, _ = left.held_out(partition, memo)
+    places = left.folds.places
+    assert places is not None, "rows are dealt to blocks by their places"
+    dealt = memo.get("blocks", (left.folds.token, count), lambda: places.dealt(partition, count, "blocks", 0))
+    block = np.asarray(dealt)[rows]
+    order = np.argsort(block, kind="stable")
+    rows, y, weight, block = rows[order], np.ascontiguousarray(y[order]), weight[order], block[order]
+    ends = np.searchsorted(block, np.arange(count + 1))
+    found = {"loss": np.zeros((len(points), count)), "wrong": np.zeros((len(points), count))}
+    for p, F in enumerate(margins_of_rows(partition, memo, left, points, rows)):
+        found["wrong"][p] = np.bincount(block, weight * wrong_share(y, F), minlength=count)
+        loss = get_loss(points[p].loss)
+        for b in np.flatnonzero(np.diff(ends)).tolist():
+            mine = slice(ends[b], ends[b + 1])
+            found["loss"][p, b] = fused.loss_of_margins(F[mine], loss.target(y[mine]), weight[mine])
+    return Sums(add={"weight": np.bincount(block, weight, minlength=count), **found})
 
 
 def own_weights(

@@ -34,7 +34,7 @@ def plot_sparsity_map(model: Any, *, top: int = 40, ax: Any = None) -> Any:
     --------
     >>> import dboost
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
-    >>> axes = plot_sparsity_map(dboost.BoostedClassifier(alpha=0.1).fit(X, [0, 0, 1, 1]))
+    >>> axes = plot_sparsity_map(dboost.BoostedClassifier(alpha=0.3).fit(X, [0, 0, 1, 1]))
     >>> [label.get_text() for label in axes.get_yticklabels()]
     ['x0']
     """

@@ -26,7 +26,7 @@ from .. import pages
 from ..before_training.verdict import announce
 from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, needed, read_toml
 from ..console import Console, finite
-from ..cross_validation import auto_was_left, hint_of_auto, path_table, strength_facts, strengths_table
+from ..cross_validation import choice_facts, path_table, strength_facts, strengths_table
 from ..inputs import open_data, refuse_existing
 from ..model_settings import TrainedSettings
 from ..rejoin import Cluster
@@ -34,7 +34,7 @@ from ..runs.folder import TABLES, remove
 from ..runs.lock import LOCK, held, holder_of
 from ..text_tables import as_parquet, is_text_table
 from ..toml import to_toml
-from ..training import CERTIFIED, FIT, SEVERAL, Trained, Training, plan_training
+from ..training import FIT, SEVERAL, Trained, Training, plan_training
 
 MARKER = "model.json"
 NOT_CONVERGED = 6
@@ -187,8 +187,6 @@ def show(trained: Trained, settings: TrainSettings, console: Console) -> None:
     console.page("trained", blocks, {"out": settings.out, **values})
     if trained.path is None and (hint := why_empty(trained)):
         console.say(hint)
-    elif trained.path is None and (hint := rule_of_thumb(trained, settings)):
-        console.say(hint)
     console.say(f"model: {settings.out}   next: dboost inspect {settings.out}")
 
 
@@ -207,7 +205,7 @@ def outcome(trained: Trained) -> tuple[dict[str, Any], list[Any]]:
     if trained.path is not None:
         values["path"] = list(trained.path.table)
         return values, [path_table(trained.path).renderable(), "", pages.facts(facts)]
-    return values, [pages.facts(facts)]
+    return values, [pages.facts([*choice_facts(estimator), *facts])]
 
 
 def why_empty(trained: Trained) -> str:
@@ -220,13 +218,6 @@ def why_empty(trained: Trained) -> str:
         f"the model uses no feature and says the same of every row: alpha {found.alpha:.4g} is not below "
         f"{found.alpha_max:.4g}, the least that uses none; give a smaller --alpha, or --cv 5"
     )
-
-
-def rule_of_thumb(trained: Trained, settings: Any) -> str:
-    """What those can do who left alpha at its rule of thumb; nothing for others."""
-    model = getattr(trained.estimator, "model_", None)
-    rule = type(trained.estimator).__name__ in CERTIFIED and model is not None and auto_was_left(settings, model)
-    return hint_of_auto(model) if rule else ""
 
 
 def keep_transform(data: Any, out: Path) -> None:

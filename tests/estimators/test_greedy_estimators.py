@@ -193,7 +193,7 @@ def test_the_scale_of_a_column_does_not_matter_to_adaboost_l1(X):
 
 
 @pytest.mark.parametrize("kind", ["penalised", "lasso"])
-@pytest.mark.parametrize("family", [None, PAIRS], ids=["columns", "products"])
+@pytest.mark.parametrize("family", [Columns(), PAIRS], ids=["columns", "products"])
 def test_algorithm_2_is_the_l1_problem(X, kind, family):
     model = clone(KINDS[kind]).set_params(max_rounds=3000, tol=1e-7, hypotheses=family, alpha=0.03)
     model.fit(X, target(model, X))

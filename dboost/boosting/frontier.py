@@ -1,0 +1,538 @@
+"""What accuracy costs in features: models of more and more features, judged on rows that their fits do not see.
+
+A penalty chooses features and shrinks their weights, and it is the shrinking that costs accuracy. So features are
+chosen, and fitted again with a ridge, in two ways. The path of the penalty chooses the first few. Past its end, columns
+are ranked by the ridge of all of them: by what a step of column j alone would gain if it were left out,
+``||W_j||^2 (h v_j + rho_j)^2 / v_j``, with the variance v_j of the column, the strength rho_j of its ridge and the
+curvature h of the loss. For a strong ridge that is the score test of each column alone, as chi2 is, and for a weak one
+the test beside all others.
+
+Covers: the search, the frontier that it finds, which of its points is taken, and the fits of that point to all rows.
+Does not cover: estimators (``dboost.estimators.selecting``), the draw of the rows (``dboost.passes.draws``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.cross_validation import FoldPaths, LeftEngine, without_fold
+from dboost.boosting.fit import Callback, Fitting
+from dboost.boosting.planned import Planned
+from dboost.boosting.relaxed import RidgeRefits, Run, plain_fit
+from dboost.boosting.starts.along_path import predicted
+from dboost.engine.base import Engine
+from dboost.losses import get_loss
+from dboost.partition import NUMBERS
+from dboost.passes.folds import Folds, Left
+from dboost.passes.held_out import held_out_blocks
+from dboost.penalties import get_penalty
+from dboost.problem.state import FitResult, FitSettings
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+# Every fifth row is held out, and of much data no more than these; of little data so many of the five fifths in turn
+# that this many rows, or all, are judged once.
+_MOST_HELD_OUT = 10_000
+_JUDGED = 700
+FOLDS = 5
+LEAST_ROWS = 10
+# Standard errors are those of the sums of so many blocks of the held-out rows.
+BLOCKS = 32
+# Certified gaps of the fits that are only judged: of a path, whose support alone counts, and of a ridge.
+_SUPPORT_TOL = 1e-2
+_RIDGE_TOL = 1e-2
+# Strengths next to each other, of a path, of a ridge, and of a path of hypotheses, which ends at a share of the first.
+_STEP = 0.5
+_RIDGE_STEP = 0.25
+INDUCED_STEP = 0.25
+INDUCED_LEAST = 1e-4
+# The first ridge lowers the loss by at most this share of it.
+_RIDGE_START = 0.1
+_MOST_STRENGTHS = 30
+# The weakest is this share of the first: where features separate the classes, weaker ones go on lowering the loss.
+_RIDGE_END = 1e-5
+# Columns are ranked by the strongest ridge of all of them that tells so much of what one tells at most.
+_RANKS = 1.0 / 3.0
+# Supports with less than this share of the columns choose a ridge of their own.
+_WALKS = 0.6
+# Ranked supports end with the one that tells less than this share of what the best tells.
+_TOLD = 0.6
+# A model with fewer features tells at least so much of what the best one tells.
+_TELLS = 0.8
+# A path ends after so many strengths that brought nothing.
+_PATIENCE = 2
+# Each ranked support has this share of the features of the one before, and one of few features the second.
+_SHARES = (0.5, 0.6, 64)
+# A support of a path is refitted where it has so many times the features of the last that was.
+_GROWTH = 1.5
+
+PREFER = ("few", "accurate")
+
+
+def refits(settings: FitSettings) -> bool:
+    """Whether selected features are refitted: where nothing but the penalty holds their weights.
+
+    Elsewhere the models of the path are judged as they are.
+    """
+    bound = (settings.hypotheses, settings.system, settings.signs, settings.penalty_factors, settings.column_groups)
+    penalty = get_penalty(settings.penalty)
+    sparse = penalty.threshold and penalty.separable
+    return all(one is None for one in bound) and sparse and settings.update == "newton" and settings.offset is None
+
+
+@dataclass(frozen=True)
+class Point:
+    """A model of the frontier, judged.
+
+    Parameters
+    ----------
+    features : float
+        How many it uses; the mean over the folds.
+    most : int
+        The most over the folds.
+    alpha : float
+        Strength of the penalty that chose them; 0 where they were ranked, or are all there are.
+    ridge : float
+        Strength of the ridge they were refitted with, on the mean loss; 0 where they were not.
+    size : int
+        Of features that were ranked: how many; 0 of others.
+    loss, error : float64 arrays, shape (BLOCKS,)
+        Sums over the held-out rows of each block.
+    """
+
+    features: float
+    most: int
+    alpha: float
+    ridge: float
+    size: int
+    loss: Array
+    error: Array
+
+
+@dataclass
+class Frontier:
+    """All points that were judged.
+
+    Parameters
+    ----------
+    weight : float64 array, shape (BLOCKS,)
+        Weight of the held-out rows of each block.
+    labels : bool
+        Whether there are wrong labels to count.
+    null_loss : float
+        The held-out loss of the models without features.
+    """
+
+    weight: Array
+    labels: bool
+    null_loss: float = math.nan
+    points: list[Point] = field(default_factory=list)
+
+    def mean(self, sums: Array) -> float:
+        """Per unit of weight."""
+        return float(sums.sum() / self.weight.sum())
+
+    def error_of(self, sums: Array) -> float:
+        """The standard error of `mean`."""
+        apart = sums - self.mean(sums) * self.weight
+        return float(math.sqrt(BLOCKS / (BLOCKS - 1.0) * np.sum(apart**2)) / self.weight.sum())
+
+    def rank(self, point: Point) -> tuple[float, float]:
+        """What the least of is best: the share of wrong labels and then the loss, or where there are none the loss."""
+        loss = self.mean(point.loss)
+        return (self.mean(point.error) if self.labels else loss), loss
+
+    @property
+    def best(self) -> Point:
+        """The best point; of several the one with the fewest features."""
+        return min(self.points, key=lambda point: (self.rank(point), point.features))
+
+    def told(self, point: Point) -> float:
+        """What the features of a point tell: by how much the loss is below that of the models without any."""
+        return self.null_loss - self.mean(point.loss)
+
+    def envelope(self) -> list[Point]:
+        """The points that no other beats with as few features, by their number of features."""
+        found: list[Point] = []
+        for point in sorted(self.points, key=lambda point: (point.features, self.rank(point))):
+            if not found or self.rank(point) < self.rank(found[-1]):
+                found.append(point)
+        return found
+
+    def chosen(self, prefer: str | None = None, most: int | None = None) -> Point:
+        """The point that is taken.
+
+        Parameters
+        ----------
+        prefer : {None, "few", "accurate"}
+            None: the fewest features whose share of wrong labels, or loss where there are none, is above that of the
+            best point by at most one standard error of the difference, and that tell nearly as much; "few": by at most
+            one standard error of the best point's own, which is larger; "accurate": the best point.
+        most : int, optional
+            The best of the points with at most so many features, whatever `prefer` is.
+        """
+        if most is not None:
+            few = [point for point in self.points if point.most <= most]
+            return min(few, key=lambda point: (self.rank(point), point.features)) if few else self.envelope()[0]
+        best = self.best
+        if prefer == "accurate":
+            return best
+        return next(point for point in self.envelope() if self._as_good(point, best, prefer == "few"))
+
+    def _as_good(self, point: Point, best: Point, alone: bool) -> bool:
+        mine, other = (point.error, best.error) if self.labels else (point.loss, best.loss)
+        apart = self.mean(mine) - self.mean(other)
+        # a rare class may be told apart without a label that is right
+        tells = not self.labels or self.told(point) >= _TELLS * self.told(best)
+        allowed = self.error_of(mine - other)
+        # a best point without a wrong label has no error of its own
+        return tells and apart <= (max(allowed, self.error_of(other)) if alone else allowed)
+
+
+class _Fold:
+    """The rows without those that are held out once, and what is fitted to them."""
+
+    def __init__(self, paths: FoldPaths, number: int, settings: FitSettings) -> None:
+        present = paths.present[number] if paths.plan.task == "multiclass" else None
+        self.left = Left(paths.folds, number, present)
+        self.engine = LeftEngine(paths.engine, self.left)
+        self.fitting = without_fold(paths.plan, self.engine, settings, self.left)
+        self.path: list[FitResult] = []
+        self.ridged: RidgeRefits | None = None
+        self.start: FitResult | None = None
+        self.ranking: Rows = np.zeros(0, np.int64)
+
+    def follow(self, alpha: float, callback: Callback | None) -> FitResult:
+        """The next model of the path."""
+        self.path.append(self.fitting.fit(alpha, predicted(self.path, alpha), callback))
+        del self.path[:-2]
+        return self.path[-1]
+
+    def open(self, columns: Rows | None, start: FitResult | None) -> None:
+        """Some columns, or all, to be fitted with a ridge, at first from the rows of a model."""
+        self.ridged = RidgeRefits(self.fitting.plan, self.engine, self.fitting.settings, columns, _RIDGE_TOL)
+        self.start = start
+
+    def fit(self, ridge: float, callback: Callback | None) -> FitResult:
+        """The ridge of the columns that are open."""
+        assert self.ridged is not None
+        self.start = self.ridged.fit(ridge, self.start, callback)
+        return self.start
+
+
+class Search:
+    """The search for the frontier.
+
+    Parameters
+    ----------
+    plan : Planned
+    engine : Engine
+        Its plan is set.
+    settings : FitSettings
+        Of the penalty that chooses features.
+    folds : Folds
+        Whose first ones are held out in turn.
+    callback : callable, optional
+        Called with the record of each round, ``"fold"`` the fold that is held out.
+    most : int, optional
+        A number of features at which the frontier is to have a point.
+    """
+
+    def __init__(
+        self, plan: Planned, engine: Engine, settings: FitSettings, folds: Folds, callback: Callback | None = None,
+        most: int | None = None,
+    ) -> None:  # fmt: skip
+        self._engine, self.plan, self._most = engine, plan, most
+        self._callback = callback
+        paths = FoldPaths.of(plan, engine, replace(settings, tol=max(_SUPPORT_TOL, settings.tol)), folds)
+        self._paths = paths
+        judged = math.ceil(_JUDGED * folds.count / plan.n_rows) if folds.count == FOLDS else 1
+        # hypotheses are made anew in every fit, which is most of its price
+        judged = 1 if settings.hypotheses is not None else min(FOLDS, judged)
+        self._folds = [_Fold(paths, number, paths.settings) for number in list(paths.present)[:judged]]
+        rows = paths.masses["weight"]
+        # the share of the weight that a fit of the search sees
+        self.share = float(1.0 - np.mean([rows[fold.left.number] for fold in self._folds]) / rows.sum())
+        self.rank_ridge, self._turn, self._least = math.nan, _RIDGE_STEP, 0.0
+        weight, _, _ = self._judge([()] * len(self._folds))
+        self.frontier = Frontier(weight, plan.task not in NUMBERS)
+        self.frontier.null_loss = self._null()
+
+    def path_alone(self, alphas: Iterator[float]) -> Frontier:
+        """Judge the models of the path, as they are, until the best is inside."""
+        idle = 0
+        for alpha in alphas:
+            results = [fold.follow(alpha, self._told(fold)) for fold in self._folds]
+            self._add(results, alpha, 0.0, 0)
+            best = self.frontier.best
+            idle = 0 if best is self.frontier.points[-1] else idle + 1
+            # the first strengths may use next to nothing
+            if idle >= _PATIENCE and (best.most > 0 or idle > 3 * _PATIENCE):
+                break
+        return self.frontier
+
+    def both(self, alphas: Iterator[float]) -> Frontier:
+        """Refit what the ridge of all columns ranks first, and what the path of the penalty chooses."""
+        self._all_columns()
+        self._ranked()
+        self._path(alphas)
+        return self.frontier
+
+    def _all_columns(self) -> None:
+        """Ridges of all columns, weaker and weaker until the best is inside; the one before it ranks."""
+        for fold in self._folds:
+            fold.open(None, None)
+        first = self._folds[0].ridged
+        assert first is not None
+        ridge, idle, kept = first.strong(_RIDGE_START), 0, []
+        self._least = _RIDGE_END * ridge
+        while ridge >= self._least and not idle:
+            results = self._ridge(ridge, 0)
+            kept.append([_rank(fold, ridge, result) for fold, result in zip(self._folds, results, strict=True)])
+            idle = 0 if self.frontier.best is self.frontier.points[-1] else idle + 1
+            ridge *= _RIDGE_STEP
+        enough = _RANKS * max(self.frontier.told(point) for point in self.frontier.points)
+        place = next(p for p, point in enumerate(self.frontier.points) if self.frontier.told(point) >= enough)
+        self.rank_ridge = self.frontier.points[place].ridge
+        for fold, ranking in zip(self._folds, kept[place], strict=True):
+            fold.ranking = ranking
+
+    def _ranked(self) -> None:
+        """The first columns of the ranking, fewer and fewer, until they tell much less than all."""
+        best = self.frontier.best
+        ridge = best.ridge
+        many = min(len(fold.ranking) for fold in self._folds)
+        for size in _sizes(many, self._most):
+            for fold in self._folds:
+                fold.open(np.sort(fold.ranking[:size]), fold.start)
+            # most of the price is that of the first few sizes, whose ridge is about that of all columns
+            at = self._walk(ridge, size, walks=size <= _WALKS * many)
+            ridge = at.ridge
+            if self.frontier.told(at) < _TOLD * self.frontier.told(best) and size <= (self._most or size):
+                break
+
+    def _path(self, alphas: Iterator[float]) -> None:
+        """What the path chooses, until it has as many features as the point that would be taken, and gains nothing."""
+        frontier = self.frontier
+        last, idle, ridge = 0.0, 0, frontier.best.ridge
+        for alpha in alphas:
+            results = [fold.follow(alpha, self._told(fold)) for fold in self._folds]
+            size = float(np.mean([len(result.active) for result in results]))
+            if size == 0.0 and not any(point.most == 0 for point in frontier.points):
+                self._add(results, alpha, 0.0, 0)
+            elif size >= max(1.0, _GROWTH * last):
+                last = size
+                for fold, result in zip(self._folds, results, strict=True):
+                    fold.open(result.active, result)
+                near = min(frontier.points, key=lambda point: abs(math.log((point.features or 0.1) / size)))
+                point = self._walk(near.ridge or ridge, 0, alpha)
+                idle = 0 if any(one is point for one in frontier.envelope()) else idle + 1
+            elif size > 0.0:
+                idle += 1
+            if idle >= _PATIENCE or (size >= frontier.chosen().features and frontier.best is not frontier.points[-1]):
+                break
+
+    def _walk(self, ridge: float, size: int, alpha: float = 0.0, walks: bool = True) -> Point:
+        """The ridge of the columns that are open, from one strength on to where it is best."""
+        frontier = self.frontier
+
+        def at(strength: float) -> Point:
+            self._ridge(strength, size, alpha)
+            return frontier.points.pop()
+
+        best = at(ridge)
+        while walks and best.ridge * self._turn >= self._least:
+            after = at(best.ridge * self._turn)
+            if not frontier.rank(after) < frontier.rank(best):
+                break
+            best = after
+        if walks and best.ridge == ridge:
+            # the next one looks on the other side
+            self._turn = 1.0 / self._turn
+        frontier.points.append(best)
+        return best
+
+    def _ridge(self, ridge: float, size: int, alpha: float = 0.0) -> list[FitResult]:
+        results = [fold.fit(ridge, self._told(fold)) for fold in self._folds]
+        self._add(results, alpha, ridge, size)
+        return results
+
+    def _null(self) -> float:
+        """The loss of the models without features."""
+        nulls = []
+        for fold in self._folds:
+            at = fold.fitting.null().iterate
+            intercept = fold.fitting.problem.as_given(at.active, at.W, at.intercept)
+            nulls.append((fold.fitting.point_of_model(at.active, at.W, intercept),))
+        return self.frontier.mean(self._judge(nulls)[1][0])
+
+    def _add(self, results: list[FitResult], alpha: float, ridge: float, size: int) -> None:
+        points = [(fold.fitting.point_of(result),) for fold, result in zip(self._folds, results, strict=True)]
+        _, loss, error = self._judge(points)
+        counts = [len(result.active) for result in results]
+        self.frontier.points.append(Point(float(np.mean(counts)), max(counts), alpha, ridge, size, loss[0], error[0]))
+
+    def _judge(self, points: list[Any]) -> tuple[Array, Array, Array]:
+        """Weight of the held-out rows of each block, and sums of the loss and of the wrong labels of each model."""
+        found = [
+            self._engine.map_reduce(held_out_blocks, fold.left, BLOCKS, mine, name="judge").add
+            for fold, mine in zip(self._folds, points, strict=True)
+        ]
+        weight, loss, error = (np.sum([sums[name] for sums in found], axis=0) for name in ("weight", "loss", "wrong"))
+        return weight, loss, error
+
+    def _told(self, fold: _Fold) -> Callback | None:
+        callback = self._callback
+        if callback is None:
+            return None
+        return lambda record, state: bool(callback(record | {"fold": fold.left.number}, state))
+
+
+def falling(largest: float, least: float = 0.0, step: float = _STEP) -> Iterator[float]:
+    """Strengths of a path that whoever reads them may end."""
+    for place in range(_MOST_STRENGTHS):
+        alpha = largest * step**place
+        if alpha < least or not alpha > 0.0:
+            return
+        yield alpha
+
+
+def folds_of(plan: Planned, seed: int) -> Folds:
+    """The folds of which some are held out in turn."""
+    return Folds(max(FOLDS, math.ceil(plan.n_rows / _MOST_HELD_OUT)), seed, draw="frontier")
+
+
+def judgeable(plan: Any) -> bool:
+    """Whether there are rows enough to hold some out: ten, and two of each of two classes."""
+    counts = getattr(plan, "class_counts", None)
+    several = counts is None or plan.task in NUMBERS or sum(count >= 2 for count in counts) >= 2
+    return plan.n_rows >= LEAST_ROWS and several
+
+
+def _sizes(many: int, most: int | None) -> Iterator[int]:
+    """How many columns of a ranking are refitted, falling."""
+    size, done = many, most is None
+    while size > 1:
+        share = _SHARES[0] if size > _SHARES[2] else _SHARES[1]
+        after = max(1, int(size * share))
+        if most is not None and not done and after <= most < size:
+            done = True
+            if after < most:
+                yield most
+        size = after
+        yield size
+
+
+def _rank(fold: _Fold, ridge: float, result: FitResult) -> Rows:
+    assert fold.ridged is not None
+    return ranked(fold.ridged.fitting, ridge, result)
+
+
+def ranked(fitting: Fitting, ridge: float, result: FitResult) -> Rows:
+    """Columns by what each alone would gain if it were left out, the most first; those that gain nothing are left out.
+
+    Parameters
+    ----------
+    fitting : Fitting
+        Of all columns.
+    ridge : float
+    result : FitResult
+        Its model at this strength.
+    """
+    problem = fitting.problem
+    variance = problem.statistics.deviation()[result.active] ** 2
+    strength = ridge * problem.lam_weight[result.active]
+    size = np.sqrt(np.einsum("ij,ij->i", result.W, result.W))
+    gain = np.zeros(len(size))
+    held = variance > 0.0
+    gain[held] = size[held] * (_curvature(fitting) * variance[held] + strength[held]) / np.sqrt(variance[held])
+    order = np.argsort(-gain, kind="stable")
+    return np.asarray(result.active[order[gain[order] > 0.0]])
+
+
+def _curvature(fitting: Fitting) -> float:
+    """The mean curvature of the loss in a score, where no feature is used."""
+    problem = fitting.problem
+    if fitting.plan.task not in NUMBERS:
+        share = problem.statistics.mass / np.maximum(problem.statistics.total, np.finfo(float).tiny)
+        return float(np.mean(share * (1.0 - share)))
+    loss = get_loss(fitting.settings.loss)
+    if math.isfinite(loss.kappa):
+        return float(loss.kappa)
+    return float(np.mean(loss.predicted(problem.null().intercept[None])))
+
+
+def fitted_to_all(
+    fitting: Fitting,
+    engine: Engine,
+    search: Search,
+    point: Point,
+    most: int | None = None,
+    start: FitResult | None = None,
+    callback: Callback | None = None,
+    on_refit: Callback | None = None,
+    run: Run = plain_fit,
+) -> tuple[FitResult, FitResult, float]:
+    """A point of the frontier, fitted to all rows: the model, the fit that selected its features, and its ridge.
+
+    Both are certified to the tolerance of the settings. A strength that was best for a share of the rows is multiplied
+    by the share, as the ridge of all rows weighs less beside them.
+
+    Parameters
+    ----------
+    fitting : Fitting
+        Of all rows, with the penalty that chooses.
+    engine : Engine
+    search : Search
+        What found the point.
+    point : Point
+    most : int, optional
+        The model has at most so many features.
+    start : FitResult, optional
+        For the fit that selects.
+    callback, on_refit : callable, optional
+        Of the rounds of fits with the penalty, and of those with a ridge.
+    run : callable
+        Makes the last fit.
+    """
+    plan, settings = search.plan, fitting.settings
+    ridge = point.ridge * search.share
+    if point.alpha > 0.0:
+        if not ridge:
+            selected = run(fitting, point.alpha, start, callback)
+            return selected, selected, 0.0
+        selected = fitting.fit(point.alpha, start, callback)
+        if most is not None and len(selected.active) > most:
+            selected = _fewer(fitting, point.alpha, most)
+        columns = selected.active
+    elif not point.size:
+        selected = RidgeRefits(plan, engine, settings, None, settings.tol).fit(ridge, start, on_refit, run)
+        return selected, selected, ridge
+    else:
+        every = RidgeRefits(plan, engine, settings, None, settings.tol)
+        strong = search.rank_ridge * search.share
+        selected = every.fit(strong, start, on_refit)
+        columns = np.sort(ranked(every.fitting, strong, selected)[: point.size])
+    return (
+        RidgeRefits(plan, engine, settings, columns, settings.tol).fit(ridge, selected, on_refit, run),
+        selected,
+        ridge,
+    )
+
+
+def _fewer(fitting: Fitting, alpha: float, most: int) -> FitResult:
+    """The last model of the path with at most so many features: more rows may bring more at the same strength."""
+    path: list[FitResult] = []
+    for strength in falling(fitting.alpha_max(), alpha):
+        after = fitting.fit(strength, predicted(path, strength))
+        if len(after.active) > most:
+            break
+        path.append(after)
+    return path[-1]

@@ -1,0 +1,129 @@
+"""``alpha="auto"``: the strength, the features and the ridge of a model chosen on rows that its fits do not see.
+
+Covers: which point of the frontier an estimator takes, its model, what is kept of the search, and what is said of it.
+Does not cover: the search (``dboost.boosting.frontier``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dboost.boosting.fit import Callback, FitResult, Fitting
+from dboost.boosting.frontier import (
+    INDUCED_LEAST,
+    INDUCED_STEP,
+    Frontier,
+    Point,
+    Search,
+    falling,
+    fitted_to_all,
+    folds_of,
+    judgeable,
+    refits,
+)
+from dboost.boosting.relaxed import Run
+from dboost.estimators.fitting import Prepared
+from dboost.penalties import get_penalty
+
+# Where a saved model keeps its frontier.
+FRONTIER = "frontier"
+
+
+def chooses(parts: Prepared, alpha: Any) -> bool:
+    """Whether a fit has a strength to be chosen, and rows to choose it by."""
+    settings = parts.settings
+    penalty = get_penalty(settings.penalty)
+    plain = alpha == "auto" and settings.system is None and settings.update != "forward"
+    return plain and not penalty.weightless and penalty.certified and judgeable(parts.plan)
+
+
+class Chosen:
+    """What a search found, fitted to all rows.
+
+    Parameters
+    ----------
+    parts : Prepared
+    fitting : Fitting
+        Of all rows.
+    prefer, max_features
+        As in ``BoostedClassifier``.
+    callback : callable, optional
+        Of the rounds of the search.
+    """
+
+    def __init__(
+        self, parts: Prepared, fitting: Fitting, prefer: str | None, max_features: int | None, callback: Callback | None
+    ) -> None:
+        self._parts, self._fitting, self._most = parts, fitting, max_features
+        settings, plan = parts.settings, parts.plan
+        self._search = Search(
+            plan, parts.engine, settings, folds_of(plan, settings.random_state), callback, max_features
+        )
+        if refits(settings):
+            self.frontier = self._search.both(falling(fitting.alpha_max()))
+        else:
+            largest = _largest(fitting)
+            alphas = falling(largest)
+            if settings.hypotheses is not None:
+                alphas = falling(largest, INDUCED_LEAST * largest, INDUCED_STEP)
+            self.frontier = self._search.path_alone(alphas)
+        self.point: Point = self.frontier.chosen(prefer, max_features)
+
+    def fit(
+        self, start: FitResult | None, callback: Callback, on_refit: Callback, run: Run
+    ) -> tuple[FitResult, dict[str, Any]]:
+        """The model of all rows, and what a manifest holds of how it came about."""
+        fitting, search = self._fitting, self._search
+        rest = (self._most, start, callback, on_refit, run)
+        result, selected, ridge = fitted_to_all(fitting, self._parts.engine, search, self.point, *rest)
+        largest = fitting.alpha_max()
+        record: dict[str, Any] = {FRONTIER: table_of(self.frontier, self.point, self.frontier.null_loss)}
+        if not ridge:
+            return result, record
+        record["relaxed"] = {
+            "gamma": 0.0,
+            "ridge": ridge,
+            "stop_reason": result.stop_reason,
+            "rounds": result.n_iter,
+            "passes": result.passes,
+            "selected_from": len(selected.active),
+            "selection_gap": selected.gap,
+        }
+        return replace(result, alpha=self.point.alpha, alpha_max=largest), record
+
+
+def _largest(fitting: Fitting) -> float:
+    """Where a path begins: the least strength that uses no feature, or, where there is none, one that does little."""
+    largest = fitting.alpha_max()
+    if largest > 0.0:
+        return largest
+    null, problem = fitting.null(), fitting.problem
+    size = null.size if null.size is not None else problem.penalty.dual_size(null.norms, problem.lam_weight)
+    loss = null.iterate.loss * problem.statistics.weight
+    return float(size / (0.2 * loss)) if loss > 0.0 else 0.0
+
+
+def table_of(frontier: Frontier, taken: Point, null: float) -> list[dict[str, Any]]:
+    """One record for each point of the frontier, as JSON."""
+    found = []
+    rows = frontier.envelope()
+    if not any(point is taken for point in rows):
+        rows = sorted([*rows, taken], key=lambda point: point.features)
+    for point in rows:
+        loss = frontier.mean(point.loss)
+        score = 1.0 - (frontier.mean(point.error) if frontier.labels else loss / null if null > 0.0 else 0.0)
+        error = frontier.error_of(point.error if frontier.labels else point.loss / (null if null > 0.0 else 1.0))
+        found.append(
+            {
+                "features": point.features,
+                "score": score,
+                "se_score": error,
+                "loss": loss,
+                "se_loss": frontier.error_of(point.loss),
+                "alpha": point.alpha,
+                "ridge": point.ridge,
+                "chosen": point is taken,
+            }
+        )
+    return found
