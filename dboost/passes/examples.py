@@ -1,4 +1,4 @@
-"""Leaves of passes that bring examples to the driver: a sample of them, their columns, those of a few rows of W.
+"""Leaves of passes that bring examples to the driver: a sample of them, and their columns.
 
 Does not cover: sums over examples (``passes``).
 """
@@ -10,14 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.examples import fused
 from dboost.compiled.sparse import columns
-from dboost.compiled.vectors.scaled_rows import width
 from dboost.hypotheses.held_by_model import Held
-from dboost.losses import get_loss
 from dboost.losses.offset import codes_of
 from dboost.partition import Partition, Sums
-from dboost.passes import Point, arguments_at, columns_held
+from dboost.passes import columns_held
 from dboost.passes.draws import sampled
 
 
@@ -56,27 +53,6 @@ def sampled_partition(partition: Partition, memo: Any, share: NDArray[np.float64
         data = (partition.indptr, partition.rows, partition.values)
         indptr, rows, values = columns.take_examples(*data, everything, _place_of(chosen, partition.n_rows))
     return Sums(parts={"found": [Partition(indptr, rows, values, y, weight, partition.key)]})
-
-
-def examples_of(partition: Partition, memo: Any, point: Point, few: NDArray[np.int64]) -> Sums:
-    """The examples that hold one of a few of the active columns, cut to these, with Hessian at `point` and weight.
-
-    `few` (t,) are places among the columns held, ascending. A part is (values per example, slots, values, h, rank_one,
-    weight), the Hessian of example i being diag(h_i) - rank_one_i h_i h_i' (docs/math.md 8 (i)).
-    """
-    at = arguments_at(partition, memo, point)
-    *_, W, b, _, weight = at
-    cut = at[:3]
-    place = _place_of(few, point.held.n)
-    chosen = columns.rows_with(cut[0], cut[1], place)
-    pointer, slots, values = columns.take_rows(*cut, chosen)
-    weight, target = weight[chosen], get_loss(point.loss).target(partition.y[chosen])
-    h, rank_one = np.empty((chosen.shape[0], width(b.shape[0])), np.float32), np.empty(chosen.shape[0])
-    fused.curvature(pointer, slots, values, W, b, target, weight, h, rank_one)
-    own = place[slots]
-    stored = np.concatenate([[0], np.cumsum(own >= 0)])[pointer]
-    part = (np.diff(stored), own[own >= 0], values[own >= 0], h, rank_one, weight)
-    return Sums(parts={"examples": [part]})
 
 
 def held_columns(partition: Partition, memo: Any, held: Held, share: float = 1.0, seed: int = 0) -> Sums:

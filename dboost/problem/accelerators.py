@@ -150,10 +150,6 @@ def _formed(problem: Problem, settings: FitSettings) -> bool:
     return _descends(problem, settings) and not problem.loss.separable
 
 
-def _worst_rows(problem: Problem, settings: FitSettings) -> bool:
-    return _several(problem, settings) and problem.penalty.certified
-
-
 def _sampled(problem: Problem, settings: FitSettings) -> bool:
     return _descends(problem, settings) and settings.sample == "auto"
 
@@ -194,7 +190,6 @@ ACCELERATORS: dict[str, Accelerator] = {
     "sampled_curvature": Accelerator("takes the curvature of a step from a sample of the examples", _sampled),
     "entrywise": Accelerator("solves the model of a step over the single entries that move", _entries),
     "formed_curvature": Accelerator("solves it on the table of the curvature among few dense rows", _formed),
-    "worst_rows": Accelerator("solves the few rows that keep a model from its certificate alone", _worst_rows),
     "conjugate_gradients": Accelerator("solves for all rows at once where the support has settled", _descends),
     "heavy_blocks": Accelerator("preconditions that with the curvature among the heaviest rows", _solves),
     "entry_blocks": Accelerator("preconditions it with the curvature among the entries of each output", _entries),
@@ -218,8 +213,6 @@ NOT_BESIDE_FREE_ROWS = (
     # sums that shall be zero are not rounded, and the dual value is not that of the residuals on their ray
     "float32_scores",
     "ray_value",
-    # which are told by their strengths
-    "worst_rows",
 )
 """Those that a fit with rows without penalty (``Objective.free``) does not take."""
 
@@ -242,7 +235,7 @@ def check_accelerators(names: Sequence[str]) -> None:
 
 NOT_WITH_SIGNS = (
     # solvers that take a penalty as alike on both sides of zero
-    "entrywise", "formed_curvature", "quadratic_model", "gram", "extrapolation", "worst_rows",
+    "entrywise", "formed_curvature", "quadratic_model", "gram", "extrapolation",
     # a sample is solved by these
     "sampled_start",
 )  # fmt: skip

@@ -90,25 +90,6 @@ class SampledStart:
 
 
 @dataclass(frozen=True)
-class WorstRows:
-    """When a few rows that miss their optimality are solved by themselves (``worst_rows``).
-
-    Parameters
-    ----------
-    first : int
-        So many rows are tried first, then twice as many,
-    share : float
-        up to this share of all.
-    cheap : float
-        Their values, as a share of those that an ordinary step works on, at most.
-    """
-
-    first: int = 8
-    share: float = 0.125
-    cheap: float = 0.12
-
-
-@dataclass(frozen=True)
 class Blocks:
     """How much curvature is formed to precondition conjugate gradients (``precondition``, ``entry_blocks``).
 
@@ -186,12 +167,11 @@ class Tuning:
 
     Parameters
     ----------
-    samples, start, worst_rows, blocks, all_rows, groups
+    samples, start, blocks, all_rows, groups
     """
 
     samples: Samples = field(default_factory=Samples)
     start: SampledStart = field(default_factory=SampledStart)
-    worst_rows: WorstRows = field(default_factory=WorstRows)
     blocks: Blocks = field(default_factory=Blocks)
     all_rows: AllRows = field(default_factory=AllRows)
     groups: Groups = field(default_factory=Groups)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy as np
 from dboost.certificate.duality_gap import restricted_gap
 from dboost.penalties.grouped import Grouped
 from dboost.problem.accelerators import Accelerators
-from dboost.problem.iterate import Iterate, Rows
+from dboost.problem.iterate import Iterate
 from dboost.problem.limits import Limits, round_passes
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
@@ -31,7 +31,6 @@ from dboost.problem.state import FitSettings, FitState
 from dboost.solvers.gram import AcceleratedGram
 from dboost.solvers.grouped import formed, proximal
 from dboost.solvers.newton.accuracy import Aim
-from dboost.solvers.newton.worst_rows import few_rows
 from dboost.solvers.one_output.steps import little_left
 from dboost.solvers.row_updates import RowwiseSteps, diagonal_promise
 from dboost.solvers.step import Step
@@ -196,13 +195,6 @@ class Context:
             return step.promised
         return restricted_gap(self.problem, at, lam, self.accelerators.on("solved_intercept"))
 
-    def few_rows(self, at: Iterate, lam: float, gap: float, target: float) -> Rows | None:
-        """Places of the rows that alone keep a model from its target (``worst_rows``); None where they are not few."""
-        if not (self.accelerators.on("worst_rows") and lam > 0.0):
-            return None
-        sizes, solved = self.accelerators.tuning.worst_rows, self.accelerators.on("solved_intercept")
-        return few_rows(self.problem, at, lam, gap, target, solved, sizes)
-
     def solver(self) -> InnerSolver:
         """The inner solver that the settings name, or that of groups of columns."""
         if isinstance(self.problem.penalty, Grouped):
@@ -348,8 +340,6 @@ class NewtonSteps:
             if goal.final:
                 price = problem.objective.penalty_value(at.active, at.W, lam) / goal.value
                 aim = Aim.at(goal.target / goal.value, rest / goal.value, before / goal.value, price)
-                if step.kind != "focused":
-                    aim = replace(aim, few=context.few_rows(at, lam, rest, goal.target))
             before = rest
             at, step = steps.step(at, lam, aim)
             context.mark(at)

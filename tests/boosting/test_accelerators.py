@@ -23,7 +23,7 @@ from dboost.hypotheses.products.family import Products
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.problem.accelerators import ACCELERATORS, EVERY, Accelerators
 from dboost.problem.column_groups import ColumnGroups
-from dboost.problem.tuning import Blocks, SampledStart, Samples, Tuning, WorstRows
+from dboost.problem.tuning import SampledStart, Samples, Tuning
 from tests.boosting import plain
 
 
@@ -89,7 +89,6 @@ ALWAYS_SAMPLED = Tuning(samples=Samples(tiny=0, small=0))
 ONE_START = Tuning(start=SampledStart(least=300, of_a_label=20))
 START = Tuning(start=SampledStart(fewest=50, per_output=10, sure=0.0))
 THREE_EACH = ColumnGroups.given(np.arange(30) // 3)
-FEW_ROWS = Tuning(worst_rows=WorstRows(first=1, share=0.5, cheap=1.0), blocks=Blocks(heavy=4))
 
 CASES = [
     Case("log", "l1", f"{LOOK} one_output quadratic_model solved_intercept"),
@@ -102,9 +101,8 @@ CASES = [
     Case("multinomial", "l1/linf", f"{LOOK} float32_scores {SOLVE}"),
     Case("multinomial", "l1/l2+l1", f"{LOOK} float32_scores {SOLVE}"),
     Case("multinomial", "l1/l2", "ray_value float32_scores", settings={"fit_intercept": False}),
-    Case("multinomial", "l1", "entrywise entry_blocks worst_rows", 0.3, MANY_OUTPUTS, tol=1e-6),
+    Case("multinomial", "l1", "entrywise entry_blocks", 0.3, MANY_OUTPUTS, tol=1e-6),
     Case("multinomial", "l1/l2", "sampled_curvature", settings={"tuning": ALWAYS_SAMPLED}, tol=1e-5),
-    Case("multinomial", "l1/linf", "worst_rows", share=0.02, settings={"tuning": FEW_ROWS, "sample": 0.3}, tol=1e-6),
     Case("multinomial", "l1/linf", "gram", 0.02, FEW_VALUES, {"sample": 0.2, "fit_intercept": False}),
     Case("multinomial", "l1/l2", "closer_goals", share=0.02, settings={"rows_per_round": 2}),
     Case("multitask", "l1/linf", "closer_goals", share=0.02, settings={"rows_per_round": 2}),

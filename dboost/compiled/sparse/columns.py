@@ -253,20 +253,6 @@ def take_examples(
 
 
 @njit(nogil=True, cache=True)
-def rows_with(pointer: Int64, slots: Int32, place: Int32) -> Int64:
-    """The rows of a cut block that store one of the columns c with place[c] >= 0, ascending."""
-    found: Int64 = room(pointer.shape[0] - 1, np.int64)
-    count = 0
-    for i in range(pointer.shape[0] - 1):
-        for p in range(pointer[i], pointer[i + 1]):
-            if place[slots[p]] >= 0:
-                found[count] = i
-                count += 1
-                break
-    return found[:count]
-
-
-@njit(nogil=True, cache=True)
 def row_lengths(pointer: Int64, values: Values, extra: float) -> Float64:
     """rho_i = `extra` + sum_j |x_ij| over the cut columns (docs/math.md 2; extra is 1 with an intercept)."""
     rho: Float64 = room(pointer.shape[0] - 1, np.float64)

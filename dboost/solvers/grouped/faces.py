@@ -101,7 +101,7 @@ def _first_tie(V: Array, d: Array, starts: NDArray[np.int64]) -> float:
 def _on_support(
     H: Array, R: Array, V: Array, lam: Array, starts: NDArray[np.int64], a: float, b: float
 ) -> Array | None:
-    """The step to the minimum among the entries that are not zero, each on its side of it; None where there are none."""
+    """The step to the minimum among the entries that are not zero, on their sides of it; None where all are zero."""
     sign = np.sign(V)
     bent = np.zeros_like(H)
     pull = R.copy()

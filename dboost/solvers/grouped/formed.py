@@ -29,8 +29,8 @@ from dboost.solvers.step import Step
 
 Array = NDArray[np.float64]
 
-# Sweeps over the groups of one model before steps on the face of the penalty; such steps at most, the sweeps after each,
-# and those after the last where it is not settled.
+# Sweeps over the groups of one model before steps on the face of the penalty, such steps at most, the sweeps after
+# each, and those after the last where the model is not settled.
 _FIRST_SWEEPS = 10
 _MOST_FACES = 50
 _SWEEPS_AFTER = 4

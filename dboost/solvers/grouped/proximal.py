@@ -95,11 +95,9 @@ def solve(
             break
         then = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum))
         share, momentum = (momentum - 1.0) / then, then
-        if (
-            float(np.sum((ahead.W - new.W) * metric.rows * D))
-            + metric.intercept * float((ahead.intercept - new.intercept) @ d)
-            > 0.0
-        ):
+        if float(np.sum((ahead.W - new.W) * metric.rows * D)) + metric.intercept * float(
+            (ahead.intercept - new.intercept) @ d
+        ) > 0.0:
             # the momentum leads away from the minimum (O'Donoghue & Candes 2015)
             share, momentum = 0.0, 1.0
         at, gained, value, length = new, value - after, min(value, after), 1.0 / bend

@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 # On the model of a step its rows are solved to this share of the gap so far. A sample of the examples errs by more.
 _WHOLE = 0.05
 _SAMPLED = 0.15
@@ -41,8 +38,6 @@ class Aim:
         How many steps of descent lead to the goal, each gaining what the last step did; infinitely many where none do.
     residual : float
         Share of the gradient that a solve by conjugate gradients may leave.
-    few : int64 array, optional
-        Places of the rows that keep the model from its goal, where they are few (``worst_rows``).
     """
 
     final: bool
@@ -50,7 +45,6 @@ class Aim:
     sampled: float = 0.0
     descents: float = math.inf
     residual: float = RESIDUAL
-    few: NDArray[np.int64] | None = None
 
     @classmethod
     def at(cls, target: float, rest: float, before: float, price: float) -> Aim:

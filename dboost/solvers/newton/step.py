@@ -7,10 +7,9 @@ One step minimises, over the rows A and the intercept,
 by block descent on the driver, on all examples or a random sample of them, row by row or, where the penalty ties no
 entries and few move, entry by entry (``entrywise``), and is accepted only if the objective falls
 (docs/math.md 8; the step grid spends one more pass when the full step fails). Once the support has settled the
-penalty is smooth along it, and conjugate gradients with the curvature of all examples take over; a few rows that alone
-keep the model from its goal are solved by themselves (``worst_rows``). If no step of the model helps, an upper bound of
-the loss is minimised instead, which cannot fail: the Gram bound, or the exponential bound of all rows at once where the
-curvature has no limit.
+penalty is smooth along it, and conjugate gradients with the curvature of all examples take over. If no step of the
+model helps, an upper bound of the loss is minimised instead, which cannot fail: the Gram bound, or the exponential
+bound of all rows at once where the curvature has no limit.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ from dboost.solvers.newton.accuracy import RESIDUAL, Aim
 from dboost.solvers.newton.damping import growth
 from dboost.solvers.newton.entrywise import EntryModel, unsettled
 from dboost.solvers.newton.formed_curvature import FormedModel, pays
-from dboost.solvers.newton.worst_rows import affordable, focused_step
 from dboost.solvers.row_updates import RowwiseSteps
 from dboost.solvers.step import Step
 
@@ -154,10 +152,6 @@ class NewtonSteps:
         aim : Aim
             What the step is for.
         """
-        if aim.few is not None and not self._forms:
-            focused = self._focused(at, lam, aim.few)
-            if focused is not None:
-                return focused
         h, rank_one, diagonal = self.sample.curvature(self.problem, at)
         value = self.problem.objective(at, lam)
         if aim.final and self._forms and self.memory.wait == 0:
@@ -257,17 +251,6 @@ class NewtonSteps:
         signs = self.problem.objective.signs_with_intercept(at.active)
         descent.newton_descent(*model, *compiled_prox(self.problem.penalty), most, self._seed(), D, settle, signs)
         return self.problem.objective.split_intercept(D)
-
-    def _focused(self, at: Iterate, lam: float, few: NDArray[np.int64]) -> tuple[Iterate, Step] | None:
-        """A step on a few rows; None where it costs too much or does not help."""
-        stored, sizes = self.sample.by_column[1].shape[0], self.accelerators.tuning.worst_rows
-        if not affordable(self.problem, at.active[few], self._n_rows, stored, sizes):
-            return None
-        self.accelerators.take("worst_rows")
-        D, d = focused_step(self.problem, at, lam, few, self._seed()), np.zeros(self.problem.k)
-        promised = self._promised(at, lam, D, d)
-        found = line_search(self.problem, at, lam, D, d, promised, grid=SHORT) if promised > 0.0 else None
-        return None if found is None else (found[0], Step("focused", found[1], promised))
 
     def _promised(self, at: Iterate, lam: float, D: Array, d: Array) -> float:
         """Decrease of the linearised loss plus penalty along (D, d)."""
