@@ -87,25 +87,6 @@ def _strong(problem: Problem, settings: FitSettings) -> bool:
     return problem.screens and _sparse(problem) and settings.system is None
 
 
-def _bounded(problem: Problem, settings: FitSettings) -> bool:
-    """Whether sums can be _bounded, and a low one tells that its row stays at zero."""
-    return _strong(problem, settings) and bool(np.isfinite(problem.loss.kappa))
-
-
-def _float32(problem: Problem, settings: FitSettings) -> bool:
-    usual = _strong(problem, settings) and problem.k > 1 and not problem.exponential
-    return usual and problem.penalty.certified and problem.loss.longest_residual(problem.k) is not None
-
-
-def _on_ray(problem: Problem, settings: FitSettings) -> bool:
-    return not problem.fit_intercept
-
-
-def _solved_intercept(problem: Problem, settings: FitSettings) -> bool:
-    counted = problem.fit_intercept and problem.loss.counted
-    return _newton(problem, settings) and counted and problem.penalty.certified
-
-
 def _continued(problem: Problem, settings: FitSettings) -> bool:
     return _newton(problem, settings) and _sparse(problem)
 
@@ -173,18 +154,11 @@ ACCELERATORS: dict[str, Accelerator] = {
     "path_start": Accelerator("begins each strength of a path at the optimum of the one before", _always),
     "path_predictor": Accelerator("begins it on the line through the last two optima instead", _always),
     "continuation": Accelerator("approaches the strength from the one at which all rows are zero", _continued),
-    # which columns are scored, and how
+    # which columns are scored, and which enter
     "strong_rule": Accelerator("leaves out columns that the strength before makes unlikely", _strong),
-    "gap_safe_screening": Accelerator("leaves out columns that the duality gap rules out", _bounded),
-    "column_bounds": Accelerator("does not score columns whose sums cannot have moved far", _bounded),
-    "float32_scores": Accelerator("scores by residuals in float32 while the gap is large", _float32),
     "null_sums": Accelerator("keeps the sums of the null model, which is scored twice", _columns),
     "near_rows": Accelerator("lets rows enter that are a little below the threshold", _near),
-    # the certificate
-    "solved_intercept": Accelerator("solves the intercept before a certificate pays for its rest", _solved_intercept),
-    "ray_value": Accelerator("bounds the dual value without a pass", _on_ray),
     # the rows held
-    "closer_goals": Accelerator("solves the rows closer after a round that changed next to nothing", _newton),
     "one_output": Accelerator("takes the steps of one output on the driver", _one_output),
     "quadratic_model": Accelerator("keeps the curvature among the rows of one output between steps", _one_output),
     "sampled_curvature": Accelerator("takes the curvature of a step from a sample of the examples", _sampled),
@@ -205,14 +179,8 @@ EVERY = tuple(ACCELERATORS)
 NOT_BESIDE_FREE_ROWS = (
     # a sample may lack what tells these rows apart, and nothing would hold them
     "sampled_start",
-    # both know of moves of the intercept alone what they know
-    "column_bounds",
-    "solved_intercept",
     # the null model has rows
     "null_sums",
-    # sums that shall be zero are not rounded, and the dual value is not that of the residuals on their ray
-    "float32_scores",
-    "ray_value",
 )
 """Those that a fit with rows without penalty (``Objective.free``) does not take."""
 

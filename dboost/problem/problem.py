@@ -223,7 +223,6 @@ class Problem(ABC):
         strength: float,
         take: int,
         whole: bool = True,
-        rounding: float = 0.0,
     ) -> Score:
         """SCORE pass: everything that may enter, and the sums of the active rows.
 
@@ -239,8 +238,6 @@ class Problem(ABC):
             How many of the best violating columns to bring back with their sums.
         whole : bool
             Whether a class of hypotheses that is searched is searched now; stored columns always count whole.
-        rounding : float
-            What sums may be off by, so that residuals may be rounded to float32 (``Rounding.of_column``); 0: exact.
         """
 
     @abstractmethod

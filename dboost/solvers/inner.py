@@ -81,7 +81,7 @@ class Goal:
 
     @classmethod
     def of(
-        cls, lam: float, final: bool, value: float, gap: float, share: float, tol: float, closer: float, certified: bool
+        cls, lam: float, final: bool, value: float, gap: float, share: float, tol: float, certified: bool
     ) -> Goal:
         """The goal of a round.
 
@@ -93,14 +93,12 @@ class Goal:
             The share of the gap that the rows held may keep.
         tol : float
             Relative gap that is asked for.
-        closer : float
-            ``Memory.closer``.
         certified : bool
             Whether there is a certificate; without one the promise of a step decides, at a value that falls until then.
         """
         least = _INNER_TOL if certified else 0.5 * PROMISED
-        target = max(least * tol, share * gap) * closer * value
-        enough = max(target, _LIKELY * tol * closer * value) if certified else target
+        target = max(least * tol, share * gap) * value
+        enough = max(target, _LIKELY * tol * value) if certified else target
         return cls(lam, final, value, gap * value, target, enough, _NEARLY * tol * value)
 
 
@@ -193,7 +191,7 @@ class Context:
         """Gap of the problem restricted to the rows of A, without another pass; without a certificate, the promise."""
         if not self.certified:
             return step.promised
-        return restricted_gap(self.problem, at, lam, self.accelerators.on("solved_intercept"))
+        return restricted_gap(self.problem, at, lam)
 
     def solver(self) -> InnerSolver:
         """The inner solver that the settings name, or that of groups of columns."""

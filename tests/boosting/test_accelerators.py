@@ -78,7 +78,7 @@ def measured(loss, m=900, n=12, k=4):
     return plain.Data(loss, X, y, np.ones(m), k)
 
 
-LOOK = "continuation null_sums near_rows gap_safe_screening"
+LOOK = "continuation null_sums near_rows"
 # long fits, with more columns than a model holds
 LONG = {"m": 120, "n": 60, "seed": 6}
 MANY_OUTPUTS = {"m": 600, "n": 150, "k": 40, "density": 0.15}
@@ -91,37 +91,29 @@ START = Tuning(start=SampledStart(fewest=50, per_output=10, sure=0.0))
 THREE_EACH = ColumnGroups.given(np.arange(30) // 3)
 
 CASES = [
-    Case("log", "l1", f"{LOOK} one_output quadratic_model solved_intercept"),
-    Case("log", "l1/linf", f"{LOOK} one_output quadratic_model ray_value", settings={"fit_intercept": False}),
-    Case("squared", "l1", "one_output gap_safe_screening", share=0.02),
+    Case("log", "l1", f"{LOOK} one_output quadratic_model"),
+    Case("log", "l1/linf", f"{LOOK} one_output quadratic_model", settings={"fit_intercept": False}),
+    Case("squared", "l1", "one_output", share=0.02),
     Case("epsilon_insensitive", "l1", "one_output quadratic_model"),
     Case("log", "l1", "sampled_start", shape={"m": 3000, "n": 8}, settings={"tuning": ONE_START}),
-    Case("multinomial", "l1", f"{LOOK} float32_scores solved_intercept {SOLVE.split()[0]} entry_blocks"),
-    Case("multinomial", "l1/l2", f"{LOOK} float32_scores solved_intercept {SOLVE}"),
-    Case("multinomial", "l1/linf", f"{LOOK} float32_scores {SOLVE}"),
-    Case("multinomial", "l1/l2+l1", f"{LOOK} float32_scores {SOLVE}"),
-    Case("multinomial", "l1/l2", "ray_value float32_scores", settings={"fit_intercept": False}),
+    Case("multinomial", "l1", f"{LOOK} {SOLVE.split()[0]} entry_blocks"),
+    Case("multinomial", "l1/l2", f"{LOOK} {SOLVE}"),
+    Case("multinomial", "l1/linf", f"{LOOK} {SOLVE}"),
+    Case("multinomial", "l1/l2+l1", f"{LOOK} {SOLVE}"),
     Case("multinomial", "l1", "entrywise entry_blocks", 0.3, MANY_OUTPUTS, tol=1e-6),
     Case("multinomial", "l1/l2", "sampled_curvature", settings={"tuning": ALWAYS_SAMPLED}, tol=1e-5),
     Case("multinomial", "l1/linf", "gram", 0.02, FEW_VALUES, {"sample": 0.2, "fit_intercept": False}),
-    Case("multinomial", "l1/l2", "closer_goals", share=0.02, settings={"rows_per_round": 2}),
-    Case("multitask", "l1/linf", "closer_goals", share=0.02, settings={"rows_per_round": 2}),
     Case("multinomial", "l1/l2", "sampled_start", share=0.03, shape={"m": 600}, settings={"tuning": START}),
     Case("multinomial", "l1/l2", "formed_curvature", share=0.005, shape={"measured": True}),
     Case("multinomial", "l1/l2+l1", "formed_curvature", share=0.005, shape={"measured": True}),
-    Case("multitask", "l1/l2", f"{LOOK} float32_scores solved_intercept {SOLVE}"),
-    Case("multitask", "l1", f"continuation null_sums float32_scores entry_blocks {SOLVE.split()[0]}"),
-    Case("multitask", "l1/linf", f"continuation float32_scores {SOLVE}"),
-    Case("margin_softmax", "l1/l2", f"continuation float32_scores {SOLVE}"),
+    Case("multitask", "l1/l2", f"{LOOK} {SOLVE}"),
+    Case("multitask", "l1", f"continuation null_sums entry_blocks {SOLVE.split()[0]}"),
+    Case("multitask", "l1/linf", f"continuation {SOLVE}"),
+    Case("margin_softmax", "l1/l2", f"continuation {SOLVE}"),
     Case("exp", "l1", f"continuation null_sums near_rows {SOLVE}", tol=1e-6),
     Case("multinomial", "l1/l2", "extrapolation", shape={"n": 10}, settings={"curvature": "gram"}, tol=1e-5),
-    Case("log", "l2_squared", "solved_intercept near_rows null_sums"),
-    Case("multinomial", "l2", "solved_intercept near_rows null_sums", tol=1e-6),
-    Case("log", "l1", "column_bounds gap_safe_screening", share=0.2, shape=LONG, tol=1e-8),
-    Case("multinomial", "l1/linf", "column_bounds gap_safe_screening", share=0.2, shape=LONG, tol=1e-8),
-    Case("multinomial", "l1/l2", "column_bounds gap_safe_screening", share=0.2, shape=LONG, tol=1e-8),
-    Case("multinomial", "l1/l2", "float32_scores gap_safe_screening", 0.2, {}, {"update": "gradboost"}, tol=1e-4),
-    Case("log", "l1", "gap_safe_screening column_bounds", settings={"update": "adaboost"}, tol=1e-4),
+    Case("log", "l2_squared", "near_rows null_sums"),
+    Case("multinomial", "l2", "near_rows null_sums", tol=1e-6),
     Case("multinomial", "l1/l2", "group_curvature", settings={"column_groups": THREE_EACH}),
 ]
 PAIRS = [(case, name) for case in CASES for name in case.takes.split()]
@@ -210,8 +202,8 @@ def test_a_class_of_hypotheses_is_certified_without_any(hypotheses):
 
 
 def test_unknown_names_are_refused_with_the_nearest():
-    with pytest.raises(UsageError, match=r"unknown accelerator 'float_32_score'.*did you mean 'float32_scores'"):
-        plain.fitting(plain.make("log", m=20, n=3), accelerators=("float_32_score",))
+    with pytest.raises(UsageError, match=r"unknown accelerator 'null_sum'.*did you mean 'null_sums'"):
+        plain.fitting(plain.make("log", m=20, n=3), accelerators=("null_sum",))
     with pytest.raises(UsageError, match="unknown accelerator"):
         Accelerators(("nothing",))
 
@@ -220,7 +212,7 @@ def test_what_does_not_apply_is_off():
     data = plain.make("log", m=40, n=5)
     fitting = plain.fitting(data, penalty="l1", update="gradboost")
     names = Accelerators.of(fitting.problem, fitting.settings).names
-    assert "column_bounds" in names and not names & {"one_output", "conjugate_gradients", "continuation", "entrywise"}
+    assert "strong_rule" in names and not names & {"one_output", "conjugate_gradients", "continuation", "entrywise"}
     assert all(one.does and not one.does.endswith(".") for one in ACCELERATORS.values())
 
 

@@ -7,7 +7,6 @@ first start that has a model gives it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -136,13 +135,6 @@ class FromModel:
             W = rightly_signed(W, problem.objective.signs[active])
             held = np.any(W != 0.0, axis=1)
             active, W = active[held], W[held]
-        origin = self._origin(start)
-        if origin is not None:
-            # what the line took to zero is kept there: the way from the origin is measured by the sums of its rows
-            rows = np.union1d(active, origin.active)
-            wide = np.zeros((rows.shape[0], problem.k))
-            wide[np.searchsorted(rows, active)] = W
-            active, W = rows, wide
         candidates = self._strong(active)
         # along a path the curvature changes little from strength to strength
         anchor = start.state.memory.anchor if self.before is not None else None
@@ -154,20 +146,7 @@ class FromModel:
             candidates=candidates,
             provisional=candidates is not None or problem.searched,
             memory=Memory(anchor=anchor),
-            norms=None if origin is None else start.state.norms,
-            origin=origin,
         )
-
-    def _origin(self, start: FitResult) -> Iterate | None:
-        """The last model of the fit before on a path, which the bounds of its columns are of; None where none are."""
-        problem, last = self.problem, start.state
-        if self.before is None or not self.accelerators.on("column_bounds"):
-            return None
-        # bounds of another problem would be none of this one
-        if last.norms is None or not np.array_equal(last.norms, self.before[1]) or not math.isfinite(last.objective):
-            return None
-        loss = last.objective - problem.objective.penalty_value(last.active, last.W, last.lam)
-        return Iterate(last.active, last.W, last.intercept, loss, np.zeros_like(last.W), np.zeros(problem.k))
 
     def _strong(self, active: Rows) -> Rows | None:
         """Columns that the sequential strong rule keeps: ||G_j(lam_old)||_* >= 2 lam - lam_old, and the rows held.

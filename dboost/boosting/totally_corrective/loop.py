@@ -2,7 +2,7 @@
 
     repeat
       score every column: L, ||G_j||_*, and what moving each row would gain         (scorer)
-      certify: the duality gap, and which columns may still be nonzero              (certify)
+      certify: the duality gap                                                      (certify)
       if the certified gap is at most tol: stop
       A = support + the best rows that violate optimality                           (entering)
       solve on A until its restricted gap is a fiftieth of the full one             (inner)
@@ -25,13 +25,12 @@ from numpy.typing import NDArray
 from dboost.boosting.greedy_rounds import repeated, spent
 from dboost.boosting.records import recorded
 from dboost.boosting.systems import refuse_sweeps
-from dboost.boosting.totally_corrective.certify import Certify, closer
+from dboost.boosting.totally_corrective.certify import Certify
 from dboost.boosting.totally_corrective.entering import Entering
 from dboost.boosting.totally_corrective.entering_groups import EnteringGroups
 from dboost.boosting.totally_corrective.scorer import Scoring, is_guess
 from dboost.boosting.totally_corrective.stalls import stalled
 from dboost.boosting.totally_corrective.strengths import Strengths
-from dboost.certificate.column_bounds import moved
 from dboost.losses import get_loss
 from dboost.penalties import Penalty
 from dboost.penalties.grouped import Grouped
@@ -126,8 +125,8 @@ class Loop:
         # rows vanish one by one: only then are there rows to keep out
         sparse = problem.penalty.threshold and problem.penalty.separable
         self.entering = entering_of(problem, settings, sparse)
-        self.scoring = Scoring.of(problem, settings, self.entering, self.strengths, null, self.accelerators)
-        self.certify = Certify(problem, self.strengths, null.norms, settings.tol, self.accelerators)
+        self.scoring = Scoring.of(problem, settings, self.entering, self.strengths, self.accelerators)
+        self.certify = Certify(problem, self.strengths, null.norms, settings.tol)
         # not a method of this object: a circle would keep the columns' memory after the fit
         self._mark = Trace(problem, lam)
         self.trace = self._mark.points
@@ -175,7 +174,7 @@ class Loop:
         """One round: state in, state out, and the reason to stop if there is one."""
         begun = _Begun(time.perf_counter(), self.problem.passes)
         state, score = self._scored(state)                               # sums of every column, or bounds of them
-        state = self._certified(state, score)                            # the duality gap, and what it screens out
+        state = self.certify(state, score)                               # the duality gap
         if judged := state.provisional and state.gap <= self.settings.tol:
             state, score = self._judged(state)                           # columns were left out: now with all of them
         if reason := self._settled(state, score, judged):
@@ -187,14 +186,10 @@ class Loop:
         limits = self.limits.counted_from(state.passes - begun.passes)
         solved = self._solved(state, widened, others_wait, limits)       # all rows held are solved again
         after = pruned(solved.at, self.problem.objective.free)           # rows that became exactly zero go out
-        state = self._moved(state, widened, solved, after, limits)
+        state = self._moved(state, solved, after, limits)
         dropped = widened.active.shape[0] - after.active.shape[0]
         state = self._recorded(state, after, begun, opened, added, dropped, solved.step)
         return self._next(state, solved, judged), self._reason(state, solved.step, at, widened, after)
-
-    def _certified(self, state: FitState, score: Score) -> FitState:
-        """The state with its certificate, and how closely its rows are solved from now on."""
-        return closer(self.problem, state, self.certify(state, score), self.settings.tol, self.accelerators)
 
     def _judged(self, state: FitState) -> tuple[FitState, Score]:
         """The model judged on all columns: the strong rule may have dropped a row that counts."""
@@ -210,7 +205,7 @@ class Loop:
             score = self.scoring(state)
         self._mark(score.iterate)
         if self.problem.screens and score.iterate.shift == 0.0:
-            self.norms = score.over(self.norms) if score.bounds is None else score.bounds
+            self.norms = score.over(self.norms)
         return state, score
 
     def _settled(self, state: FitState, score: Score, judged: bool) -> str:
@@ -229,11 +224,8 @@ class Loop:
         at = brought_back(problem, widened, lam, self.settings.random_state) if widened.shift > 0.0 else widened
         return self.inner.solve(at, self._goal(at, lam, state, others_wait), state, limits)
 
-    def _moved(
-        self, state: FitState, widened: Iterate, solved: Solved, after: Iterate, limits: Limits
-    ) -> FitState:
+    def _moved(self, state: FitState, solved: Solved, after: Iterate, limits: Limits) -> FitState:
         """The state with the rows that were solved, those that became zero left out."""
-        bounds = self.accelerators.on("column_bounds")
         return replace(
             state,
             active=after.active,
@@ -241,7 +233,6 @@ class Loop:
             intercept=after.intercept,
             lam=self.strengths.after(state.lam),
             memory=solved.memory,
-            drift=moved(self.problem, widened, solved.at) if bounds else 0.0,
             cut=bool(limits.reason(self.problem.passes)),
         )
 
@@ -254,7 +245,7 @@ class Loop:
         share = 0.0 if is_guess(self.problem, state) else _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
         value = max(self.problem.objective(at, lam), self.problem.objective.resolution)
         tol = self.settings.tol
-        return Goal.of(lam, lam <= self.lam, value, gap, share, tol, state.memory.closer, self.certified)
+        return Goal.of(lam, lam <= self.lam, value, gap, share, tol, self.certified)
 
     def _next(self, state: FitState, solved: Solved, judged: bool) -> FitState:
         """What the next round looks at."""

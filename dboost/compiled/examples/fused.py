@@ -20,7 +20,7 @@ from dboost.compiled.examples import loss_of_rows, tiles, trials
 from dboost.compiled.examples.loss_of_rows import repair
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.room import room
-from dboost.compiled.vectors.scaled_rows import bend, gather, padded, scatter, width
+from dboost.compiled.vectors.scaled_rows import bend, gather, padded, scatter
 
 Array = NDArray[np.float64]
 
@@ -74,20 +74,6 @@ def residuals(
     W, start, room = _ready(W, b, weight.shape[0])
     U = np.zeros((weight.shape[0], start.shape[0]))
     return U, tiles.residuals(pointer, slots, values, W, start, 0, target, weight, room, b.shape[0], U, total)
-
-
-def blocks_of_residuals(
-    pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, total: Array
-) -> Iterator[tuple[slice, Array, float]]:
-    """`residuals` block by block, as (examples, U, their loss); U is overwritten by the next."""
-    m, k = weight.shape[0], b.shape[0]
-    most = max(1, min(m, _BLOCK // width(k)))
-    W, start, room = _ready(W, b, most)
-    held = np.zeros((most, start.shape[0]))
-    for first in range(0, m, most):
-        U = held[: min(most, m - first)]
-        loss = tiles.residuals(pointer, slots, values, W, start, first, target, weight, room, k, U, total)
-        yield slice(first, first + U.shape[0]), U, loss
 
 
 def branches(
