@@ -79,26 +79,12 @@ def _solves(problem: Problem, settings: FitSettings) -> bool:
     return _newton(problem, settings) and settings.curvature == "newton"
 
 
-def _several(problem: Problem, settings: FitSettings) -> bool:
-    return _descends(problem, settings) and problem.k > 1
-
-
 def _strong(problem: Problem, settings: FitSettings) -> bool:
     return problem.screens and _sparse(problem) and settings.system is None
 
 
-def _continued(problem: Problem, settings: FitSettings) -> bool:
-    return _newton(problem, settings) and _sparse(problem)
-
-
 def _near(problem: Problem, settings: FitSettings) -> bool:
     return _newton(problem, settings) and settings.rows_per_round is None and problem.screens
-
-
-def _sampled_start(problem: Problem, settings: FitSettings) -> bool:
-    """Whoever asks for the share of the examples that steps see, or for the number of rows, is not given a start."""
-    free = settings.sample == "auto" and settings.rows_per_round is None and settings.max_active_rows is None
-    return free and problem.screens and _descends(problem, settings)
 
 
 def one_output(loss: Loss, penalty: Penalty, k: int, n_rows: int, settings: FitSettings) -> bool:
@@ -122,15 +108,6 @@ def _one_output(problem: Problem, settings: FitSettings) -> bool:
     return one_output(problem.loss, problem.penalty, problem.k, problem.n_rows, settings)
 
 
-def _entries(problem: Problem, settings: FitSettings) -> bool:
-    """Several outputs, and a penalty that is a multiple of the absolute value of every entry."""
-    return _several(problem, settings) and problem.penalty.entries is not None
-
-
-def _formed(problem: Problem, settings: FitSettings) -> bool:
-    return _descends(problem, settings) and not problem.loss.separable
-
-
 def _sampled(problem: Problem, settings: FitSettings) -> bool:
     return _descends(problem, settings) and settings.sample == "auto"
 
@@ -144,16 +121,10 @@ def _groups(problem: Problem, settings: FitSettings) -> bool:
     return _newton(problem, settings) and settings.column_groups is not None and settings.column_groups.ties
 
 
-def _extrapolated(problem: Problem, settings: FitSettings) -> bool:
-    return _newton(problem, settings) and settings.curvature == "gram"
-
-
 ACCELERATORS: dict[str, Accelerator] = {
     # where a fit begins
-    "sampled_start": Accelerator("begins at the model of a sample of the examples", _sampled_start),
     "path_start": Accelerator("begins each strength of a path at the optimum of the one before", _always),
     "path_predictor": Accelerator("begins it on the line through the last two optima instead", _always),
-    "continuation": Accelerator("approaches the strength from the one at which all rows are zero", _continued),
     # which columns are scored, and which enter
     "strong_rule": Accelerator("leaves out columns that the strength before makes unlikely", _strong),
     "null_sums": Accelerator("keeps the sums of the null model, which is scored twice", _columns),
@@ -162,28 +133,15 @@ ACCELERATORS: dict[str, Accelerator] = {
     "one_output": Accelerator("takes the steps of one output on the driver", _one_output),
     "quadratic_model": Accelerator("keeps the curvature among the rows of one output between steps", _one_output),
     "sampled_curvature": Accelerator("takes the curvature of a step from a sample of the examples", _sampled),
-    "entrywise": Accelerator("solves the model of a step over the single entries that move", _entries),
-    "formed_curvature": Accelerator("solves it on the table of the curvature among few dense rows", _formed),
     "conjugate_gradients": Accelerator("solves for all rows at once where the support has settled", _descends),
     "heavy_blocks": Accelerator("preconditions that with the curvature among the heaviest rows", _solves),
-    "entry_blocks": Accelerator("preconditions it with the curvature among the entries of each output", _entries),
     "group_curvature": Accelerator("forms the curvature among the groups held, for Newton steps", _groups),
     "gram": Accelerator("minimises one quadratic bound for all rows where a step does not help", _gram),
-    "extrapolation": Accelerator("extrapolates steps on that bound", _extrapolated),
 }
 
 
 EVERY = tuple(ACCELERATORS)
 """Their names."""
-
-NOT_BESIDE_FREE_ROWS = (
-    # a sample may lack what tells these rows apart, and nothing would hold them
-    "sampled_start",
-    # the null model has rows
-    "null_sums",
-)
-"""Those that a fit with rows without penalty (``Objective.free``) does not take."""
-
 
 def allowed(settings: FitSettings) -> tuple[str, ...]:
     """The names of those that a fit may take, where they apply."""
@@ -203,13 +161,12 @@ def check_accelerators(names: Sequence[str]) -> None:
 
 NOT_WITH_SIGNS = (
     # solvers that take a penalty as alike on both sides of zero
-    "entrywise", "formed_curvature", "quadratic_model", "gram", "extrapolation",
-    # a sample is solved by these
-    "sampled_start",
-)  # fmt: skip
+    "quadratic_model",
+    "gram",
+)
 """Those that a fit whose weights have signs (``Objective.signs``) does not take."""
 
-NOT_WITH_SIGNED_ROWS = ("conjugate_gradients", "heavy_blocks", "entry_blocks")
+NOT_WITH_SIGNED_ROWS = ("conjugate_gradients", "heavy_blocks")
 """Those that it does not take where rows are not sums of their entries: a face of these holds the signs of rows."""
 
 
@@ -240,7 +197,8 @@ class Accelerators:
         """Those of a fit."""
         names = [name for name in allowed(settings) if ACCELERATORS[name].applies(problem, settings)]
         if problem.objective.free.size:
-            names = [name for name in names if name not in NOT_BESIDE_FREE_ROWS]
+            # the null model has rows
+            names = [name for name in names if name != "null_sums"]
         if problem.objective.signs is not None:
             others = () if problem.penalty.entries is not None else NOT_WITH_SIGNED_ROWS
             names = [name for name in names if name not in (*NOT_WITH_SIGNS, *others)]

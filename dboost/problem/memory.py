@@ -63,7 +63,7 @@ class Memory:
     promised : float
         What the last of these solves promised; 0 before the first.
     refused : int
-        Such solves, or steps on a formed model (``formed_curvature``), in a row whose step was refused, or cut short.
+        Such solves in a row whose step was refused, or cut short.
     wait : int
         Steps of descent before the next of them.
     wide : bool

@@ -276,10 +276,6 @@ class Problem(ABC):
         """The model without features, its intercept optimal; its sums need not be filled in."""
         return self._null.iterate(self.objective, self._slope_of_intercept, self._sums_of_intercept)
 
-    def forget_null(self) -> None:
-        """Keep sums of the null model no longer: the fit begins elsewhere."""
-        self._null.forget()
-
     def _slope_of_intercept(self, b: Array) -> tuple[Array, Array]:
         """The column sums of U of the model without features at an intercept, and minus their slope, both (k,)."""
         none = np.zeros((0, self.k))

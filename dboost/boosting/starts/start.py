@@ -1,99 +1,26 @@
 """Where a fit begins.
 
-The plain start is zero: the model without features (``Zero``). A fit may begin instead at the model of a sample of the
-examples (``FromSample``), or at a model that is given, as that of the strength before on a path (``FromModel``). The
-first start that has a model gives it.
+The plain start is zero: the model without features. A fit may begin instead at a model that is given, as that of the
+strength before on a path (``FromModel``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.starts.from_sample import sampled_start
 from dboost.penalties.signed import rightly_signed
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.free_rows import with_free_rows
 from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
-from dboost.problem.state import FitResult, FitSettings, FitState
+from dboost.problem.state import FitResult, FitState
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
-
-
-class Start(Protocol):
-    """A model to begin with."""
-
-    def begin(self) -> FitState | None:
-        """The state that the first round starts from, its own passes counted; None where this start has none."""
-        ...
-
-
-@dataclass(frozen=True)
-class Zero:
-    """No features, and the intercept that is best without any.
-
-    Parameters
-    ----------
-    problem : Problem
-    lam, lam_max : float
-        Strength of the penalty, and the one at which all rows are zero; sum form.
-    accelerators : Accelerators
-    """
-
-    problem: Problem
-    lam: float
-    lam_max: float
-    accelerators: Accelerators
-
-    def begin(self) -> FitState:
-        """The null model, at its strength or, to approach it by ``continuation``, at the largest."""
-        null, lam = self.problem.null(), self.lam
-        if lam < self.lam_max and self.accelerators.take("continuation"):
-            lam = self.lam_max
-        return FitState(null.active, null.W, null.intercept, lam, provisional=self.problem.searched)
-
-
-@dataclass(frozen=True)
-class FromSample:
-    """The model of a random sample of the examples (``from_sample``).
-
-    Parameters
-    ----------
-    problem : Problem
-    settings : FitSettings
-    lam, lam_max : float
-        Strength of the penalty, and the one at which all rows are zero; sum form.
-    n_rows, stored : int
-        Number of examples, and bytes of the data.
-    accelerators : Accelerators
-    """
-
-    problem: Problem
-    settings: FitSettings
-    lam: float
-    lam_max: float
-    n_rows: int
-    stored: int
-    accelerators: Accelerators
-
-    def begin(self) -> FitState | None:
-        """That model, where the examples are many enough."""
-        if not self.accelerators.on("sampled_start"):
-            return None
-        before = self.problem.passes
-        given = (self.lam, self.lam_max, self.n_rows, self.stored, self.accelerators)
-        begun = sampled_start(self.problem, self.settings, *given)
-        if begun is None:
-            return None
-        self.accelerators.take("sampled_start")
-        return FitState(*begun, passes=self.problem.passes - before)
 
 
 @dataclass(frozen=True)
@@ -106,7 +33,7 @@ class FromModel:
     start : FitResult or None
         The model, the intercept that of the columns as they were given.
     lam, lam_max : float
-        As for ``FromSample``.
+        Strength of the penalty, and the one at which all rows are zero; sum form.
     before : tuple of float and float64 array (n,), or None
         Strength and dual norms ||G_j||_* at the end of the fit that the model is of; None where it is of another
         problem.
@@ -163,13 +90,13 @@ class FromModel:
         return np.flatnonzero(keep) if not keep.all() and self.accelerators.take("strong_rule") else None
 
 
-def begun(nearer: Sequence[Start], zero: Zero, passes: int) -> FitState:
-    """The state that the first of some starts has, or that of zero; `passes` were done before."""
-    for start in nearer:
-        state = start.begin()
-        if state is not None:
-            return replace(_with_free_rows(zero.problem, state), passes=state.passes + passes)
-    return replace(zero.begin(), passes=passes)
+def begun(given: FromModel, passes: int) -> FitState:
+    """The state of the model that is given, or of the model without features; `passes` were done before."""
+    state, problem = given.begin(), given.problem
+    if state is not None:
+        return replace(_with_free_rows(problem, state), passes=passes)
+    null = problem.null()
+    return FitState(null.active, null.W, null.intercept, given.lam, provisional=problem.searched, passes=passes)
 
 
 def _with_free_rows(problem: Problem, state: FitState) -> FitState:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.totally_corrective.scorer import is_guess
-from dboost.boosting.totally_corrective.strengths import Strengths
 from dboost.certificate.duality_gap import dual_bound, expected_gap, relative_gap, size_of_score
 from dboost.problem.free_rows import without_sums
 from dboost.problem.iterate import Score
@@ -24,13 +23,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Certify:
-    """The certificate at the final strength (docs/math.md 6), from the sums of a scoring pass.
+    """The certificate (docs/math.md 6), from the sums of a scoring pass.
 
     Parameters
     ----------
     problem : Problem
-    strengths : Strengths
-        There is none on the way to the final strength.
+    lam : float
+        Strength of the penalty, sum form.
     null_norms : float64 array, shape (n,)
         Dual norms of G at the null model, which bound the repair of a dual point.
     tol : float
@@ -38,13 +37,13 @@ class Certify:
     """
 
     problem: Problem
-    strengths: Strengths
+    lam: float
     null_norms: Array
     tol: float
 
     def __call__(self, state: FitState, score: Score) -> FitState:
         """The state with the better of all lower bounds so far."""
-        problem, lam, at = self.problem, self.strengths.final, score.iterate
+        problem, lam, at = self.problem, self.lam, score.iterate
         value = problem.objective(at, lam)
         # what is scored may be solved a little further than the state: its intercept, and its rows without penalty
         state = replace(state, active=at.active, W=at.W, intercept=at.intercept)
@@ -54,8 +53,6 @@ class Certify:
             return state
         if not problem.penalty.certified:
             return replace(state, gap=np.inf)
-        if self.strengths.passing(state.lam):
-            return state
         if is_guess(problem, state):
             # not a certificate: it says how far to solve, and is looked at again over all columns
             near = without_sums(problem, at) if problem.objective.free.size else at

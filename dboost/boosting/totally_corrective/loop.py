@@ -30,7 +30,6 @@ from dboost.boosting.totally_corrective.entering import Entering
 from dboost.boosting.totally_corrective.entering_groups import EnteringGroups
 from dboost.boosting.totally_corrective.scorer import Scoring, is_guess
 from dboost.boosting.totally_corrective.stalls import stalled
-from dboost.boosting.totally_corrective.strengths import Strengths
 from dboost.losses import get_loss
 from dboost.penalties import Penalty
 from dboost.penalties.grouped import Grouped
@@ -121,12 +120,11 @@ class Loop:
         self.weight = problem.statistics.weight
         self.certified = problem.penalty.certified
         self.accelerators = Accelerators.of(problem, settings)
-        self.strengths = Strengths.of(lam, self.accelerators)
         # rows vanish one by one: only then are there rows to keep out
         sparse = problem.penalty.threshold and problem.penalty.separable
         self.entering = entering_of(problem, settings, sparse)
-        self.scoring = Scoring.of(problem, settings, self.entering, self.strengths, self.accelerators)
-        self.certify = Certify(problem, self.strengths, null.norms, settings.tol)
+        self.scoring = Scoring(problem, self.entering, lam, settings.tol, self.accelerators)
+        self.certify = Certify(problem, lam, null.norms, settings.tol)
         # not a method of this object: a circle would keep the columns' memory after the fit
         self._mark = Trace(problem, lam)
         self.trace = self._mark.points
@@ -219,10 +217,10 @@ class Loop:
         return "max_opened" if judged and not score.complete and not len(score.best) else ""
 
     def _solved(self, state: FitState, widened: Iterate, others_wait: bool, limits: Limits) -> Solved:
-        """The rows held, solved again at the next strength."""
-        problem, lam = self.problem, self.strengths.after(state.lam)
+        """The rows held, solved again."""
+        problem, lam = self.problem, self.lam
         at = brought_back(problem, widened, lam, self.settings.random_state) if widened.shift > 0.0 else widened
-        return self.inner.solve(at, self._goal(at, lam, state, others_wait), state, limits)
+        return self.inner.solve(at, self._goal(at, state, others_wait), state, limits)
 
     def _moved(self, state: FitState, solved: Solved, after: Iterate, limits: Limits) -> FitState:
         """The state with the rows that were solved, those that became zero left out."""
@@ -231,21 +229,20 @@ class Loop:
             active=after.active,
             W=after.W,
             intercept=after.intercept,
-            lam=self.strengths.after(state.lam),
             memory=solved.memory,
             cut=bool(limits.reason(self.problem.passes)),
         )
 
-    def _goal(self, at: Iterate, lam: float, state: FitState, others_wait: bool) -> Goal:
-        """How far the rows of `at` are solved at a strength."""
+    def _goal(self, at: Iterate, state: FitState, others_wait: bool) -> Goal:
+        """How far the rows of `at` are solved."""
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
         if self.entering.full(at):
             # no row may enter any more: the restricted problem is all there is to solve
             gap = 0.0
         share = 0.0 if is_guess(self.problem, state) else _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
-        value = max(self.problem.objective(at, lam), self.problem.objective.resolution)
+        value = max(self.problem.objective(at, self.lam), self.problem.objective.resolution)
         tol = self.settings.tol
-        return Goal.of(lam, lam <= self.lam, value, gap, share, tol, self.certified)
+        return Goal.of(self.lam, value, gap, share, tol, self.certified)
 
     def _next(self, state: FitState, solved: Solved, judged: bool) -> FitState:
         """What the next round looks at."""
@@ -259,8 +256,6 @@ class Loop:
 
     def _reason(self, state: FitState, step: Step, before: Iterate, widened: Iterate, after: Iterate) -> str:
         """Why to stop after this round, other than the certified gap; empty to go on."""
-        if state.lam > self.lam:
-            return ""
         value = max(self.problem.objective(after, self.lam), self.problem.objective.resolution)
         if not self.certified and self._promised(step, after) <= PROMISED * self.settings.tol * value:
             # the promise speaks for the rows held: it counts once no other row was left to add
@@ -275,7 +270,7 @@ class Loop:
         stuck = step.length == 0.0 and np.array_equal(before.active, after.active)
         if stuck and np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept):
             return "precision"
-        return stalled(state.history, self.lam / self.weight, self.problem.objective.resolution / self.weight)
+        return stalled(state.history, self.problem.objective.resolution / self.weight)
 
     def _promised(self, step: Step, at: Iterate) -> float:
         """What the next step promises; without any penalty at least what one row by itself is sure to gain.
@@ -289,7 +284,6 @@ class Loop:
 
     def _final(self, state: FitState) -> FitState:
         """Certificate of the last model over all columns, when the rounds ran out."""
-        state = replace(state, lam=self.lam)
         if state.provisional:
             state = over_all_columns(state)
         return self.certify(*self._scored(state))
@@ -316,7 +310,7 @@ class Loop:
             state,
             gap=state.gap if np.isfinite(state.gap) and whole else math.nan,
             lower_bound=state.lower_bound / weight if np.isfinite(state.lower_bound) and whole else math.nan,
-            alpha=(state.lam if step is not None else self.lam) / weight,
+            alpha=self.lam / weight,
             rows_in=added,
             rows_out=dropped,
             held=at,
