@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 
 # Of the diagonal: below it a pivot is rounding, of a column that the others hold already.
 _FLAT = 1e-14
+# No entry moves further: its square is still a number.
+_FARTHEST = 1e100
 # Lengths of a step that are tried.
 _LENGTHS = 0.5 ** np.arange(40)
 # Of the diagonal, added where only the price of a size tells how far to go: far, up to where an entry ties.
@@ -64,7 +66,7 @@ def face_step(
 
 def _lowered(H: Array, R: Array, V: Array, d: Array, norms: Callable[[Array], float], lengths: Array) -> float:
     """Go the best of some lengths along d, and say which; 0 where none of them is lower."""
-    if not np.all(np.isfinite(d)):
+    if not np.all(np.abs(d) <= _FARTHEST):
         return 0.0
     bent = np.sum(H * d, axis=1)
     slope, curvature = float(np.sum(R * d)), float(np.sum(d * bent))
