@@ -87,9 +87,7 @@ def price_of_residuals(problem: Problem, lam: float) -> float:
     return float(problem.penalty.dual_norm(np.ones((1, problem.k)))[0]) * float(longest) / lam
 
 
-def dual_bound(
-    problem: Problem, score: Score, null_norms: Array, lam: float, tol: float = 0.0
-) -> float:
+def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, tol: float = 0.0) -> float:
     """A lower bound on the optimum, sum form: the value of the dual point near the residuals of a scoring pass.
 
     It is less what rounding may have added to it or taken from the objective. One DUAL pass.
@@ -207,9 +205,7 @@ def dual_point(problem: Problem, at: Iterate, size: float, lam: float, most: flo
     return best, 0.0
 
 
-def _charged_bound(
-    problem: Problem, score: Score, repair: Repair, null_norms: Array, lam: float
-) -> float:
+def _charged_bound(problem: Problem, score: Score, repair: Repair, null_norms: Array, lam: float) -> float:
     """`dual_bound` of a penalty whose held rows are charged.
 
     Their sums are known but for an error e_j of the dual norm, by rounding and by the repair. With

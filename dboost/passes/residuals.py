@@ -40,6 +40,7 @@ Residuals = tuple[Array, Array, float, float, tuple[Array, Array, Array] | None]
 
 def residuals(partition: Partition, memo: Any, point: Point) -> Residuals:
     """U, its column sums and the loss of a partition, in units of e^c, and the state of one output."""
+
     def build() -> Residuals:
         single = single_margins(partition, memo, point)
         if single is not None:

@@ -143,6 +143,7 @@ ACCELERATORS: dict[str, Accelerator] = {
 EVERY = tuple(ACCELERATORS)
 """Their names."""
 
+
 def allowed(settings: FitSettings) -> tuple[str, ...]:
     """The names of those that a fit may take, where they apply."""
     return EVERY if settings.accelerators is None else settings.accelerators

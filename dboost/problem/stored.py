@@ -188,9 +188,7 @@ class StoredProblem(Problem):
             )
         return joined(summaries, at, np.arange(self.n) if candidates is None else candidates, take)
 
-    def _one_shard(
-        self, at: Iterate, where: tuple[Rows | None, Point, bool], shard: tuple[int, int]
-    ) -> Sums:
+    def _one_shard(self, at: Iterate, where: tuple[Rows | None, Point, bool], shard: tuple[int, int]) -> Sums:
         """Sums of all candidates; those of the null model may be known."""
         null = at.active.shape[0] == 0 and where[0] is None
         known = self._null.sums(at.intercept) if null else None

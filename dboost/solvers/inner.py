@@ -77,9 +77,7 @@ class Goal:
     nearly: float
 
     @classmethod
-    def of(
-        cls, lam: float, value: float, gap: float, share: float, tol: float, certified: bool
-    ) -> Goal:
+    def of(cls, lam: float, value: float, gap: float, share: float, tol: float, certified: bool) -> Goal:
         """The goal of a round.
 
         Parameters
