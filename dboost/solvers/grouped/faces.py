@@ -25,7 +25,7 @@ _FLAT = 1e-14
 # No entry moves further: its square is still a number.
 _FARTHEST = 1e100
 # Lengths of a step that are tried.
-_LENGTHS = 0.5 ** np.arange(40)
+_LENGTHS: Array = 0.5 ** np.arange(40.0)
 # Of the diagonal, added where only the price of a size tells how far to go: far, up to where an entry ties.
 _RIDGE = 1e-10
 # An entry is as large as the largest of its group but for this share, which is rounding.
