@@ -22,9 +22,8 @@ import numpy as np
 from numba.core import event
 
 from dboost.compiled.kept import kept
-from dboost.compiled.solves import descent, formed_curvature, positive
-from dboost.compiled.sparse import columns
-from dboost.compiled.vectors.scaled_rows import padded, width
+from dboost.compiled.solves import descent, positive
+from dboost.compiled.vectors.scaled_rows import padded
 from dboost.engine.machine import available_cores
 from dboost.kernel_cache import VARIABLE, lasting
 
@@ -127,13 +126,11 @@ beside = Beside()
 def compile_longest() -> None:
     """Compile the loops of the Newton step of several outputs, in the order in which a fit comes to them."""
     pointer, one = np.array([0, 1]), np.zeros(1, np.int32)
-    values, ones, w = np.ones(1, np.float32), np.ones(1), width(3)
+    values, ones = np.ones(1, np.float32), np.ones(1)
     h = padded(np.ones((1, 2), np.float32), np.float32)
     G, W, diagonal, damping, D = (np.zeros((1, 2)) for _ in range(5))
     model = (pointer, one, values, h, np.zeros(1), G, W, ones, diagonal, damping)
     descent.newton_descent(*model, 0, 0.0, 1.0, 1, 0, D)
-    columns.class_grams(pointer, one, values, np.ones((1, w)), False, np.zeros((1, 1, w)))
-    formed_curvature.sweep_rows(np.eye(2), G, W, ones, diagonal, damping, 0, 0.0, 1.0, 1, 0.5, D, np.zeros(2))
     factors = np.eye(2)[None].copy()
     positive.factor_blocks(factors, 1e-12)
     positive.solve_blocks(factors, np.zeros((1, 2), np.int64), np.zeros(2), np.zeros(2))

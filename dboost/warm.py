@@ -26,11 +26,10 @@ from scipy.sparse import csr_array
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.cross_validation import cross_validate
-from dboost.boosting.fit import FitSettings, Fitting, fit
+from dboost.boosting.fit import FitSettings, fit
 from dboost.boosting.leveraging.system import Leveraging
 from dboost.boosting.rules import RankedL1
 from dboost.boosting.shareboost.rounds import ShareBoost
-from dboost.boosting.starts.from_sample import solved
 from dboost.compiled import kept
 from dboost.data.plan import build_plan
 from dboost.data.prepared.mapper import InProcess
@@ -283,13 +282,6 @@ def _warm_fits(loss: str, task: str, dtype: Any) -> None:
     with LocalEngine(1) as engine:
         plan = build_plan(X.astype(dtype), labels[task], task=task, engine=engine)
         cross_validate(plan, engine, replace(variants[0], loss=loss), Folds(2), 1e-3, [0.05, 0.02], 2, 0.1)
-    if task != "multiclass" and labels[task].ndim == 1 and not LOSSES[loss].shifted:
-        # few data begin without a sample, which is therefore asked for; weights have loops of their own
-        with LocalEngine(1) as engine:
-            plan = build_plan(X.astype(dtype), labels[task], 1.0 + code, task=task, engine=engine)
-            one = Fitting(plan, engine, FitSettings(loss, "l1"))
-            lam_max = one.alpha_max() * one.problem.statistics.weight
-            solved(one.problem, 0.1 * lam_max, lam_max, 0.5, 0, one.accelerators())
     if loss == next(iter(LOSSES)):
         # a column far from zero has loops of its own, which are the same for all losses
         with LocalEngine(1) as engine:

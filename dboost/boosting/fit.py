@@ -21,7 +21,7 @@ from dboost.boosting.checks import check_settings
 from dboost.boosting.grouping import penalty_of_columns
 from dboost.boosting.planned import Planned
 from dboost.boosting.returned import Returned
-from dboost.boosting.starts.start import FromModel, FromSample, Zero, begun
+from dboost.boosting.starts.start import FromModel, begun
 from dboost.boosting.starts.wider_bends import through_wider_bends
 from dboost.boosting.totally_corrective.loop import Loop
 from dboost.boosting.updates import system_of
@@ -397,12 +397,7 @@ class Fitting:
         self, start: FitResult | None, lam: float, lam_max: float, passes: int, accelerators: Accelerators
     ) -> FitState:
         """The state that the rounds start from; `passes` were done before."""
-        problem, plan = self.problem, self.plan
-        nearer = (
-            FromModel(problem, start, lam, lam_max, self._last, accelerators),
-            FromSample(problem, self.settings, lam, lam_max, plan.n_rows, plan.nbytes_estimate, accelerators),
-        )
-        return begun(nearer, Zero(problem, lam, lam_max, accelerators), passes)
+        return begun(FromModel(self.problem, start, lam, lam_max, self._last, accelerators), passes)
 
 
 def with_fixed(active: Rows, W: Array, fixed: Rows) -> tuple[Rows, Array]:

@@ -1,4 +1,4 @@
-"""How far a model is from the optimum: the dual point, its value, the duality gap, and what it screens out.
+"""How far a model is from the optimum: the dual point, its value, and the duality gap.
 
 A feasible dual point is built from the residuals U at the model: repaired so that the free intercept's constraint
 holds, then scaled into the penalty's dual ball (docs/math.md 6). Its value is a lower bound on the optimum that
@@ -8,7 +8,7 @@ needs no assumption, so the gap is a certificate.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,6 @@ Array = NDArray[np.float64]
 _FINEST = 24
 # The errors of the rows that are held may take up to this share of their strengths.
 _SURE = 0.5
-SHORT = 0.1
-"""What a bound of the dual value may add to the gap, as a share of it, to spare the pass that tells the value."""
 
 
 def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> float:
@@ -61,14 +59,8 @@ def _lost(problem: Problem, scale: float) -> float:
     return (1.0 - scale) if problem.loss.kinked else (1.0 - scale) ** 2
 
 
-def restricted_gap(problem: Problem, at: Iterate, lam: float, solves_intercept: bool) -> float:
-    """`expected_gap` of the problem with the rows of A only.
-
-    Parameters
-    ----------
-    solves_intercept : bool
-        Whether the residual sums of the intercept will be zero before the certificate is taken.
-    """
+def restricted_gap(problem: Problem, at: Iterate, lam: float) -> float:
+    """`expected_gap` of the problem with the rows of A only."""
     # the intercept's own residual has no dual scaling; its size is its share of the gap, beside what counts as gained
     # through a large intercept
     slack = float(np.sum(np.abs(at.bias) * (1.0 + np.abs(at.intercept)))) if problem.fit_intercept else 0.0
@@ -79,30 +71,11 @@ def restricted_gap(problem: Problem, at: Iterate, lam: float, solves_intercept: 
     if problem.objective.free.size:
         # rows without penalty are solved with the intercept before a certificate
         at, slack = without_sums(problem, at), 0.0
-    elif solves_intercept:
-        at, slack = replace(at, bias=np.zeros_like(at.bias)), 0.0
     size = 0.0
     if not isinstance(problem.penalty, ChargesRows):
         held = problem.objective.penalty_of(at.active)
         size = held.dual_size(held.dual_norm(at.G), problem.lam_weight[at.active])
     return expected_gap(problem, at, size, lam) + slack
-
-
-def price_of_intercept(problem: Problem, null: Score, lam: float) -> float:
-    """What a residual of the intercept costs: by how many strengths it may raise the dual norm of a column at most.
-
-    The residual is a share e of the mass of the rarer label of its output. The repair then moves a share of at most e
-    of the residuals to those of the null model, whose norms are alpha_max / alpha strengths, and shifts the others by e
-    times the share of that mass (``losses.base.Repair``). Infinite at strength 0, which no residual may exceed.
-    """
-    if not lam > 0.0:
-        return math.inf
-    stats, weight = problem.statistics, problem.lam_weight
-    size = problem.penalty.dual_size(null.norms, weight) if null.size is None else null.size
-    rarer = np.minimum(stats.mass, stats.total - stats.mass) / np.maximum(stats.total, np.finfo(float).tiny)
-    shift = float(problem.penalty.dual_norm(rarer[None])[0])
-    longest = np.max(stats.absolute[weight > 0.0] / weight[weight > 0.0], initial=0.0)
-    return (size + shift * float(longest)) / lam
 
 
 def price_of_residuals(problem: Problem, lam: float) -> float:
@@ -114,26 +87,10 @@ def price_of_residuals(problem: Problem, lam: float) -> float:
     return float(problem.penalty.dual_norm(np.ones((1, problem.k)))[0]) * float(longest) / lam
 
 
-@dataclass(frozen=True)
-class Bound:
-    """A lower bound on the optimum, with what is needed to screen rows by it.
+def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, tol: float = 0.0) -> float:
+    """A lower bound on the optimum, sum form: the value of the dual point near the residuals of a scoring pass.
 
-    Parameters
-    ----------
-    value : float
-        Dual value D, in the sum form, less what rounding may have added to it or taken from the objective.
-    norms : float64 array, shape (c,)
-        Upper bounds on ||X_j' Theta||_* for the candidates, Theta the dual point.
-    """
-
-    value: float
-    norms: Array
-
-
-def dual_bound(
-    problem: Problem, score: Score, null_norms: Array, lam: float, tol: float = 0.0, short: float | None = SHORT
-) -> Bound:
-    """Value of the dual point near the residuals of a scoring pass; one DUAL pass where the pass does not tell it.
+    It is less what rounding may have added to it or taken from the objective. One DUAL pass.
 
     With the intercept free, Theta must sum to zero per output. The loss repairs the residuals and says by how much
     the sums of a column can change (``losses.base.Repair``); the penalty says how far to scale. Rows without penalty
@@ -146,9 +103,7 @@ def dual_bound(
     lam : float
         Strength of the penalty.
     tol : float
-        Relative gap at which the fit ends: where it is certain without the pass, there is none.
-    short : float or None
-        What a bound of the dual value without a pass may add to the gap, as a share of it; None: the value itself.
+        Relative gap at which the fit ends.
     """
     stats, penalty, at = problem.statistics, problem.penalty, score.iterate
     chosen = score.candidates
@@ -157,13 +112,12 @@ def dual_bound(
         at = without_sums(problem, at)
         if repair.step is None:
             # of these residuals nothing but zero is known to be a dual point
-            lower = dual_value(problem, at, repair, 0.0) - summation.of_objective(problem, at, lam)
-            return Bound(lower, np.full(chosen.shape[0], np.inf))
+            return dual_value(problem, at, repair, 0.0) - summation.of_objective(problem, at, lam)
     if isinstance(penalty, ChargesRows):
-        return _charged_bound(problem, replace(score, iterate=at), repair, null_norms, lam, tol, short)
+        return _charged_bound(problem, replace(score, iterate=at), repair, null_norms, lam)
     weights = problem.lam_weight[chosen]
     off = summation.of_norms(problem, at, chosen)
-    norms, size = score.norms + score.rounding * stats.absolute[chosen] + off, score.size
+    norms, size = score.norms + off, score.size
     if _repairs(problem) and size is None:
         if not (penalty.threshold and penalty.separable):
             # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
@@ -181,10 +135,8 @@ def dual_bound(
     if size is None:
         size = penalty.dual_size(norms, weights)
     scale, charge = penalty.dual_point(size, lam)
-    value = None if short is None else value_on_ray(problem, score, scale, charge, lam, tol, short)
-    if value is None:
-        value = dual_value(problem, at, repair, scale)
-    return Bound(value - charge - summation.of_objective(problem, at, lam), scale * norms)
+    value = dual_value(problem, at, repair, scale)
+    return value - charge - summation.of_objective(problem, at, lam)
 
 
 def _repairs(problem: Problem) -> bool:
@@ -253,9 +205,7 @@ def dual_point(problem: Problem, at: Iterate, size: float, lam: float, most: flo
     return best, 0.0
 
 
-def _charged_bound(
-    problem: Problem, score: Score, repair: Repair, null_norms: Array, lam: float, tol: float, short: float | None
-) -> Bound:
+def _charged_bound(problem: Problem, score: Score, repair: Repair, null_norms: Array, lam: float) -> float:
     """`dual_bound` of a penalty whose held rows are charged.
 
     Their sums are known but for an error e_j of the dual norm, by rounding and by the repair. With
@@ -264,7 +214,7 @@ def _charged_bound(
     stats, penalty, at, chosen = problem.statistics, problem.penalty, score.iterate, score.candidates
     assert isinstance(penalty, ChargesRows)
     weights, held = problem.lam_weight[chosen], among(chosen, at.active)
-    error = score.rounding * stats.absolute[chosen] + summation.of_norms(problem, at, chosen)
+    error = summation.of_norms(problem, at, chosen)
     if _repairs(problem):
         drift, spill = problem.penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
         error = error + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
@@ -281,10 +231,8 @@ def _charged_bound(
     if not math.isfinite(charge) or scale * problem.penalty.dual_size(norms, weights) <= lam:
         # all rows are within their strengths, or shall be
         scale, charge = min(scale, lam / max(problem.penalty.dual_size(norms, weights), lam)), 0.0
-    value = None if short is None else value_on_ray(problem, score, scale, charge, lam, tol, short)
-    if value is None:
-        value = dual_value(problem, at, repair, scale)
-    return Bound(value - charge - summation.of_objective(problem, at, lam), scale * norms)
+    value = dual_value(problem, at, repair, scale)
+    return value - charge - summation.of_objective(problem, at, lam)
 
 
 def _repaired_size(problem: Problem, at: Iterate, candidates: NDArray[np.int64], repair: Repair) -> float:
@@ -332,42 +280,3 @@ def _decides(problem: Problem, at: Iterate, plain: float, size: float, lam: floa
     """
     goal = tol * max(abs(problem.objective(at, lam)), problem.objective.resolution)
     return size > plain and expected_gap(problem, at, plain, lam) <= goal < expected_gap(problem, at, size, lam)
-
-
-def value_on_ray(
-    problem: Problem, score: Score, scale: float, charge: float, lam: float, tol: float = 0.0, short: float = SHORT
-) -> float | None:
-    """Dual value of the residuals scaled by t, or little less, without a pass; None where it may be much less.
-
-    Much: more than the share `short` of the gap, and too much for a gap of `tol`.
-
-    D(1) = L + <G, W> at the residuals themselves, with the slope D'(1) = <G, W>, and -D'' <= S / t between
-    (``losses.base.Loss.ray_curvature``): D(t) >= L + t <G, W> - (1 - t)**2 S / (2 t).
-    """
-    if _repairs(problem) or not np.isfinite(score.ray) or scale <= 0.0:
-        return None
-    at = score.iterate
-    off = score.rounding * float(np.sum(problem.statistics.absolute[at.active] * problem.penalty.value(at.W)))
-    bound = at.loss + scale * (float(np.sum(at.G * at.W)) - off)
-    less = (1.0 - scale) ** 2 * score.ray / (2.0 * scale)
-    value = problem.objective(at, lam)
-    gap = value - bound + charge
-    near = less <= short * gap or gap + less <= tol * max(abs(value), problem.objective.resolution)
-    return bound - less if near else None
-
-
-def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: Array) -> NDArray[np.bool_]:
-    """Which candidates may still be nonzero at the optimum (gap-safe rule, docs/math.md 8 (ii)).
-
-    All of them under a penalty whose rows do not vanish one by one.
-
-    Every dual optimum lies within sqrt(2 kappa gap) of the dual point, in the metric in which column j has length
-    sqrt(sum_i s_i x_ij**2). A loss of unbounded curvature has no such radius, and nothing is screened.
-    """
-    if not (problem.penalty.threshold and problem.penalty.separable and np.isfinite(problem.loss.kappa)):
-        return np.ones(score.candidates.shape[0], np.bool_)
-    radius = np.sqrt(2.0 * problem.loss.kappa * max(gap, 0.0)) * problem.penalty.dual_radius(problem.k)
-    reach = bound.norms + radius * np.sqrt(problem.statistics.square[score.candidates])
-    # a margin for rounding, so that a row on the boundary is kept
-    found: NDArray[np.bool_] = ~(reach < lam_row * (1.0 - 1e-9))
-    return found

@@ -30,8 +30,9 @@ from dboost.problem.memory import Anchor, Memory
 from dboost.problem.tuning import Tuning
 
 FORMAT = "dboost-checkpoint"
-# Version 2 had one generation, and checksums that left out types and shapes of arrays.
-VERSION = 3
+# Version 2 had one generation, and checksums that left out types and shapes of arrays. States of version 3 were left on
+# the way by accelerators that there are no more.
+VERSION = 4
 FORM = f"{FORMAT} {VERSION}"
 # The header holds the history, one record per round.
 MAX_HEADER_BYTES = 256 << 20
@@ -129,8 +130,6 @@ def packed_state(state: FitState) -> tuple[dict[str, NDArray[Any]], dict[str, An
     arrays: dict[str, NDArray[Any]] = {"active": state.active, "W": state.W, "intercept": state.intercept}
     if state.candidates is not None:
         arrays["candidates"] = state.candidates
-    if state.norms is not None:
-        arrays |= {"norms": state.norms, "drift": np.array(state.drift)}
     arrays |= {_CARRIED + name: array for name, array in state.carried.items()}
     if state.memory.anchor is not None:
         arrays |= {_ANCHOR + name: array for name, array in vars(state.memory.anchor).items()}
@@ -228,15 +227,12 @@ def unpacked_state(
         W=arrays["W"],
         intercept=arrays["intercept"],
         candidates=arrays.get("candidates"),
-        norms=arrays.get("norms"),
-        drift=float(arrays.get("drift", 0.0)),
         memory=Memory(
             settled=bool(memory.fields.get("settled")),
             wide=bool(memory.fields.get("wide")),
             falling=bool(memory.fields.get("falling")),
             promised=memory.number("promised"),
             descended=memory.number("descended"),
-            closer=memory.number("closer"),
             anchor=_anchor(arrays),
             **{name: memory.count(name) for name in ("draws", "products", "refused", "wait")},
         ),
@@ -288,15 +284,9 @@ def _check_arrays(arrays: dict[str, NDArray[Any]], n: int, k: int, file: str) ->
         and bool(np.all(np.isfinite(W)) and np.all(np.isfinite(intercept)))
         and all(_ascending(arrays[name], n) for name in ("active", "candidates") if name in arrays)
         and _sound_anchor(arrays, n)
-        and ("norms" in arrays) == ("drift" in arrays)
-        and all(_bounds(arrays[name], shape) for name, shape in (("norms", (n,)), ("drift", ())) if name in arrays)
     )
     if not sound:
         raise ModelFormatError("the arrays of the checkpoint do not fit together", file=file)
-
-
-def _bounds(found: NDArray[Any], shape: tuple[int, ...]) -> bool:
-    return found.dtype == np.float64 and found.shape == shape and bool(np.all(found >= 0.0))
 
 
 def _ascending(rows: NDArray[Any], n: int) -> bool:

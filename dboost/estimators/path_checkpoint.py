@@ -306,8 +306,8 @@ def _digest(folds: Folds) -> str | None:
 
 
 def _packed_result(result: FitResult) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    # bounds of every column are for the rounds of a fit, and this one has ended
-    arrays, state = packed_state(replace(result.state, norms=None, candidates=None))
+    # which columns are left is for the rounds of a fit, and this one has ended
+    arrays, state = packed_state(replace(result.state, candidates=None))
     arrays = {_STATE + name: array for name, array in arrays.items()}
     arrays |= {_FIT + name: getattr(result, name) for name in _RESULT_ARRAYS}
     numbers = {name: getattr(result, name) for name in _RESULT_NUMBERS}

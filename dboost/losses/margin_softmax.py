@@ -67,7 +67,8 @@ class MarginSoftmax(Multinomial):
         value, q = at(b)
         for _ in range(_STEPS):
             gradient = n @ q - n
-            if np.abs(gradient).max() <= _ROUNDING:
+            # what is left of a class costs a certificate its share of the weight of that class
+            if np.abs(gradient / n).max() <= _ROUNDING:
                 break
             # in units of the roots of the class shares, of which one may be 1e-24 of another; a shift of all scores has
             # no curvature, and is given one

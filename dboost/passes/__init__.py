@@ -13,7 +13,6 @@ from dboost.passes.curvature import (
     curvature_of,
     gram,
     hessian_product,
-    intercept_product,
     losses_along,
     template_sums,
 )
@@ -33,7 +32,6 @@ __all__ = [
     "feature_statistics",
     "gram",
     "hessian_product",
-    "intercept_product",
     "intercept_sums",
     "label_counts",
     "losses_along",

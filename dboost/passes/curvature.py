@@ -54,16 +54,6 @@ def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: 
     return Sums(add={"out": out, "bias": total})
 
 
-def intercept_product(partition: Partition, memo: Any, point: Point, v: Array) -> Sums:
-    """1' H (1 v') with H at `point`: the Hessian of the intercept times v, without the table of its k**2 numbers."""
-    h, rank_one = memo.get("curvature", point.token, lambda: curvature_of(partition, memo, point))
-    _, slots, values = point.held.cut(partition, memo)
-    none, total = np.zeros((0, v.shape[0])), np.zeros_like(v)
-    pointer = np.zeros(partition.n_rows + 1, np.int64)
-    fused.hessian_product(pointer, slots[:0], values[:0], h, rank_one, none, v, none.copy(), total)
-    return Sums(add={"bias": total})
-
-
 def template_sums(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
     """MAXT pass: max of rho_i per active column, and sum_i s_i |x_ij| rho_i (docs/math.md 2)."""
     cut = held.cut(partition, memo)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused
 from dboost.compiled.examples.loss_rows import TWO_BRANCHED
-from dboost.compiled.vectors.scaled_rows import width
 from dboost.hypotheses.capabilities import is_column_wise
 from dboost.losses import get_loss
 from dboost.partition import Partition
@@ -35,42 +34,31 @@ def one_of_each_class(partition: Partition, k: int) -> tuple[NDArray[Any], Array
     return np.arange(k, dtype=y.dtype), np.bincount(y, weights=partition.weight, minlength=k).astype(float)
 
 
-# U or U in float32, its column sums, the loss, c, the curvature along the ray, and the state of one output or None.
-Residuals = tuple[NDArray[Any], Array, float, float, float, tuple[Array, Array, Array] | None]
+# U, its column sums, the loss, c, and the state of one output or None.
+Residuals = tuple[Array, Array, float, float, tuple[Array, Array, Array] | None]
 
 
-def residuals(partition: Partition, memo: Any, point: Point, rounded: bool = False) -> Residuals:
-    """U, its column sums and the loss of a partition, in units of e^c, and what is said of them besides."""
-    loss, y, weight = get_loss(point.loss), partition.y, partition.weight
+def residuals(partition: Partition, memo: Any, point: Point) -> Residuals:
+    """U, its column sums and the loss of a partition, in units of e^c, and the state of one output."""
 
     def build() -> Residuals:
         single = single_margins(partition, memo, point)
         if single is not None:
             u, h, value = single_state(partition, point.loss, single[0])
-            ray = loss.ray_curvature(y, u[:, None], weight)
-            return u[:, None], np.array([u.sum()]), value, 0.0, ray, (single[0], u, h)
+            return u[:, None], np.array([u.sum()]), value, 0.0, (single[0], u, h)
         total = np.zeros(point.intercept.shape[0])
         at, shift = shifted_arguments(partition, memo, point)
-        if not rounded:
-            U, value = fused.residuals(*at, total)
-            return U, total, value, shift, loss.ray_curvature(y, U, weight), None
-        table = np.empty((partition.n_rows, width(total.shape[0])), np.float32)
-        value = ray = 0.0
-        for these, U, part in fused.blocks_of_residuals(*at, total):
-            table[these] = U
-            value += part
-            # of what is not rounded: near a probability of one, float32 knows little of what it lacks
-            ray += loss.ray_curvature(y[these], U, weight[these])
-        return table, total, value, shift, ray, None
+        U, value = fused.residuals(*at, total)
+        return U, total, value, shift, None
 
-    found: Residuals = memo.get("residual", (point.token, rounded), build, passing=True)
+    found: Residuals = memo.get("residual", point.token, build, passing=True)
     return found
 
 
-def residuals_of_classes(point: Point, y: NDArray[Any], mass: Array) -> tuple[Array, Array, float, float]:
+def residuals_of_classes(point: Point, y: NDArray[Any], mass: Array) -> tuple[Array, Array, float]:
     """U of an example of weight one of every class at a model without features; the sums of them all.
 
-    These are the column sums of U, the loss, and the curvature along the ray.
+    These are the column sums of U, and the loss.
 
     Parameters
     ----------
@@ -80,10 +68,9 @@ def residuals_of_classes(point: Point, y: NDArray[Any], mass: Array) -> tuple[Ar
     total = np.zeros(point.intercept.shape[0])
     target = get_loss(point.loss).target(y)
     U, loss = fused.residuals(*no_columns(mass), point.W, point.intercept, target, mass, total)
-    ray = get_loss(point.loss).ray_curvature(y, U, mass)
     # a class without weight has no example to be told from
     U /= np.where(mass > 0.0, mass, 1.0)[:, None]
-    return U, total, loss, ray
+    return U, total, loss
 
 
 def one_branch(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, float] | None:

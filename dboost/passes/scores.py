@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -25,13 +24,11 @@ def score(
     mu: bool,
     first: bool,
     keep: bool = False,
-    rounded: bool = False,
 ) -> Sums:
     """SCORE pass over one shard of candidate columns: G, or mu+ and mu-; loss and bias sums with the `first` shard.
 
     The candidates are stored columns; where the model holds hypotheses, places among those. With `keep`, and one
-    output, the margins, residuals and curvature of the examples come along, for a driver in the same process. Residuals
-    may be `rounded` to float32, which halves what is read for every stored value; sums are float64 all the same.
+    output, the margins, residuals and curvature of the examples come along, for a driver in the same process.
     """
 
     shape = (candidates.shape[0], point.intercept.shape[0])
@@ -39,7 +36,7 @@ def score(
     block = partition if point.held.pool is None else point.held.block(partition, memo)[0]
     arrays = (block.indptr, block.rows, block.values)
     sums = Sums()
-    given, ray = get_loss(point.loss), math.inf
+    given = get_loss(point.loss)
     alike = None if mu or point.held.n or given.shifted else one_of_each_class(partition, shape[1])
     if alike is not None:
         y, mass = alike
@@ -47,10 +44,10 @@ def score(
         examples = (partition.weight, partition.y)
         known = given.without_features(point.intercept, mass)
         if known is not None:
-            total, loss, ray = mass - mass.sum() * known.p, known.loss, known.ray
+            total, loss = mass - mass.sum() * known.p, known.loss
             by_class.null_gradient(*arrays, *examples, known.p, candidates, sums.add["G"])
         else:
-            U, total, loss, ray = residuals_of_classes(point, y, mass)
+            U, total, loss = residuals_of_classes(point, y, mass)
             by_class.class_gradient(*arrays, *examples, U, candidates, sums.add["G"])
     elif mu:
         plus, minus, total, loss, sums.shift = branches(partition, memo, point)
@@ -59,7 +56,7 @@ def score(
         if first:
             sums.add["bias_plus"], sums.add["bias_minus"] = plus.sum(0), minus.sum(0)
     else:
-        U, total, loss, sums.shift, ray, state = residuals(partition, memo, point, rounded)
+        U, total, loss, sums.shift, state = residuals(partition, memo, point)
         sums.add["G"] = np.empty(shape)
         if keep and first and state is not None:
             sums.parts["state"] = [state]
@@ -67,8 +64,6 @@ def score(
             one_output.column_sums(*arrays, candidates, U.reshape(-1), sums.add["G"].reshape(-1))
         else:
             columns.column_gradient(*arrays, U, candidates, sums.add["G"])
-    if first and not mu and not given.shifted:
-        sums.add["ray"] = ray
     if first:
         sums.add["bias"] = total.copy()
         sums.add["loss"] = loss
@@ -107,14 +102,14 @@ def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
     return Sums(add={"G": G, "bias": total, "loss": loss}, shift=shift)
 
 
-def intercept_sums(partition: Partition, memo: Any, point: Point, whole: bool = True) -> Sums:
-    """L, the bias sums and the Hessian of the intercept at `point`, (k, k), or its diagonal alone, (1, k)."""
+def intercept_sums(partition: Partition, memo: Any, point: Point) -> Sums:
+    """L, the bias sums and the Hessian of the intercept at `point`, (k, k)."""
     single = single_margins(partition, memo, point)
     if single is not None:
         u, h, loss = single_state(partition, point.loss, single[0])
         return Sums(add={"loss": loss, "bias": np.array([u.sum()]), "H": np.array([[h.sum()]])})
     k = point.intercept.shape[0]
-    total, H = np.zeros(k), np.zeros((k if whole else 1, k))
+    total, H = np.zeros(k), np.zeros((k, k))
     loss = fused.intercept_sums(*arguments_at(partition, memo, point), total, H)
     return Sums(add={"loss": loss, "bias": total, "H": H})
 

@@ -46,7 +46,7 @@ def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> S
     return Sums(add=add)
 
 
-NULL_SUMS = ("G", "bias", "loss", "ray")
+NULL_SUMS = ("G", "bias", "loss")
 """What ``feature_statistics`` may say of the model without features: the sums of ``score``."""
 
 
@@ -64,10 +64,10 @@ def feature_statistics(partition: Partition, memo: Any, held: Held | None = None
     if null is None:
         columns.column_statistics(*data, *statistics)
         return sums
-    U, bias, loss, _, ray, _ = residuals(partition, memo, null)
+    U, bias, loss, _, _ = residuals(partition, memo, null)
     G = np.empty((block.indptr.shape[0] - 1, 1))
     columns.column_statistics(*data, *statistics, U.reshape(-1), G.reshape(-1))
-    sums.add |= dict(zip(NULL_SUMS, (G, bias, loss, ray), strict=True))
+    sums.add |= dict(zip(NULL_SUMS, (G, bias, loss), strict=True))
     return sums
 
 

@@ -79,45 +79,12 @@ def _solves(problem: Problem, settings: FitSettings) -> bool:
     return _newton(problem, settings) and settings.curvature == "newton"
 
 
-def _several(problem: Problem, settings: FitSettings) -> bool:
-    return _descends(problem, settings) and problem.k > 1
-
-
 def _strong(problem: Problem, settings: FitSettings) -> bool:
     return problem.screens and _sparse(problem) and settings.system is None
 
 
-def _bounded(problem: Problem, settings: FitSettings) -> bool:
-    """Whether sums can be _bounded, and a low one tells that its row stays at zero."""
-    return _strong(problem, settings) and bool(np.isfinite(problem.loss.kappa))
-
-
-def _float32(problem: Problem, settings: FitSettings) -> bool:
-    usual = _strong(problem, settings) and problem.k > 1 and not problem.exponential
-    return usual and problem.penalty.certified and problem.loss.longest_residual(problem.k) is not None
-
-
-def _on_ray(problem: Problem, settings: FitSettings) -> bool:
-    return not problem.fit_intercept
-
-
-def _solved_intercept(problem: Problem, settings: FitSettings) -> bool:
-    counted = problem.fit_intercept and problem.loss.counted
-    return _newton(problem, settings) and counted and problem.penalty.certified
-
-
-def _continued(problem: Problem, settings: FitSettings) -> bool:
-    return _newton(problem, settings) and _sparse(problem)
-
-
 def _near(problem: Problem, settings: FitSettings) -> bool:
     return _newton(problem, settings) and settings.rows_per_round is None and problem.screens
-
-
-def _sampled_start(problem: Problem, settings: FitSettings) -> bool:
-    """Whoever asks for the share of the examples that steps see, or for the number of rows, is not given a start."""
-    free = settings.sample == "auto" and settings.rows_per_round is None and settings.max_active_rows is None
-    return free and problem.screens and _descends(problem, settings)
 
 
 def one_output(loss: Loss, penalty: Penalty, k: int, n_rows: int, settings: FitSettings) -> bool:
@@ -141,19 +108,6 @@ def _one_output(problem: Problem, settings: FitSettings) -> bool:
     return one_output(problem.loss, problem.penalty, problem.k, problem.n_rows, settings)
 
 
-def _entries(problem: Problem, settings: FitSettings) -> bool:
-    """Several outputs, and a penalty that is a multiple of the absolute value of every entry."""
-    return _several(problem, settings) and problem.penalty.entries is not None
-
-
-def _formed(problem: Problem, settings: FitSettings) -> bool:
-    return _descends(problem, settings) and not problem.loss.separable
-
-
-def _worst_rows(problem: Problem, settings: FitSettings) -> bool:
-    return _several(problem, settings) and problem.penalty.certified
-
-
 def _sampled(problem: Problem, settings: FitSettings) -> bool:
     return _descends(problem, settings) and settings.sample == "auto"
 
@@ -167,61 +121,27 @@ def _groups(problem: Problem, settings: FitSettings) -> bool:
     return _newton(problem, settings) and settings.column_groups is not None and settings.column_groups.ties
 
 
-def _extrapolated(problem: Problem, settings: FitSettings) -> bool:
-    return _newton(problem, settings) and settings.curvature == "gram"
-
-
 ACCELERATORS: dict[str, Accelerator] = {
     # where a fit begins
-    "sampled_start": Accelerator("begins at the model of a sample of the examples", _sampled_start),
     "path_start": Accelerator("begins each strength of a path at the optimum of the one before", _always),
     "path_predictor": Accelerator("begins it on the line through the last two optima instead", _always),
-    "continuation": Accelerator("approaches the strength from the one at which all rows are zero", _continued),
-    # which columns are scored, and how
+    # which columns are scored, and which enter
     "strong_rule": Accelerator("leaves out columns that the strength before makes unlikely", _strong),
-    "gap_safe_screening": Accelerator("leaves out columns that the duality gap rules out", _bounded),
-    "column_bounds": Accelerator("does not score columns whose sums cannot have moved far", _bounded),
-    "float32_scores": Accelerator("scores by residuals in float32 while the gap is large", _float32),
     "null_sums": Accelerator("keeps the sums of the null model, which is scored twice", _columns),
     "near_rows": Accelerator("lets rows enter that are a little below the threshold", _near),
-    # the certificate
-    "solved_intercept": Accelerator("solves the intercept before a certificate pays for its rest", _solved_intercept),
-    "ray_value": Accelerator("bounds the dual value without a pass", _on_ray),
     # the rows held
-    "closer_goals": Accelerator("solves the rows closer after a round that changed next to nothing", _newton),
     "one_output": Accelerator("takes the steps of one output on the driver", _one_output),
     "quadratic_model": Accelerator("keeps the curvature among the rows of one output between steps", _one_output),
     "sampled_curvature": Accelerator("takes the curvature of a step from a sample of the examples", _sampled),
-    "entrywise": Accelerator("solves the model of a step over the single entries that move", _entries),
-    "formed_curvature": Accelerator("solves it on the table of the curvature among few dense rows", _formed),
-    "worst_rows": Accelerator("solves the few rows that keep a model from its certificate alone", _worst_rows),
     "conjugate_gradients": Accelerator("solves for all rows at once where the support has settled", _descends),
     "heavy_blocks": Accelerator("preconditions that with the curvature among the heaviest rows", _solves),
-    "entry_blocks": Accelerator("preconditions it with the curvature among the entries of each output", _entries),
     "group_curvature": Accelerator("forms the curvature among the groups held, for Newton steps", _groups),
     "gram": Accelerator("minimises one quadratic bound for all rows where a step does not help", _gram),
-    "extrapolation": Accelerator("extrapolates steps on that bound", _extrapolated),
 }
 
 
 EVERY = tuple(ACCELERATORS)
 """Their names."""
-
-NOT_BESIDE_FREE_ROWS = (
-    # a sample may lack what tells these rows apart, and nothing would hold them
-    "sampled_start",
-    # both know of moves of the intercept alone what they know
-    "column_bounds",
-    "solved_intercept",
-    # the null model has rows
-    "null_sums",
-    # sums that shall be zero are not rounded, and the dual value is not that of the residuals on their ray
-    "float32_scores",
-    "ray_value",
-    # which are told by their strengths
-    "worst_rows",
-)
-"""Those that a fit with rows without penalty (``Objective.free``) does not take."""
 
 
 def allowed(settings: FitSettings) -> tuple[str, ...]:
@@ -242,13 +162,12 @@ def check_accelerators(names: Sequence[str]) -> None:
 
 NOT_WITH_SIGNS = (
     # solvers that take a penalty as alike on both sides of zero
-    "entrywise", "formed_curvature", "quadratic_model", "gram", "extrapolation", "worst_rows",
-    # a sample is solved by these
-    "sampled_start",
-)  # fmt: skip
+    "quadratic_model",
+    "gram",
+)
 """Those that a fit whose weights have signs (``Objective.signs``) does not take."""
 
-NOT_WITH_SIGNED_ROWS = ("conjugate_gradients", "heavy_blocks", "entry_blocks")
+NOT_WITH_SIGNED_ROWS = ("conjugate_gradients", "heavy_blocks")
 """Those that it does not take where rows are not sums of their entries: a face of these holds the signs of rows."""
 
 
@@ -279,7 +198,8 @@ class Accelerators:
         """Those of a fit."""
         names = [name for name in allowed(settings) if ACCELERATORS[name].applies(problem, settings)]
         if problem.objective.free.size:
-            names = [name for name in names if name not in NOT_BESIDE_FREE_ROWS]
+            # the null model has rows
+            names = [name for name in names if name != "null_sums"]
         if problem.objective.signs is not None:
             others = () if problem.penalty.entries is not None else NOT_WITH_SIGNED_ROWS
             names = [name for name in names if name not in (*NOT_WITH_SIGNS, *others)]

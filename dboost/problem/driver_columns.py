@@ -33,10 +33,6 @@ class DriverColumns:
     Parameters
     ----------
     engine : Engine
-    share : float, default 1.0
-        Of the examples, drawn at random.
-    seed : int, default 0
-        Decides which.
     spare : int
         Values that may be held in vain before the columns are fetched anew.
 
@@ -48,10 +44,9 @@ class DriverColumns:
     labels : array
     """
 
-    def __init__(self, engine: Engine, share: float = 1.0, seed: int = 0, spare: int = SPARE) -> None:
+    def __init__(self, engine: Engine, spare: int = SPARE) -> None:
         self._engine = engine
         self._spare = spare
-        self._drawn = share, seed
         self._clear()
         self.weight = np.zeros(0)
         self.labels: Any = None
@@ -154,10 +149,10 @@ class DriverColumns:
         The block has these columns only, in their order, and places is None; or it has all there are, and places are
         theirs.
         """
-        there = self._engine.resident_partitions() if held.pool is None and self._drawn[0] >= 1.0 else None
+        there = self._engine.resident_partitions() if held.pool is None else None
         if there is not None:
             return [(p.indptr, p.rows, p.values, held.columns, p.y, p.weight) for p in there]
-        found = self._engine.map_reduce(examples.held_columns, held, *self._drawn, name="columns")
+        found = self._engine.map_reduce(examples.held_columns, held, name="columns")
         parts: list[Any] = found.parts["columns"]
         return parts
 

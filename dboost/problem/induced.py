@@ -189,13 +189,11 @@ class InducedProblem(Problem):
         strength: float,
         take: int,
         whole: bool = True,
-        rounding: float = 0.0,
     ) -> Score:
         """Score every candidate of the pool, of a searched one those next to the model; with `whole` search the rest.
 
         `candidates` has no meaning here: nothing is ruled out between rounds. What can be certified is scored at the
-        repaired residuals, so that its size is that of a dual point; otherwise at the residuals themselves. Sums are
-        exact, whatever `rounding` allows.
+        repaired residuals, so that its size is that of a dual point; otherwise at the residuals themselves.
         """
         return self._priced(at, strength, take, whole, self.penalty.certified)
 

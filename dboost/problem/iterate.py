@@ -112,13 +112,6 @@ class Score:
         Subtrees opened by the search of a class that is too large to be summed whole.
     complete : bool
         Whether that search was within its budget.
-    ray : float
-        ``Loss.ray_curvature`` of the residuals; infinite where it is not known.
-    rounding : float
-        Sums of column j are off by no more than so many times sum_i s_i |x_ij|, in the dual norm (``float32_scores``).
-    bounds : float64 array, shape (n,), or None
-        Bounds on ||G_j||_* of all columns at the model, infinite for those never scored; None where nothing bounds them
-        (``column_bounds``). The `norms` of candidates that were not looked at are such bounds too.
     projection : Projection or None
         The step of the rows without penalty at the model, where it is known already.
     """
@@ -131,9 +124,6 @@ class Score:
     size: float | None = None
     opened: int = 0
     complete: bool = True
-    ray: float = np.inf
-    rounding: float = 0.0
-    bounds: Array | None = None
     projection: Projection | None = None
 
     def over(self, norms: Array) -> Array:

@@ -63,7 +63,7 @@ class Memory:
     promised : float
         What the last of these solves promised; 0 before the first.
     refused : int
-        Such solves, or steps on a formed model (``formed_curvature``), in a row whose step was refused, or cut short.
+        Such solves in a row whose step was refused, or cut short.
     wait : int
         Steps of descent before the next of them.
     wide : bool
@@ -74,9 +74,6 @@ class Memory:
     falling : bool
         Whether that was much less than the one before, on a sample of much data: descent is worth another step, which
         is cheaper.
-    closer : float
-        The share of its usual goal that a round solves its rows to. It is 1 until a round changes next to nothing and
-        is not done: what is left of the gap is then not where the goal is measured, and only closer solves lower it.
     anchor : Anchor, optional
         Where one output has its curvature from (``quadratic``).
     """
@@ -90,5 +87,4 @@ class Memory:
     wide: bool = False
     descended: float = 0.0
     falling: bool = False
-    closer: float = 1.0
     anchor: Anchor | None = None

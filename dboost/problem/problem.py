@@ -240,7 +240,6 @@ class Problem(ABC):
         strength: float,
         take: int,
         whole: bool = True,
-        rounding: float = 0.0,
     ) -> Score:
         """SCORE pass: everything that may enter, and the sums of the active rows.
 
@@ -256,8 +255,6 @@ class Problem(ABC):
             How many of the best violating columns to bring back with their sums.
         whole : bool
             Whether a class of hypotheses that is searched is searched now; stored columns always count whole.
-        rounding : float
-            What sums may be off by, so that residuals may be rounded to float32 (``Rounding.of_column``); 0: exact.
         """
 
     @abstractmethod
@@ -295,10 +292,6 @@ class Problem(ABC):
     def null(self) -> Iterate:
         """The model without features, its intercept optimal; its sums need not be filled in."""
         return self._null.iterate(self.objective, self._slope_of_intercept, self._sums_of_intercept)
-
-    def forget_null(self) -> None:
-        """Keep sums of the null model no longer: the fit begins elsewhere."""
-        self._null.forget()
 
     def _slope_of_intercept(self, b: Array) -> tuple[Array, Array]:
         """The column sums of U of the model without features at an intercept, and minus their slope, both (k,)."""

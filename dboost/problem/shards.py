@@ -49,8 +49,6 @@ class ShardSummary:
         Rows of G of the active columns in the shard, ascending.
     loss, bias : float, array
         L and the column sums of U (with the first shard only).
-    ray : float
-        ``Loss.ray_curvature`` of the residuals, with the first shard; infinite where the pass did not form it.
     shift : float
         All sums, norms and scores are in units of e^shift; 0 but for a model whose loss is beyond all bounds.
     """
@@ -62,7 +60,6 @@ class ShardSummary:
     active_G: Array
     loss: float
     bias: Array
-    ray: float
     shift: float
 
 
@@ -126,13 +123,12 @@ def summarise_shard(
         active_G=G[held],
         loss=total.add.get("loss", np.nan),
         bias=total.add.get("bias", np.zeros(0)),
-        ray=total.add.get("ray", math.inf),
         shift=total.shift,
     )
 
 
-def joined(summaries: Sequence[ShardSummary], at: Iterate, candidates: Rows, take: int, rounding: float) -> Score:
-    """What all shards say of a model, in the order of their columns; `take` and `rounding` as in ``Problem.score``."""
+def joined(summaries: Sequence[ShardSummary], at: Iterate, candidates: Rows, take: int) -> Score:
+    """What all shards say of a model, in the order of their columns; `take` as in ``Problem.score``."""
     first = summaries[0]
     scores = np.concatenate([s.best_scores for s in summaries])
     columns = np.concatenate([s.best for s in summaries])
@@ -144,8 +140,6 @@ def joined(summaries: Sequence[ShardSummary], at: Iterate, candidates: Rows, tak
         norms=np.concatenate([s.norms for s in summaries]),
         best=columns[order],
         best_G=np.concatenate([s.best_G for s in summaries])[order],
-        ray=first.ray,
-        rounding=rounding,
     )
 
 
@@ -195,8 +189,7 @@ def score_shard(
     point: Point,
     mu: bool,
     keep: bool = False,
-    rounded: bool = False,
 ) -> Sums:
     """Sums of one shard of the candidates; the loss and the intercept's sums come with the first."""
     columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
-    return passes.score(partition, memo, columns, point, mu, shard[0] == 0, keep, rounded)
+    return passes.score(partition, memo, columns, point, mu, shard[0] == 0, keep)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from dboost.hypotheses.base import Family, Key
 from dboost.losses import Loss
 from dboost.problem.column_groups import ColumnGroups
-from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Memory
 from dboost.problem.penalty_factors import PenaltyFactors
 from dboost.problem.signs import Signs
@@ -36,7 +35,7 @@ class FitState:
     lam : float
         Current strength; above the final one during the continuation.
     candidates : int64 array or None
-        Columns that screening has not ruled out; None means all.
+        Columns that the strong rule has left; None means all.
     provisional : bool
         Whether the candidates were chosen by the strong rule, which may err: the bounds then hold for the problem
         restricted to them, and all columns are scored once more before the fit may stop.
@@ -56,13 +55,6 @@ class FitState:
         The hypotheses that the numbers in `active` stand for; empty where they are columns.
     carried : mapping of str to array
         What a system of its own takes from round to round, by name.
-    norms : float64 array, shape (n,), or None
-        Bounds on ||G_j||_* of all columns at the model that was scored last; None: not known.
-    drift : float
-        How far the residuals may have moved since (``column_bounds``).
-    origin : Iterate or None
-        The model that `norms` are of, where how far the residuals are from its is not known before the model of this
-        state has been scored: it is that of another fit.
     cut : bool
         Whether `max_passes` or `max_seconds` ended the last round before its own end. The same fit without that limit
         never has such a state, so that no checkpoint holds one.
@@ -83,9 +75,6 @@ class FitState:
     history: tuple[dict[str, Any], ...] = field(default=())
     keys: tuple[Key, ...] = ()
     carried: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    norms: Array | None = None
-    drift: float = 0.0
-    origin: Iterate | None = None
     cut: bool = False
 
 

@@ -158,7 +158,6 @@ class StoredProblem(Problem):
         strength: float,
         take: int,
         whole: bool = True,
-        rounding: float = 0.0,
     ) -> Score:
         """As in ``Problem``."""
         where = (candidates, self.point(at.active, at.W, at.intercept), self.exponential)
@@ -175,31 +174,28 @@ class StoredProblem(Problem):
             return columns, at.active, lam, scale, self.objective.penalty_of(columns), self.exponential, take
 
         if count * row_bytes <= self._driver_bytes:
-            total = self._one_shard(at, where, shards[0], rounding > 0.0)
+            total = self._one_shard(at, where, shards[0])
             summaries = [summarise_shard(total, shards[0], *finish_args(shards[0]))]
         else:
             summaries = self.runner.run(
                 score_shard,
                 *where,
                 False,
-                rounding > 0.0,
                 name="score",
                 shards=shards,
                 finish=summarise_shard,
                 finish_args=finish_args,
             )
-        return joined(summaries, at, np.arange(self.n) if candidates is None else candidates, take, rounding)
+        return joined(summaries, at, np.arange(self.n) if candidates is None else candidates, take)
 
-    def _one_shard(
-        self, at: Iterate, where: tuple[Rows | None, Point, bool], shard: tuple[int, int], rounded: bool
-    ) -> Sums:
+    def _one_shard(self, at: Iterate, where: tuple[Rows | None, Point, bool], shard: tuple[int, int]) -> Sums:
         """Sums of all candidates; those of the null model may be known."""
         null = at.active.shape[0] == 0 and where[0] is None
         known = self._null.sums(at.intercept) if null else None
         if known is not None:
             return known
         keep = self._on_driver and self.engine.resident_partitions() is not None
-        total: Sums = self.runner.run(score_shard, shard, *where, keep, rounded, name="score")
+        total: Sums = self.runner.run(score_shard, shard, *where, keep, name="score")
         self.columns.note(at, total.parts.pop("state", None))
         if null:
             self._null.keep(at.intercept, total, 1)

@@ -43,74 +43,8 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class SampledStart:
-    """When a fit begins on a sample, and with how many examples (``from_sample``).
-
-    Parameters
-    ----------
-    share : float
-        Of all examples, at most.
-    per_column, least : int
-        One output: examples for each column, and in any case.
-    most_columns : int
-        One output: columns that steps over all of them at once are cheap for.
-    of_a_label : int
-        One output: examples of the rarer label that the sample is likely to have.
-    steps : int
-        One output: steps at the final strength,
-    promised : float
-        which end when one promises less than this share of the objective.
-    fewest, per_output, of_a_class : int
-        Several outputs: the least examples in all, for each output, and of a class (all of a rarer one).
-    most_bytes : int
-        Several outputs: the most bytes of data.
-    per_stacked_column : int
-        Several outputs: values of a partition of the sample for each column.
-    sure : float
-        Several outputs: the way on the sample ends where it has less than so often the examples that steps on its rows
-        ask for. Beyond, it takes in rows for what is chance.
-    far : float
-        Several outputs: the way is long enough from this share of the largest strength on.
-    """
-
-    share: float = 0.25
-    per_column: int = 30
-    least: int = 4_000
-    most_columns: int = 2_000
-    of_a_label: int = 100
-    steps: int = 6
-    promised: float = 0.003
-    fewest: int = 2_000
-    per_output: int = 100
-    of_a_class: int = 30
-    most_bytes: int = 64_000_000
-    per_stacked_column: int = 8
-    sure: float = 2.0
-    far: float = 0.25
-
-
-@dataclass(frozen=True)
-class WorstRows:
-    """When a few rows that miss their optimality are solved by themselves (``worst_rows``).
-
-    Parameters
-    ----------
-    first : int
-        So many rows are tried first, then twice as many,
-    share : float
-        up to this share of all.
-    cheap : float
-        Their values, as a share of those that an ordinary step works on, at most.
-    """
-
-    first: int = 8
-    share: float = 0.125
-    cheap: float = 0.12
-
-
-@dataclass(frozen=True)
 class Blocks:
-    """How much curvature is formed to precondition conjugate gradients (``precondition``, ``entry_blocks``).
+    """How much curvature is formed to precondition conjugate gradients (``precondition``).
 
     Parameters
     ----------
@@ -121,11 +55,6 @@ class Blocks:
         cost to form them.
     examples, for_a_row : int
         Examples that blocks are summed over: in all, and for each row of a block.
-    cubes : float
-        Blocks of entries: cubes of all sizes together, what it takes to factor them and to sum them where every example
-        holds every entry.
-    work : float
-        Blocks of entries: multiplications that the sums may take, where that is enough examples for their size.
     """
 
     heavy: int = 32
@@ -133,8 +62,6 @@ class Blocks:
     products: float = 15.0
     examples: int = 2048
     for_a_row: int = 8
-    cubes: float = 5e7
-    work: float = 5e7
 
     def looked_at(self, t: int) -> int:
         """Examples that blocks of `t` rows are summed over."""
@@ -186,12 +113,10 @@ class Tuning:
 
     Parameters
     ----------
-    samples, start, worst_rows, blocks, all_rows, groups
+    samples, blocks, all_rows, groups
     """
 
     samples: Samples = field(default_factory=Samples)
-    start: SampledStart = field(default_factory=SampledStart)
-    worst_rows: WorstRows = field(default_factory=WorstRows)
     blocks: Blocks = field(default_factory=Blocks)
     all_rows: AllRows = field(default_factory=AllRows)
     groups: Groups = field(default_factory=Groups)

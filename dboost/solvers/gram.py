@@ -1,8 +1,8 @@
 """Steps on the Gram bound: a majoriser of the loss on the active rows, minimised without communication.
 
 L(W + D) - L(W) <= -<G, D> + kappa/2 tr(D' K D) with K = X_A' diag(s) X_A (docs/math.md, eq. 5). Minimising it with the
-penalty cannot raise the objective, so this is the step that a Newton step falls back to; with Nesterov's extrapolation
-and restarts it is also a method of its own, one pass a step.
+penalty cannot raise the objective, so this is the step that a Newton step falls back to; it is also a method of its
+own, one pass a step.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from dboost import passes
 from dboost.compiled.solves.gram_descent import gram_descent
 from dboost.penalties.capabilities import compiled_prox
-from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 from dboost.solvers.row_updates import template_sums
@@ -77,38 +76,3 @@ def _gram(problem: Problem, active: NDArray[np.int64]) -> Array:
     upper = problem.runner.run(passes.gram, problem.held(active), extra, name="gram").add["gram"]
     found: Array = upper + np.triu(upper, 1).T
     return found
-
-
-class AcceleratedGram:
-    """Gram steps with Nesterov's extrapolation, restarted whenever the objective would rise.
-
-    Parameters
-    ----------
-    problem : Problem
-    accelerators : Accelerators
-        Without ``extrapolation`` they are plain Gram steps.
-    """
-
-    def __init__(self, problem: Problem, accelerators: Accelerators) -> None:
-        self.problem = problem
-        self._accelerators = accelerators
-        self.gram = GramSteps(problem)
-        self._last: tuple[NDArray[np.int64], Array, Array] | None = None
-        self._momentum = 1.0
-
-    def step(self, at: Iterate, lam: float) -> Iterate:
-        """One step from the extrapolated point `at`; the objective of the result is never above its own."""
-        problem = self.problem
-        W, b = self.gram.minimise(at, lam)
-        last = self._last
-        same = last is not None and np.array_equal(last[0], at.active)
-        if last is not None and same and self._accelerators.take("extrapolation"):
-            after = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * self._momentum**2))
-            beta = (self._momentum - 1.0) / after
-            ahead = problem.evaluate(at.active, W + beta * (W - last[1]), b + beta * (b - last[2]))
-            self._momentum, self._last = after, (at.active, W, b)
-            if problem.objective(ahead, lam) <= problem.objective(at, lam):
-                return ahead
-        self._momentum, self._last = 1.0, (at.active, W, b)
-        result = problem.evaluate(at.active, W, b)
-        return result if problem.objective(result, lam) <= problem.objective(at, lam) else at

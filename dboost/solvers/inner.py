@@ -2,7 +2,7 @@
 
 Covers: ``Goal``, how far they are solved; ``Solved``, all that a solve leaves; and the ways to solve. The plain
 one is the paper's, one-row updates on a diagonal bound of the loss (``Sweeps``). Gram steps minimise one bound for all
-rows, accelerated (``GramSteps``); Newton steps have the curvature of the loss itself (``NewtonSteps``). Rows that are
+rows (``GramSteps``); Newton steps have the curvature of the loss itself (``NewtonSteps``). Rows that are
 penalised in groups have steps of their own (``GroupSteps``).
 Does not cover: which rows are held (``entering``), or what a step is (``row_updates``, ``gram``,
 ``solvers.newton.step``).
@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -23,15 +23,14 @@ import numpy as np
 from dboost.certificate.duality_gap import restricted_gap
 from dboost.penalties.grouped import Grouped
 from dboost.problem.accelerators import Accelerators
-from dboost.problem.iterate import Iterate, Rows
+from dboost.problem.iterate import Iterate
 from dboost.problem.limits import Limits, round_passes
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
-from dboost.solvers.gram import AcceleratedGram
+from dboost.solvers import gram
 from dboost.solvers.grouped import formed, proximal
 from dboost.solvers.newton.accuracy import Aim
-from dboost.solvers.newton.worst_rows import few_rows
 from dboost.solvers.one_output.steps import little_left
 from dboost.solvers.row_updates import RowwiseSteps, diagonal_promise
 from dboost.solvers.step import Step
@@ -57,9 +56,7 @@ class Goal:
     Parameters
     ----------
     lam : float
-        Strength of this round, sum form.
-    final : bool
-        Whether that is the strength asked for.
+        Strength of the penalty, sum form.
     value : float
         Objective of the model that the round begins with, at least the resolution of the problem.
     gap : float
@@ -73,7 +70,6 @@ class Goal:
     """
 
     lam: float
-    final: bool
     value: float
     gap: float
     target: float
@@ -81,9 +77,7 @@ class Goal:
     nearly: float
 
     @classmethod
-    def of(
-        cls, lam: float, final: bool, value: float, gap: float, share: float, tol: float, closer: float, certified: bool
-    ) -> Goal:
+    def of(cls, lam: float, value: float, gap: float, share: float, tol: float, certified: bool) -> Goal:
         """The goal of a round.
 
         Parameters
@@ -94,15 +88,13 @@ class Goal:
             The share of the gap that the rows held may keep.
         tol : float
             Relative gap that is asked for.
-        closer : float
-            ``Memory.closer``.
         certified : bool
             Whether there is a certificate; without one the promise of a step decides, at a value that falls until then.
         """
         least = _INNER_TOL if certified else 0.5 * PROMISED
-        target = max(least * tol, share * gap) * closer * value
-        enough = max(target, _LIKELY * tol * closer * value) if certified else target
-        return cls(lam, final, value, gap * value, target, enough, _NEARLY * tol * value)
+        target = max(least * tol, share * gap) * value
+        enough = max(target, _LIKELY * tol * value) if certified else target
+        return cls(lam, value, gap * value, target, enough, _NEARLY * tol * value)
 
 
 @dataclass(frozen=True)
@@ -194,14 +186,7 @@ class Context:
         """Gap of the problem restricted to the rows of A, without another pass; without a certificate, the promise."""
         if not self.certified:
             return step.promised
-        return restricted_gap(self.problem, at, lam, self.accelerators.on("solved_intercept"))
-
-    def few_rows(self, at: Iterate, lam: float, gap: float, target: float) -> Rows | None:
-        """Places of the rows that alone keep a model from its target (``worst_rows``); None where they are not few."""
-        if not (self.accelerators.on("worst_rows") and lam > 0.0):
-            return None
-        sizes, solved = self.accelerators.tuning.worst_rows, self.accelerators.on("solved_intercept")
-        return few_rows(self.problem, at, lam, gap, target, solved, sizes)
+        return restricted_gap(self.problem, at, lam)
 
     def solver(self) -> InnerSolver:
         """The inner solver that the settings name, or that of groups of columns."""
@@ -283,14 +268,14 @@ class Sweeps:
 
 @dataclass(frozen=True)
 class GramSteps:
-    """Accelerated steps on one quadratic bound for all rows (docs/math.md 8 (i)), kept for comparison."""
+    """Steps on one quadratic bound for all rows (docs/math.md 8 (i)), kept for comparison."""
 
     context: Context
 
     def solve(self, at: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
         """Step until the rows are solved; see `InnerSolver.solve`."""
-        problem, steps = self.context.problem, AcceleratedGram(self.context.problem, self.context.accelerators)
-        most = round_passes(self.context.n_rows, at.active.shape[0], problem.k) if goal.final else 1
+        problem, steps = self.context.problem, gram.GramSteps(self.context.problem)
+        most = round_passes(self.context.n_rows, at.active.shape[0], problem.k)
 
         def minimise(before: Iterate) -> tuple[Iterate, Step]:
             after = steps.step(before, goal.lam)
@@ -331,7 +316,7 @@ class GroupSteps:
 
 @dataclass(frozen=True)
 class NewtonSteps:
-    """Newton steps: one at a strength that is passed through, at the final one until the rows are solved."""
+    """Newton steps until the rows are solved."""
 
     context: Context
 
@@ -342,18 +327,15 @@ class NewtonSteps:
         steps = steps_on(problem, at.active, n_rows, context.settings, state, sparse=context.sparse, accelerators=fast)
         single = fast.on("one_output") and context.certified
         little = little_left(problem, at, lam, goal.gap) if single else 0.0
-        step, aim = Step("descent", 0.0, 0.0), Aim(final=False)
+        step = Step("descent", 0.0, 0.0)
         rest = before = goal.gap
-        for _ in range(_MAX_NEWTON_STEPS if goal.final else 1):
-            if goal.final:
-                price = problem.objective.penalty_value(at.active, at.W, lam) / goal.value
-                aim = Aim.at(goal.target / goal.value, rest / goal.value, before / goal.value, price)
-                if step.kind != "focused":
-                    aim = replace(aim, few=context.few_rows(at, lam, rest, goal.target))
+        for _ in range(_MAX_NEWTON_STEPS):
+            price = problem.objective.penalty_value(at.active, at.W, lam) / goal.value
+            aim = Aim.at(goal.target / goal.value, rest / goal.value, before / goal.value, price)
             before = rest
             at, step = steps.step(at, lam, aim)
             context.mark(at)
             rest = context.restricted_gap(at, lam, step)
             if step.length == 0.0 or rest <= goal.enough or step.promised <= little or limits.reason(problem.passes):
                 break
-        return Solved(at, step, steps.memory, goal.final and rest <= goal.nearly)
+        return Solved(at, step, steps.memory, rest <= goal.nearly)

@@ -17,8 +17,8 @@ class Step:
     Parameters
     ----------
     kind : str
-        "descent", "conjugate", "focused", "newton" on a model whose curvature is formed (``quadratic``,
-        ``formed_curvature``), or on an upper bound "gram" or "template".
+        "descent", "conjugate", "newton" on a model whose curvature is formed (``quadratic_model``,
+        ``group_curvature``), or on an upper bound "gram" or "template".
     length : float
         Step length accepted; 0 when no step helped, or the model is optimal to rounding.
     promised : float

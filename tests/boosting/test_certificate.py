@@ -1,4 +1,4 @@
-"""The lower bound, the feasibility of the dual point, the one-pass gap and gap-safe screening, along whole fits."""
+"""The lower bound, the feasibility of the dual point, and the one-pass gap, along whole fits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost.certificate.duality_gap import dual_bound, expected_gap, screened
+from dboost.certificate.duality_gap import dual_bound, expected_gap
 from dboost.losses import LOSSES
 from dboost.penalties import ChargesRows, get_penalty
 from dboost.problem.problem import Problem
@@ -31,7 +31,7 @@ def iterates(data, penalty, intercept, rng):
     return fitting, alpha, models
 
 
-def dual_point(data, at, bound, lam_row, fitting):
+def dual_point(data, at, fitting):
     """Theta as docs/math.md 6 describes it, rebuilt in dense numpy from the arguments the pass received."""
     scale, mix, shift, prior = fitting.seen
     W = np.zeros((data.X.shape[1], data.k))
@@ -82,8 +82,6 @@ def test_the_bound_holds_everywhere(loss, penalty, intercept, weights, spied):
     problem, weight = fitting.problem, data.s.sum()
     lam = alpha * weight
     best = plain.optimum(data, penalty, lam, intercept)
-    zero = np.abs(best.W).max(axis=1) == 0.0
-    lam_row = np.full(12, lam)
     rule = get_penalty(penalty)
     bounds = []
     for active, W, b in models:
@@ -97,41 +95,31 @@ def test_the_bound_holds_everywhere(loss, penalty, intercept, weights, spied):
             # beyond all bounds: such a model is not certified
             assert data.loss in ("exp", "poisson") and value > 1e20
             continue
-        # the pass is asked for, though the scoring pass may tell enough
-        bound = dual_bound(problem, score, fitting.null().norms, lam, short=None)
-        bounds.append(bound.value)
-        assert bound.value <= best.value + SLACK * abs(best.value)
+        bound = dual_bound(problem, score, fitting.null().norms, lam)
+        bounds.append(bound)
+        assert bound <= best.value + SLACK * abs(best.value)
         # the dual point is feasible, and its value is D by definition
         fitting.seen = spied[-1]
-        theta = dual_point(data, score.iterate, bound, lam_row, fitting)
+        theta = dual_point(data, score.iterate, fitting)
         norms = rule.dual_norm(data.X.T @ theta)
         charged = isinstance(rule, ChargesRows)
         charge = rule.conjugate(data.X.T @ theta, lam).sum() if charged else 0.0
         assert charged or (norms <= lam * (1 + 1e-12)).all()
-        assert (norms <= bound.norms + 1e-9 * lam).all()
         if intercept:
             np.testing.assert_allclose(theta.sum(axis=0), 0.0, atol=1e-10 * weight)
         # less what sums of the size of the objective may be off by
         exact = data.dual(theta) - charge
-        assert bound.value <= exact + 1e-9 * abs(exact) + 1e-9 + 1e-12 * value
+        assert bound <= exact + 1e-9 * abs(exact) + 1e-9 + 1e-12 * value
         # a repair is charged for more than it does where rows are charged
         if not charged or not intercept:
-            assert bound.value == pytest.approx(exact, rel=1e-9, abs=1e-9 + 1e-12 * value)
-        # screening keeps every row that is nonzero at the optimum
-        keep = screened(problem, score, bound, value - bound.value, lam_row)
-        assert keep[~zero].all()
+            assert bound == pytest.approx(exact, rel=1e-9, abs=1e-9 + 1e-12 * value)
         if not intercept and not charged:
             gap = plain.one_pass_gap(problem, score.iterate, rule.dual_size(score.norms, np.ones(12)), lam)
             assert gap >= value - best.value - SLACK * abs(value)
-            assert gap >= value - bound.value - SLACK * abs(value)
-    # at the end of the fit the bound has closed, and screening sees it
+            assert gap >= value - bound - SLACK * abs(value)
+    # at the end of the fit the bound has closed
     closed = bounds[len(models) - 5]
     assert closed == pytest.approx(best.value, rel=1e-8)
-
-
-WITHOUT_INTERCEPT = pytest.mark.parametrize(
-    "loss,penalty", plain.covering(("log", "multinomial", "margin_softmax", "multitask", "squared"), plain.PULLING)
-)
 
 
 def along(loss, penalty):
@@ -144,41 +132,6 @@ def along(loss, penalty):
     return problem, lam, null, (problem.score(one, None, lam, 12) for one in at)
 
 
-@WITHOUT_INTERCEPT
-def test_a_bound_without_a_pass_is_little_below_the_one_with(loss, penalty):
-    problem, lam, null, scores = along(loss, penalty)
-    spared = 0
-    for score in scores:
-        value, before = problem.objective(score.iterate, lam), problem.passes
-        found = dual_bound(problem, score, null, lam).value
-        spared += problem.passes == before
-        exact = dual_bound(problem, score, null, lam, short=None).value
-        rounding = SLACK * (abs(value) + abs(exact))
-        assert found <= exact + rounding
-        assert value - found <= 1.1 * (value - exact) + rounding
-    # those near the end of the fit, at least
-    assert spared >= 2
-
-
-@WITHOUT_INTERCEPT
-def test_no_pass_is_done_for_a_bound_that_is_good_enough(loss, penalty):
-    problem, lam, null, scores = along(loss, penalty)
-    enough = 0
-    for score in scores:
-        value, before = problem.objective(score.iterate, lam), problem.passes
-        # no share of the gap is little enough
-        exact = dual_bound(problem, score, null, lam, short=0.0).value
-        asked = problem.passes > before
-        tol = 3.0 * (value - exact) / abs(value)
-        before = problem.passes
-        found = dual_bound(problem, score, null, lam, tol, 0.0).value
-        assert found <= exact + SLACK * (abs(value) + abs(exact))
-        if asked and problem.passes == before:
-            enough += 1
-            assert value - found <= tol * abs(value)
-    assert enough >= 1
-
-
 @pytest.mark.parametrize("loss,penalty", plain.covering(("log", "multinomial", "squared"), ("l1", "l1/l2", "l1/linf")))
 def test_the_expected_gap_is_close_to_the_exact_one(loss, penalty):
     """Along fits without an intercept: exact for the squared loss, near it for others, where the chord is far off."""
@@ -186,7 +139,7 @@ def test_the_expected_gap_is_close_to_the_exact_one(loss, penalty):
     rule = get_penalty(penalty)
     seen = 0
     for score in scores:
-        exact = problem.objective(score.iterate, lam) - dual_bound(problem, score, null, lam, short=None).value
+        exact = problem.objective(score.iterate, lam) - dual_bound(problem, score, null, lam)
         size = rule.dual_size(score.norms, np.ones(12))
         expected = expected_gap(problem, score.iterate, size, lam)
         rounding = SLACK * abs(problem.objective(score.iterate, lam))
@@ -197,26 +150,6 @@ def test_the_expected_gap_is_close_to_the_exact_one(loss, penalty):
             assert expected == pytest.approx(exact, rel=0.3)
             assert plain.one_pass_gap(problem, score.iterate, size, lam) >= exact - rounding
     assert seen >= 1 or loss == "squared"
-
-
-def test_screening_removes_what_is_zero_at_the_optimum(solve, loss, penalty):
-    """Over whole fits: every column outside the candidates is zero at the optimum, and some are removed."""
-    removed = 0
-    for share in (0.1, 0.4):
-        data, alpha, best = solve(loss, penalty, share, True, weights=True)
-        sets = []
-
-        def keep(record, state, sets=sets):
-            sets.append(state.candidates)
-
-        plain.fitting(data, penalty=penalty, tol=1e-9).fit(alpha, callback=keep)
-        support = set(np.flatnonzero(np.abs(best.W).max(axis=1) > 0.0))
-        for candidates in sets:
-            if candidates is not None:
-                assert support <= set(candidates.tolist())
-                removed += data.X.shape[1] - len(candidates)
-    # without a largest curvature nothing can be screened safely
-    assert (removed > 0) is bool(np.isfinite(data.kappa))
 
 
 def test_the_reported_bound_rises_and_the_gap_is_theirs(solve, loss, penalty):

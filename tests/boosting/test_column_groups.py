@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from dboost.boosting import path as paths
 from dboost.boosting.checks import check_settings
@@ -292,3 +293,28 @@ def test_more_groups_than_a_round_takes():
     assert found.gap <= 1e-6 and [r["rows_in"] for r in found.history] == [250, 170, 0]
     best = Oracle(data, "l1/l2", labels, np.ones(420)).solved(alpha * 300, 500)[2] / 300
     assert found.objective == pytest.approx(best, rel=2e-6)
+
+
+def test_more_columns_than_examples_take_a_few_rounds():
+    """Columns that stand for each other let no round creep, and the optimum is that of a quadratic programme."""
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(8, 30)), np.arange(30) % 6
+    data = plain.Data("squared", X, X[:, 0] + rng.normal(size=8), np.ones(8), 1)
+    for penalty in ("l1/l2", "l1/linf"):
+        asked = grouped(data, column_groups=ColumnGroups.given(labels), penalty=penalty, tol=1e-6, max_rounds=20)
+        found = asked.fit(1e-5 * asked.alpha_max())
+        assert found.stop_reason == "tol" and found.passes <= 120
+    # the weights, the intercept, and a bound of each group that costs its five columns: all in units of the optimum
+    price = 5 * found.alpha / found.objective
+    A, bounds = np.hstack([X, np.ones((8, 1))]), np.zeros((60, 37))
+    bounds[np.arange(60), np.tile(np.arange(30), 2)] = np.repeat([1.0, -1.0], 30)
+    bounds[np.arange(60), 31 + np.tile(labels, 2)] = 1.0
+
+    def value(v):
+        rest = (A @ v[:31] - data.y) / np.sqrt(8 * found.objective)
+        slope = np.append(A.T @ rest / np.sqrt(8 * found.objective), np.full(6, price))
+        return 0.5 * float(rest @ rest) + price * float(v[31:].sum()), slope
+
+    limits = {"type": "ineq", "fun": lambda v: bounds @ v, "jac": lambda v: bounds}
+    best = minimize(value, np.ones(37), jac=True, method="SLSQP", constraints=limits, options={"ftol": 1e-10})
+    assert best.fun == pytest.approx(1.0, rel=1e-5)

@@ -16,7 +16,6 @@ from tests.boosting import plain
 from tests.boosting.curved import A, K, M
 
 # with more columns the curvature would not be formed
-UNFORMED = plain.without("formed_curvature")
 
 
 def copies(seed, m=400):
@@ -88,7 +87,7 @@ def test_columns_that_all_pull_on_one_another_are_solved_for_together(penalty):
     """A solve that gets nowhere goes on with many rows, and the rest of the fit starts with them."""
     X, code = plain.near_copies()
     data = plain.Data("multinomial", X, code.astype(np.int32), np.ones(X.shape[0]), 4)
-    settings = {"penalty": penalty, "tol": 1e-8, "max_rounds": 200, "accelerators": UNFORMED}
+    settings = {"penalty": penalty, "tol": 1e-8, "max_rounds": 200}
     wide = plain.fitting(data, **settings, tuning=Tuning(blocks=Blocks(heavy=8))).fit(1e-3)
     assert wide.gap <= 1e-8 and wide.state.memory.wide
     # never more than the few: without a way to widen
@@ -100,7 +99,7 @@ def test_columns_that_all_pull_on_one_another_are_solved_for_together(penalty):
 def test_a_fit_with_wide_blocks_is_resumed_from_its_file_with_the_same_bits(tmp_path):
     X, code = plain.near_copies()
     data = plain.Data("multinomial", X, code.astype(np.int32), np.ones(X.shape[0]), 4)
-    settings = {"penalty": "l1/l2", "tol": 1e-8, "accelerators": UNFORMED, "tuning": Tuning(blocks=Blocks(heavy=8))}
+    settings = {"penalty": "l1/l2", "tol": 1e-8, "tuning": Tuning(blocks=Blocks(heavy=8))}
     fit = Identity("data", {"hypotheses": None})
     states = []
 
@@ -265,9 +264,7 @@ def test_entries_that_a_solve_sends_far_outside_do_not_spoil_its_step(seed, monk
         return found
 
     monkeypatch.setattr(newton.NewtonSteps, "step", noted)
-    result = plain.fitting(
-        data, penalty="l1/linf", tol=1e-6, max_rounds=50, fit_intercept=False, accelerators=UNFORMED
-    ).fit(1e-3)
+    result = plain.fitting(data, penalty="l1/linf", tol=1e-6, max_rounds=50, fit_intercept=False).fit(1e-3)
     lengths = [found.length for found in steps if found.kind == "conjugate"]
     assert result.gap <= 1e-6
     assert len(lengths) > 5 and sum(length < 0.5 for length in lengths) <= 1

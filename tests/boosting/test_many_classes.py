@@ -1,20 +1,15 @@
-"""With many classes no table of a row for each class, or of a number for each pair of classes, is formed."""
+"""With many classes no table of a row for each example is formed for the model without features."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import pytest
 
-from dboost import passes
-from dboost.certificate import free_intercept
 from dboost.compiled.sparse import by_class
 from dboost.losses import LOSSES, get_loss
 from dboost.passes.point import Point
 from dboost.passes.residuals import residuals_of_classes
 from tests.boosting import plain
-from tests.boosting.test_resume import bits
 
 K = 7
 
@@ -39,11 +34,10 @@ def test_what_a_loss_says_of_the_classes_is_what_their_residuals_are(name, b):
         return
     y = np.arange(K, dtype=np.int32)
     at = Point(loss=name, held=None, W=np.zeros((0, K)), intercept=b, token="here")
-    U, total, loss, ray = residuals_of_classes(at, y, mass)
+    U, total, loss = residuals_of_classes(at, y, mass)
     np.testing.assert_allclose(mass - mass.sum() * found.p, total, atol=1e-13 * mass.sum())
     np.testing.assert_allclose((np.eye(K) - found.p)[mass > 0], U[mass > 0, :K], atol=1e-15)
     assert found.loss == pytest.approx(loss, rel=1e-13)
-    assert found.ray == pytest.approx(ray, rel=1e-9) or not math.isfinite(ray)
 
 
 def test_sums_by_class_are_those_of_the_table_of_residuals():
@@ -63,30 +57,3 @@ def test_sums_by_class_are_those_of_the_table_of_residuals():
     for j, some in enumerate(stored):
         dense[some, j] = values[indptr[j] : indptr[j + 1]]
     np.testing.assert_allclose(out, dense.T[chosen] @ U, atol=1e-12)
-
-
-@pytest.mark.parametrize("penalty", ["l1/l2", "l1/linf", "l1"])
-def test_the_intercept_is_solved_by_products_as_by_the_table(penalty, monkeypatch):
-    data = of_classes()
-    table = plain.fitting(data, penalty=penalty, tol=1e-9).fit(0.01)
-    monkeypatch.setattr(free_intercept, "MANY_OUTPUTS", 2)
-    products = plain.fitting(data, penalty=penalty, tol=1e-9).fit(0.01)
-    assert table.gap <= 1e-9 and products.gap <= 1e-9 and products.taken["solved_intercept"]
-    assert products.objective == pytest.approx(table.objective, rel=2e-9)
-    assert bits(plain.fitting(data, threads=2, penalty=penalty, tol=1e-9).fit(0.01)) == bits(products)
-
-
-def test_no_table_of_pairs_of_classes_is_summed(monkeypatch):
-    """Its k**2 sums over all examples took nine tenths of a fit of 1,000 classes."""
-    data = of_classes(m=600, k=free_intercept.MANY_OUTPUTS)
-    shapes = []
-    usual = passes.intercept_sums
-
-    def seen(partition, memo, point, whole=True):
-        found = usual(partition, memo, point, whole)
-        shapes.append(found.add["H"].shape)
-        return found
-
-    monkeypatch.setattr(passes, "intercept_sums", seen)
-    result = plain.fitting(data, penalty="l1/l2", tol=1e-6).fit(0.005)
-    assert result.gap <= 1e-6 and shapes and set(shapes) == {(1, data.k)}

@@ -23,7 +23,6 @@ from dboost.passes.offsets import Offsets
 from dboost.problem.accelerators import EVERY
 from dboost.problem.offset_columns import given_offset
 from dboost.problem.penalty_factors import PenaltyFactors
-from dboost.problem.tuning import SampledStart, Tuning
 from tests.boosting import plain
 
 WITH_OFFSET = [name for name, loss in LOSSES.items() if not loss.shifted]
@@ -137,23 +136,6 @@ def test_along_a_path_with_factors():
 
 
 # ---- starts at a sample, rows on disk ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("loss", ["log", "multinomial"])
-def test_a_fit_that_begins_at_a_sample_has_factors_and_offsets(loss):
-    data, whole = problem(loss, m=3000, n=8)
-    factors = np.ones(whole.X.shape[1])
-    factors[[0, 3]] = 3.0, np.inf
-    few = SampledStart(least=300, of_a_label=10, fewest=50, per_output=10, of_a_class=5, sure=1e-9)
-    values = []
-    for tuning in (Tuning(start=few), Tuning()):
-        more = {"penalty_factors": PenaltyFactors.given(factors), "tuning": tuning}
-        fitting = plain.fitting(whole, **asked(whole, penalty="l1/l2", tol=1e-9, **more))
-        values.append(fitting.fit(0.01))
-    sampled, usual = values
-    assert sampled.taken.get("sampled_start", 0) == 1 and not usual.taken.get("sampled_start", 0)
-    assert sampled.gap <= 1e-9 and usual.gap <= 1e-9 and 3 not in sampled.active
-    assert sampled.objective == pytest.approx(usual.objective, rel=2e-9)
 
 
 def test_rows_that_are_stored_by_row_have_the_same_offsets():

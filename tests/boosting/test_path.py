@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +10,8 @@ import pytest
 from dboost.boosting import fit as fits
 from dboost.boosting import path as paths
 from dboost.boosting.starts.along_path import predicted
-from dboost.boosting.starts.start import FromModel
 from dboost.engine.local import LocalEngine
 from dboost.losses import LOSSES
-from dboost.penalties import get_penalty
 from tests.boosting import plain
 
 
@@ -43,64 +40,6 @@ def test_a_path_is_certified_and_cheaper_than_cold_fits(loss, penalty):
         best = plain.optimum(data, penalty, result.alpha * weight)
         assert result.lower_bound * weight <= best.value * (1 + 1e-12)
         assert result.objective * weight <= best.value * (1 + 1.1e-6)
-
-
-def test_the_rows_that_a_strength_begins_with_are_among_its_candidates():
-    """Also those that the line through two optima took to zero, and that the strong rule would leave out."""
-    fitting = plain.fitting(plain.make("log", seed=31), penalty="l1", tol=1e-6)
-    lam_max = fitting.alpha_max() * fitting.problem.statistics.weight
-    first = fitting.fit(0.3 * fitting.alpha_max())
-    gone = int(first.active[-1])
-    norms = first.state.norms.copy()
-    norms[gone] = 0.0
-    state = replace(first.state, norms=norms)
-    start = replace(first, active=first.active[:-1], W=first.W[:-1], state=state)
-    before = 0.3 * lam_max, norms
-    begun = FromModel(fitting.problem, start, 0.28 * lam_max, lam_max, before, fitting.accelerators()).begin()
-    assert begun.origin is not None and gone in begun.active and begun.candidates.shape[0] < fitting.problem.n
-    assert np.isin(begun.active, begun.candidates).all()
-
-
-BOUNDED = [loss for loss in LOSSES if np.isfinite(LOSSES[loss].kappa)]
-
-
-def _bounds(data, penalty, state):
-    """Bounds on ||G_j||_* of all columns that a state stands for, and what is true of its model."""
-    size, W = get_penalty(penalty), np.zeros((data.X.shape[1], data.k))
-    W[state.active] = state.W
-    norms = size.dual_norm(data.X.T @ data.residual(data.X @ W + state.intercept))
-    return state.norms + state.drift * size.dual_radius(data.k) * np.sqrt(data.s @ data.X**2), norms
-
-
-@pytest.mark.parametrize("loss,penalty", list(zip(BOUNDED, itertools.cycle(plain.PULLING), strict=False)))
-def test_bounds_of_columns_go_along_a_path_and_hold(loss, penalty):
-    data = plain.make(loss, m=80, n=300, seed=33, density=0.1, weights=True)
-    loose = []
-
-    def holds(record, state):
-        bounds, norms = _bounds(data, penalty, state)
-        assert np.all(bounds >= norms * (1 - 1e-9) - 1e-12)
-        if record["strength"] >= 2 and state.round == 1:
-            # the model of a strength was looked at only where the strong rule kept rows
-            assert np.isfinite(bounds).all()
-            loose.append(np.mean(bounds > norms + 1e-9))
-        return False
-
-    settings = fits.FitSettings(loss, penalty, tol=1e-6)
-    results = paths.path(plain.plan(data), LocalEngine(1), settings, n_alphas=8, eps=0.2, callback=holds)
-    assert all(result.stop_reason == "tol" for result in results) and max(loose) > 0.2
-
-    # bounds of another problem, here of four times the weights, say nothing of this one
-    other = replace(data, s=4.0 * data.s)
-    fitting = plain.fitting(other, penalty=penalty, tol=1e-6)
-    fitting.fit(results[3].alpha)
-
-    def holds_there(record, state):
-        bounds, norms = _bounds(other, penalty, state)
-        assert np.all(bounds >= norms * (1 - 1e-9) - 1e-12)
-        return False
-
-    fitting.fit(results[4].alpha, results[3], holds_there)
 
 
 def test_strengths_are_sorted_downwards(loss):

@@ -28,3 +28,17 @@ def test_a_fit_of_far_columns_without_intercept_ends_once_its_rounds_lead_nowher
     assert model.objective_ * (1 - model.duality_gap_) == pytest.approx(model.model_.certificate.lower_bound, rel=1e-9)
     # as good a model as any number of rounds would have led to
     assert model.history_[-1]["objective"] <= model.history_[-10]["objective"]
+
+
+def test_rare_classes_at_a_weak_strength_are_certified():
+    """A column of its own for each example of two rare classes."""
+    rng, n = np.random.RandomState(0), 1000
+    y = (rng.rand(n) < 0.5).astype(int)
+    y[:12], y[12:24] = 2, 3
+    X = (rng.rand(n, 40) < 0.1).astype(float)
+    X[np.arange(24), y[:24]] = X[np.arange(24), 10 + np.arange(24)] = 1.0
+    weight = np.where(np.arange(n) < 24, 1.0, 100.0)
+    for penalty, least in (("l1", 0.6680674133), ("l1/l2", 0.6679121512)):
+        model = BoostedClassifier(penalty=penalty, alpha=1e-6).fit(X, y, weight)
+        assert model.stop_reason_ == "tol" and model.duality_gap_ <= 1e-4
+        assert model.objective_ == pytest.approx(least, rel=1e-8) and model.model_.certificate.passes <= 120

@@ -7,11 +7,6 @@ import pytest
 import scipy.sparse as sp
 
 from dboost import BoostedClassifier, BoostedRegressor
-from dboost.boosting.fit import FitSettings, Fitting
-from dboost.certificate.duality_gap import price_of_intercept
-from dboost.data.plan import build_plan
-from dboost.engine.local import LocalEngine
-from dboost.penalties import get_penalty
 
 TOLS = (1e-2, 1e-3, 1e-4, 1e-6)
 # A pass more or less, because another tolerance ends an inner solve a step earlier, is no news.
@@ -67,23 +62,3 @@ def test_passes_to_a_certified_tolerance_rise_as_it_falls(problems, data, penalt
     assert [model.stop_reason_ for model in fits] == ["tol"] * len(TOLS)
     passes = [model.history_[-1]["passes"] for model in fits]
     assert all(loose <= NOISE * tight for loose, tight in zip(passes, passes[1:], strict=False)), passes
-
-
-@pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf"])
-def test_a_residual_of_the_intercept_costs_a_column_no_more_than_its_price(problems, penalty):
-    """The bound of what the repair adds to the norms, divided by the miss and the strength."""
-    _, X, y = problems["8 topics"]
-    engine = LocalEngine()
-    plan = build_plan(X, y, task="multiclass", engine=engine)
-    fitting = Fitting(plan, engine, FitSettings("multinomial", penalty))
-    problem, null, lam = fitting.problem, fitting.null(), 0.3
-    price = price_of_intercept(problem, null, lam)
-    stats, rng = problem.statistics, np.random.default_rng(5)
-    for scale in (1e-9, 1e-6, 1e-3):
-        bias = scale * rng.normal(size=problem.k) * stats.mass
-        bias -= bias.mean()
-        repair = problem.loss.repair(stats.mass, stats.total, bias)
-        drift = get_penalty(penalty).dual_norm(repair.drift[None])[0]
-        added = repair.null_share * null.norms + drift * stats.absolute
-        miss = np.max(np.abs(bias) / np.minimum(stats.mass, stats.total - stats.mass))
-        assert added.max() / lam <= price * miss * (1.0 + 1e-12)

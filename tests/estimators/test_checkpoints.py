@@ -14,7 +14,7 @@ from dboost.estimators import checkpoint as module
 from dboost.files.generations import read_generation
 from dboost.files.storage import pack_arrays
 
-PARAMS = {"alpha": 0.02, "tol": 1e-5}
+PARAMS = {"alpha": 0.02, "tol": 1e-9}
 FLIPS = 100
 
 
@@ -163,7 +163,7 @@ def test_a_file_that_is_no_checkpoint_is_told_as_such_and_left_alone(multiclass,
     old.write_bytes(pack_arrays({"W": np.zeros(3)}, {"state": "{}"}))
     with pytest.raises(ModelFormatError, match="of an earlier version of dboost"):
         BoostedClassifier(**PARAMS, checkpoint=old).fit(*multiclass)
-    with pytest.raises(ModelFormatError, match="is 'dboost-checkpoint 3', this version reads 'dboost-checkpoint 9'"):
+    with pytest.raises(ModelFormatError, match="is 'dboost-checkpoint 4', this version reads 'dboost-checkpoint 9'"):
         BoostedClassifier(**PARAMS, checkpoint=tmp_path / "state").fit(*multiclass)
         read_generation(tmp_path / "state", "dboost-checkpoint 9", "")
 

@@ -25,7 +25,7 @@ def test_every_problem_is_of_a_set_that_there_is() -> None:
 
 
 def test_a_problem_where_it_was_not_taken_counts_as_no_difference() -> None:
-    first, second, third = "sampled_start", "continuation", "one_output"
+    first, second, third = "null_sums", "near_rows", "one_output"
     worths = [
         ablation.Worth(first, "a", 1.21, True),
         ablation.Worth(second, "b", 1.01, True),

@@ -28,7 +28,7 @@ from dboost.boosting.leveraging.box import Bound
 from dboost.boosting.leveraging.learning import learned, unscored
 from dboost.boosting.leveraging.steepest import promised
 from dboost.boosting.records import recorded
-from dboost.certificate.duality_gap import SHORT, dual_bound, relative_gap
+from dboost.certificate.duality_gap import dual_bound, relative_gap
 from dboost.problem.iterate import Score
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
@@ -134,9 +134,8 @@ class LeveragingRounds(GreedyRounds):
         state = replace(state, objective=value)
         if not self.certified or at.shift > 0.0:
             return state, score
-        short = SHORT if self.accelerators.on("ray_value") else None
-        bound = dual_bound(problem, score, self.null.norms, self.lam, self.settings.tol, short)
-        lower = float(np.maximum(state.lower_bound, bound.value))
+        bound = dual_bound(problem, score, self.null.norms, self.lam, self.settings.tol)
+        lower = float(np.maximum(state.lower_bound, bound))
         gap = relative_gap(problem, value, lower)
         # neither number is trusted where the two contradict each other
         return replace(state, lower_bound=-np.inf if np.isnan(gap) else lower, gap=gap), score

@@ -1,100 +1,26 @@
 """Where a fit begins.
 
-The plain start is zero: the model without features (``Zero``). A fit may begin instead at the model of a sample of the
-examples (``FromSample``), or at a model that is given, as that of the strength before on a path (``FromModel``). The
-first start that has a model gives it.
+The plain start is zero: the model without features. A fit may begin instead at a model that is given, as that of the
+strength before on a path (``FromModel``).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.starts.from_sample import sampled_start
 from dboost.penalties.signed import rightly_signed
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.free_rows import with_free_rows
 from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
-from dboost.problem.state import FitResult, FitSettings, FitState
+from dboost.problem.state import FitResult, FitState
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
-
-
-class Start(Protocol):
-    """A model to begin with."""
-
-    def begin(self) -> FitState | None:
-        """The state that the first round starts from, its own passes counted; None where this start has none."""
-        ...
-
-
-@dataclass(frozen=True)
-class Zero:
-    """No features, and the intercept that is best without any.
-
-    Parameters
-    ----------
-    problem : Problem
-    lam, lam_max : float
-        Strength of the penalty, and the one at which all rows are zero; sum form.
-    accelerators : Accelerators
-    """
-
-    problem: Problem
-    lam: float
-    lam_max: float
-    accelerators: Accelerators
-
-    def begin(self) -> FitState:
-        """The null model, at its strength or, to approach it by ``continuation``, at the largest."""
-        null, lam = self.problem.null(), self.lam
-        if lam < self.lam_max and self.accelerators.take("continuation"):
-            lam = self.lam_max
-        return FitState(null.active, null.W, null.intercept, lam, provisional=self.problem.searched)
-
-
-@dataclass(frozen=True)
-class FromSample:
-    """The model of a random sample of the examples (``from_sample``).
-
-    Parameters
-    ----------
-    problem : Problem
-    settings : FitSettings
-    lam, lam_max : float
-        Strength of the penalty, and the one at which all rows are zero; sum form.
-    n_rows, stored : int
-        Number of examples, and bytes of the data.
-    accelerators : Accelerators
-    """
-
-    problem: Problem
-    settings: FitSettings
-    lam: float
-    lam_max: float
-    n_rows: int
-    stored: int
-    accelerators: Accelerators
-
-    def begin(self) -> FitState | None:
-        """That model, where the examples are many enough."""
-        if not self.accelerators.on("sampled_start"):
-            return None
-        before = self.problem.passes
-        given = (self.lam, self.lam_max, self.n_rows, self.stored, self.accelerators)
-        begun = sampled_start(self.problem, self.settings, *given)
-        if begun is None:
-            return None
-        self.accelerators.take("sampled_start")
-        return FitState(*begun, passes=self.problem.passes - before)
 
 
 @dataclass(frozen=True)
@@ -107,7 +33,7 @@ class FromModel:
     start : FitResult or None
         The model, the intercept that of the columns as they were given.
     lam, lam_max : float
-        As for ``FromSample``.
+        Strength of the penalty, and the one at which all rows are zero; sum form.
     before : tuple of float and float64 array (n,), or None
         Strength and dual norms ||G_j||_* at the end of the fit that the model is of; None where it is of another
         problem.
@@ -136,13 +62,6 @@ class FromModel:
             W = rightly_signed(W, problem.objective.signs[active])
             held = np.any(W != 0.0, axis=1)
             active, W = active[held], W[held]
-        origin = self._origin(start)
-        if origin is not None:
-            # what the line took to zero is kept there: the way from the origin is measured by the sums of its rows
-            rows = np.union1d(active, origin.active)
-            wide = np.zeros((rows.shape[0], problem.k))
-            wide[np.searchsorted(rows, active)] = W
-            active, W = rows, wide
         candidates = self._strong(active)
         # along a path the curvature changes little from strength to strength
         anchor = start.state.memory.anchor if self.before is not None else None
@@ -154,20 +73,7 @@ class FromModel:
             candidates=candidates,
             provisional=candidates is not None or problem.searched,
             memory=Memory(anchor=anchor),
-            norms=None if origin is None else start.state.norms,
-            origin=origin,
         )
-
-    def _origin(self, start: FitResult) -> Iterate | None:
-        """The last model of the fit before on a path, which the bounds of its columns are of; None where none are."""
-        problem, last = self.problem, start.state
-        if self.before is None or not self.accelerators.on("column_bounds"):
-            return None
-        # bounds of another problem would be none of this one
-        if last.norms is None or not np.array_equal(last.norms, self.before[1]) or not math.isfinite(last.objective):
-            return None
-        loss = last.objective - problem.objective.penalty_value(last.active, last.W, last.lam)
-        return Iterate(last.active, last.W, last.intercept, loss, np.zeros_like(last.W), np.zeros(problem.k))
 
     def _strong(self, active: Rows) -> Rows | None:
         """Columns that the sequential strong rule keeps: ||G_j(lam_old)||_* >= 2 lam - lam_old, and the rows held.
@@ -184,13 +90,13 @@ class FromModel:
         return np.flatnonzero(keep) if not keep.all() and self.accelerators.take("strong_rule") else None
 
 
-def begun(nearer: Sequence[Start], zero: Zero, passes: int) -> FitState:
-    """The state that the first of some starts has, or that of zero; `passes` were done before."""
-    for start in nearer:
-        state = start.begin()
-        if state is not None:
-            return replace(_with_free_rows(zero.problem, state), passes=state.passes + passes)
-    return replace(zero.begin(), passes=passes)
+def begun(given: FromModel, passes: int) -> FitState:
+    """The state of the model that is given, or of the model without features; `passes` were done before."""
+    state, problem = given.begin(), given.problem
+    if state is not None:
+        return replace(_with_free_rows(problem, state), passes=passes)
+    null = problem.null()
+    return FitState(null.active, null.W, null.intercept, given.lam, provisional=problem.searched, passes=passes)
 
 
 def _with_free_rows(problem: Problem, state: FitState) -> FitState:

@@ -2,7 +2,7 @@
 
     repeat
       score every column: L, ||G_j||_*, and what moving each row would gain         (scorer)
-      certify: the duality gap, and which columns may still be nonzero              (certify)
+      certify: the duality gap                                                      (certify)
       if the certified gap is at most tol: stop
       A = support + the best rows that violate optimality                           (entering)
       solve on A until its restricted gap is a fiftieth of the full one             (inner)
@@ -25,13 +25,11 @@ from numpy.typing import NDArray
 from dboost.boosting.greedy_rounds import repeated, spent
 from dboost.boosting.records import recorded
 from dboost.boosting.systems import refuse_sweeps
-from dboost.boosting.totally_corrective.certify import Certify, closer
+from dboost.boosting.totally_corrective.certify import Certify
 from dboost.boosting.totally_corrective.entering import Entering
 from dboost.boosting.totally_corrective.entering_groups import EnteringGroups
 from dboost.boosting.totally_corrective.scorer import Scoring, is_guess
 from dboost.boosting.totally_corrective.stalls import stalled
-from dboost.boosting.totally_corrective.strengths import Strengths
-from dboost.certificate.column_bounds import moved
 from dboost.losses import get_loss
 from dboost.penalties import Penalty
 from dboost.penalties.grouped import Grouped
@@ -122,12 +120,11 @@ class Loop:
         self.weight = problem.statistics.weight
         self.certified = problem.penalty.certified
         self.accelerators = Accelerators.of(problem, settings)
-        self.strengths = Strengths.of(lam, self.accelerators)
         # rows vanish one by one: only then are there rows to keep out
         sparse = problem.penalty.threshold and problem.penalty.separable
         self.entering = entering_of(problem, settings, sparse)
-        self.scoring = Scoring.of(problem, settings, self.entering, self.strengths, null, self.accelerators)
-        self.certify = Certify(problem, self.strengths, null.norms, settings.tol, self.accelerators)
+        self.scoring = Scoring(problem, self.entering, lam, settings.tol, self.accelerators)
+        self.certify = Certify(problem, lam, null.norms, settings.tol)
         # not a method of this object: a circle would keep the columns' memory after the fit
         self._mark = Trace(problem, lam)
         self.trace = self._mark.points
@@ -175,7 +172,7 @@ class Loop:
         """One round: state in, state out, and the reason to stop if there is one."""
         begun = _Begun(time.perf_counter(), self.problem.passes)
         state, score = self._scored(state)                               # sums of every column, or bounds of them
-        state = self._certified(state, score)                            # the duality gap, and what it screens out
+        state = self.certify(state, score)                               # the duality gap
         if judged := state.provisional and state.gap <= self.settings.tol:
             state, score = self._judged(state)                           # columns were left out: now with all of them
         if reason := self._settled(state, score, judged):
@@ -187,14 +184,10 @@ class Loop:
         limits = self.limits.counted_from(state.passes - begun.passes)
         solved = self._solved(state, widened, others_wait, limits)       # all rows held are solved again
         after = pruned(solved.at, self.problem.objective.free)           # rows that became exactly zero go out
-        state = self._moved(state, widened, solved, after, limits)
+        state = self._moved(state, solved, after, limits)
         dropped = widened.active.shape[0] - after.active.shape[0]
         state = self._recorded(state, after, begun, opened, added, dropped, solved.step)
         return self._next(state, solved, judged), self._reason(state, solved.step, at, widened, after)
-
-    def _certified(self, state: FitState, score: Score) -> FitState:
-        """The state with its certificate, and how closely its rows are solved from now on."""
-        return closer(self.problem, state, self.certify(state, score), self.settings.tol, self.accelerators)
 
     def _judged(self, state: FitState) -> tuple[FitState, Score]:
         """The model judged on all columns: the strong rule may have dropped a row that counts."""
@@ -210,7 +203,7 @@ class Loop:
             score = self.scoring(state)
         self._mark(score.iterate)
         if self.problem.screens and score.iterate.shift == 0.0:
-            self.norms = score.over(self.norms) if score.bounds is None else score.bounds
+            self.norms = score.over(self.norms)
         return state, score
 
     def _settled(self, state: FitState, score: Score, judged: bool) -> str:
@@ -224,37 +217,32 @@ class Loop:
         return "max_opened" if judged and not score.complete and not len(score.best) else ""
 
     def _solved(self, state: FitState, widened: Iterate, others_wait: bool, limits: Limits) -> Solved:
-        """The rows held, solved again at the next strength."""
-        problem, lam = self.problem, self.strengths.after(state.lam)
+        """The rows held, solved again."""
+        problem, lam = self.problem, self.lam
         at = brought_back(problem, widened, lam, self.settings.random_state) if widened.shift > 0.0 else widened
-        return self.inner.solve(at, self._goal(at, lam, state, others_wait), state, limits)
+        return self.inner.solve(at, self._goal(at, state, others_wait), state, limits)
 
-    def _moved(
-        self, state: FitState, widened: Iterate, solved: Solved, after: Iterate, limits: Limits
-    ) -> FitState:
+    def _moved(self, state: FitState, solved: Solved, after: Iterate, limits: Limits) -> FitState:
         """The state with the rows that were solved, those that became zero left out."""
-        bounds = self.accelerators.on("column_bounds")
         return replace(
             state,
             active=after.active,
             W=after.W,
             intercept=after.intercept,
-            lam=self.strengths.after(state.lam),
             memory=solved.memory,
-            drift=moved(self.problem, widened, solved.at) if bounds else 0.0,
             cut=bool(limits.reason(self.problem.passes)),
         )
 
-    def _goal(self, at: Iterate, lam: float, state: FitState, others_wait: bool) -> Goal:
-        """How far the rows of `at` are solved at a strength."""
+    def _goal(self, at: Iterate, state: FitState, others_wait: bool) -> Goal:
+        """How far the rows of `at` are solved."""
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
         if self.entering.full(at):
             # no row may enter any more: the restricted problem is all there is to solve
             gap = 0.0
         share = 0.0 if is_guess(self.problem, state) else _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
-        value = max(self.problem.objective(at, lam), self.problem.objective.resolution)
+        value = max(self.problem.objective(at, self.lam), self.problem.objective.resolution)
         tol = self.settings.tol
-        return Goal.of(lam, lam <= self.lam, value, gap, share, tol, state.memory.closer, self.certified)
+        return Goal.of(self.lam, value, gap, share, tol, self.certified)
 
     def _next(self, state: FitState, solved: Solved, judged: bool) -> FitState:
         """What the next round looks at."""
@@ -268,8 +256,6 @@ class Loop:
 
     def _reason(self, state: FitState, step: Step, before: Iterate, widened: Iterate, after: Iterate) -> str:
         """Why to stop after this round, other than the certified gap; empty to go on."""
-        if state.lam > self.lam:
-            return ""
         value = max(self.problem.objective(after, self.lam), self.problem.objective.resolution)
         if not self.certified and self._promised(step, after) <= PROMISED * self.settings.tol * value:
             # the promise speaks for the rows held: it counts once no other row was left to add
@@ -284,7 +270,7 @@ class Loop:
         stuck = step.length == 0.0 and np.array_equal(before.active, after.active)
         if stuck and np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept):
             return "precision"
-        return stalled(state.history, self.lam / self.weight, self.problem.objective.resolution / self.weight)
+        return stalled(state.history, self.problem.objective.resolution / self.weight)
 
     def _promised(self, step: Step, at: Iterate) -> float:
         """What the next step promises; without any penalty at least what one row by itself is sure to gain.
@@ -298,7 +284,6 @@ class Loop:
 
     def _final(self, state: FitState) -> FitState:
         """Certificate of the last model over all columns, when the rounds ran out."""
-        state = replace(state, lam=self.lam)
         if state.provisional:
             state = over_all_columns(state)
         return self.certify(*self._scored(state))
@@ -325,7 +310,7 @@ class Loop:
             state,
             gap=state.gap if np.isfinite(state.gap) and whole else math.nan,
             lower_bound=state.lower_bound / weight if np.isfinite(state.lower_bound) and whole else math.nan,
-            alpha=(state.lam if step is not None else self.lam) / weight,
+            alpha=self.lam / weight,
             rows_in=added,
             rows_out=dropped,
             held=at,

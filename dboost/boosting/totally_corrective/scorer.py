@@ -1,249 +1,67 @@
 """The scoring of a round: the dual norm of each column at the model, and the best of those that are not held.
 
-The plain one is the papers': every column, in float64, one pass (``EveryColumn``). The others are wrapped around it.
-Each changes what is asked of the one inside, or what it says, and none changes which rows end up in the model:
-
-- ``SolvedIntercept``: the model's intercept is solved first, so that the certificate need not pay for its rest.
-- ``NearRows``: rows a little below the threshold count as violating it.
-- ``RoundedResiduals``: residuals in float32, where a certificate can afford it (``float32_scores``).
-- ``BoundedColumns``: columns that cannot have moved far are not looked at (``column_bounds``).
-
-Which columns are left at all, after the strong rule and gap-safe screening, is in the state of the fit.
+One pass over every column, as in the papers, or over those that the strong rule has left, which are in the state of the
+fit. Rows without penalty are solved before it, and rows a little below the threshold count as violating it
+(``near_rows``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from dboost.boosting.totally_corrective.entering import Entering
 from dboost.boosting.totally_corrective.entering_groups import EnteringGroups
-from dboost.boosting.totally_corrective.strengths import Strengths
-from dboost.certificate.column_bounds import known, moved_by_intercept, moved_from, reach, unsure
-from dboost.certificate.duality_gap import price_of_intercept, price_of_residuals
-from dboost.certificate.float32_scores import Rounding
-from dboost.certificate.free_intercept import solve_intercept
+from dboost.certificate.duality_gap import price_of_residuals
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.free_rows import solved
-from dboost.problem.iterate import Iterate, Rows, Score
+from dboost.problem.iterate import Score
 from dboost.problem.problem import Problem
-from dboost.problem.state import FitSettings, FitState
+from dboost.problem.state import FitState
 
 # Rows so close to the threshold enter too: one that passes it while the others are solved costs another round.
 _MARGIN = 0.03
-# The intercept is solved until its residual sums cost the certificate at most this share of `tol`.
-_INTERCEPT_SHARE = 0.1
-_INTERCEPT_ROUNDING = 1e-14
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a scoring pass is asked for.
-
-    Parameters
-    ----------
-    at : Iterate
-        The model; its sums are not filled in.
-    candidates : int64 array or None
-        Columns to look at, ascending; None: all.
-    lam : float
-        Strength of the penalty, sum form.
-    take : int
-        How many of the best violating columns to bring back.
-    rounding : float
-        What sums may be off by (``Rounding.of_column``); 0: exact.
-    """
-
-    at: Iterate
-    candidates: Rows | None
-    lam: float
-    take: int
-    rounding: float = 0.0
-
-
-class Scorer(Protocol):
-    """Score the columns at the model of a state."""
-
-    def score(self, state: FitState, asked: Asked) -> Score:
-        """The standing of every candidate; the state is not changed."""
-        ...
-
-
-@dataclass(frozen=True)
-class EveryColumn:
-    """All candidates in one pass."""
-
-    problem: Problem
-    accelerators: Accelerators
-
-    def score(self, state: FitState, asked: Asked) -> Score:
-        """The pass."""
-        before = self.problem.passes
-        whole = not state.provisional
-        score = self.problem.score(asked.at, asked.candidates, asked.lam, asked.take, whole, asked.rounding)
-        if self.problem.passes == before:
-            self.accelerators.take("null_sums")
-        return score
-
-
-@dataclass(frozen=True)
-class BoundedColumns:
-    """Only those columns whose sums may have come above their strength since they were formed."""
-
-    inner: Scorer
-    problem: Problem
-    accelerators: Accelerators
-
-    def score(self, state: FitState, asked: Asked) -> Score:
-        """A score of all candidates, with bounds in place of what was not looked at."""
-        problem, origin = self.problem, state.origin
-        if origin is not None:
-            score = self.inner.score(state, asked)
-            return known(problem, score, asked.candidates, state.norms, moved_from(problem, origin, score))
-        drift = state.drift + moved_by_intercept(problem, state.intercept, asked.at.intercept)
-        # bounds are formed twice rather than held while the pass needs its memory
-        some = unsure(problem, reach(problem, state.norms, drift), asked.candidates, state.active, asked.lam)
-        if some is not asked.candidates:
-            self.accelerators.take("column_bounds")
-        score = self.inner.score(state, replace(asked, candidates=some))
-        return known(problem, score, asked.candidates, state.norms, drift)
-
-
-@dataclass(frozen=True)
-class RoundedResiduals:
-    """Residuals in float32 while what that does to the sums is little beside the gap."""
-
-    inner: Scorer
-    rounding: Rounding
-    tol: float
-    accelerators: Accelerators
-
-    def score(self, state: FitState, asked: Asked) -> Score:
-        """The score, with what its sums may be off by in it."""
-        rounding = self.rounding.allowed(self.tol, state)
-        if rounding > 0.0:
-            self.accelerators.take("float32_scores")
-        return self.inner.score(state, replace(asked, rounding=rounding))
-
-
-@dataclass(frozen=True)
-class NearRows:
-    """A strength a little lower, for the choice of the rows that enter."""
-
-    inner: Scorer
-    accelerators: Accelerators
-
-    def score(self, state: FitState, asked: Asked) -> Score:
-        """The score; its norms do not depend on the strength."""
-        self.accelerators.take("near_rows")
-        return self.inner.score(state, replace(asked, lam=asked.lam * (1.0 - _MARGIN)))
-
-
-@dataclass(frozen=True)
-class SolvedIntercept:
-    """The intercept solved first, where the model is about to be judged at the final strength.
-
-    Parameters
-    ----------
-    price : float
-        ``certificate.price_of_intercept``, at least 1.
-    """
-
-    inner: Scorer
-    problem: Problem
-    strengths: Strengths
-    tol: float
-    price: float
-    accelerators: Accelerators
-
-    def score(self, state: FitState, asked: Asked) -> Score:
-        """The score of the model with its intercept solved."""
-        if self.strengths.passing(state.lam) or is_guess(self.problem, state):
-            return self.inner.score(state, asked)
-        self.accelerators.take("solved_intercept")
-        wanted = _INTERCEPT_SHARE * self.tol * state.memory.closer / self.price
-        small = max(wanted, _INTERCEPT_ROUNDING)
-        intercept = solve_intercept(self.problem, state.active, state.W, state.intercept, small)
-        return self.inner.score(state, replace(asked, at=replace(asked.at, intercept=intercept)))
-
-
-@dataclass(frozen=True)
-class SolvedFreeRows:
-    """The rows without penalty solved first, and the intercept with them, where the model is about to be judged.
-
-    No accelerator: a certificate is worth nothing where their sums are not zero but for a short step.
-
-    Parameters
-    ----------
-    price : float
-        By how many strengths a change of residuals, of one for an example of weight one, may raise the dual norm of a
-        column (``certificate.price_of_residuals``), at least 1.
-    """
-
-    inner: Scorer
-    problem: Problem
-    strengths: Strengths
-    tol: float
-    price: float
-
-    def score(self, state: FitState, asked: Asked) -> Score:
-        """The score of the model with these rows solved."""
-        if self.strengths.passing(state.lam) or is_guess(self.problem, state):
-            return self.inner.score(state, asked)
-        small = max(_INTERCEPT_SHARE * self.tol * state.memory.closer / self.price, _INTERCEPT_ROUNDING)
-        at, known = solved(self.problem, asked.at, small)
-        return replace(self.inner.score(state, replace(asked, at=at)), projection=known)
+# Rows without penalty are solved until what is left of their sums costs the certificate at most this share of `tol`.
+_FREE_SHARE = 0.1
+_FREE_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """What is asked for at a state, and the scorer that is asked.
+    """What a pass is asked for at a state.
 
     Parameters
     ----------
     problem : Problem
-    entering : Entering
+    entering : Entering or EnteringGroups
         How many rows may enter.
-    strengths : Strengths
-    scorer : Scorer
+    lam : float
+        Strength of the penalty, sum form.
+    tol : float
+        Relative gap at which the fit ends.
+    accelerators : Accelerators
     """
 
     problem: Problem
     entering: Entering | EnteringGroups
-    strengths: Strengths
-    scorer: Scorer
-
-    @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        settings: FitSettings,
-        entering: Entering | EnteringGroups,
-        strengths: Strengths,
-        null: Score,
-        accelerators: Accelerators,
-    ) -> Scoring:
-        """The plain scorer, and around it those accelerators of it that a fit may take; `null` as for ``Loop``."""
-        scorer: Scorer = EveryColumn(problem, accelerators)
-        if accelerators.on("column_bounds"):
-            scorer = BoundedColumns(scorer, problem, accelerators)
-        if accelerators.on("float32_scores"):
-            scorer = RoundedResiduals(scorer, Rounding.of(problem, strengths.final), settings.tol, accelerators)
-        if accelerators.on("near_rows"):
-            scorer = NearRows(scorer, accelerators)
-        if accelerators.on("solved_intercept"):
-            price = max(1.0, price_of_intercept(problem, null, strengths.final))
-            scorer = SolvedIntercept(scorer, problem, strengths, settings.tol, price, accelerators)
-        if problem.objective.free.size:
-            price = max(1.0, price_of_residuals(problem, strengths.final))
-            scorer = SolvedFreeRows(scorer, problem, strengths, settings.tol, price)
-        return cls(problem, entering, strengths, scorer)
+    lam: float
+    tol: float
+    accelerators: Accelerators
 
     def __call__(self, state: FitState) -> Score:
-        """Score the columns at the model of a state, for the strength of the round that follows."""
-        at = replace(self.problem.null(), active=state.active, W=state.W, intercept=state.intercept)
-        lam, take = self.strengths.after(state.lam), self.entering.most(state.active.shape[0])
-        return self.scorer.score(state, Asked(at, state.candidates, lam, take))
+        """The standing of every candidate at the model of a state, which is not changed."""
+        problem, take = self.problem, self.entering.most(state.active.shape[0])
+        at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
+        known = None
+        if problem.objective.free.size and not is_guess(problem, state):
+            # a certificate is worth nothing where their sums are not zero but for a short step
+            small = _FREE_SHARE * self.tol / max(1.0, price_of_residuals(problem, self.lam))
+            at, known = solved(problem, at, max(small, _FREE_ROUNDING))
+        lam = self.lam * (1.0 - _MARGIN) if self.accelerators.take("near_rows") else self.lam
+        before = problem.passes
+        score = problem.score(at, state.candidates, lam, take, not state.provisional)
+        if problem.passes == before:
+            self.accelerators.take("null_sums")
+        return score if known is None else replace(score, projection=known)
 
 
 def is_guess(problem: Problem, state: FitState) -> bool:

@@ -22,24 +22,22 @@ _WITHOUT_END = 1e6
 _BETTER = 0.9
 
 
-def stalled(history: Sequence[Mapping[str, Any]], alpha: float, least: float) -> str:
+def stalled(history: Sequence[Mapping[str, Any]], least: float) -> str:
     """The reason to end a fit whose last rounds led nowhere: "precision" or "stalled"; empty to go on.
 
     Parameters
     ----------
     history : sequence of mapping
         Records of the rounds.
-    alpha : float
-        The final strength; rounds at others do not count.
     least : float
         The resolution of the objective, which is taken to be at least that far from zero.
     """
-    recent = _last(history, _ROUNDED_ROUNDS, alpha)
+    recent = _last(history, _ROUNDED_ROUNDS)
     if recent:
         gain = _ROUNDED_GAIN * max(abs(recent[-1]["objective"]), least)
         if _lowered(recent) <= gain and not _certified_better(recent):
             return "precision"
-    recent = _last(history, _SLOW_ROUNDS, alpha)
+    recent = _last(history, _SLOW_ROUNDS)
     if recent and all(math.isfinite(record["gap"]) for record in recent) and not _certified_better(recent):
         left = recent[-1]["gap"] * max(abs(recent[-1]["objective"]), least)
         if _lowered(recent) * _WITHOUT_END < left * (len(recent) - 1):
@@ -47,10 +45,9 @@ def stalled(history: Sequence[Mapping[str, Any]], alpha: float, least: float) ->
     return ""
 
 
-def _last(history: Sequence[Mapping[str, Any]], count: int, alpha: float) -> list[Mapping[str, Any]]:
-    """The last `count` records, if all of them are at the final strength."""
-    recent = [record for record in history[-count:] if record["alpha"] <= alpha]
-    return recent if len(recent) == count else []
+def _last(history: Sequence[Mapping[str, Any]], count: int) -> list[Mapping[str, Any]]:
+    """The last `count` records, if there are as many."""
+    return list(history[-count:]) if len(history) >= count else []
 
 
 def _lowered(recent: Sequence[Mapping[str, Any]]) -> float:

@@ -199,20 +199,6 @@ def transpose(pointer: Int64, slots: Int32, values: Values, n_columns: int) -> t
 
 
 @njit(nogil=True, cache=True)
-def append_columns(
-    indptr: Int64, rows: Int32, values: Values, first_row: np.int32, cursor: Int64, out_rows: Int32, out_values: Values
-) -> None:
-    """Write a block by column at the cursors of its columns, its rows from `first_row` on; the cursors move."""
-    for j in range(indptr.shape[0] - 1):
-        q = cursor[j]
-        for p in range(indptr[j], indptr[j + 1]):
-            out_rows[q] = rows[p] + first_row
-            out_values[q] = values[p]
-            q += 1
-        cursor[j] = q
-
-
-@njit(nogil=True, cache=True)
 def take_rows(pointer: Int64, slots: Int32, values: Values, chosen: Int64) -> tuple[Int64, Int32, Values]:
     """The rows `chosen` of a cut block, as a cut block; or columns of a block by column, which has the same form."""
     out = zeros(chosen.shape[0] + 1, np.int64)
@@ -226,44 +212,6 @@ def take_rows(pointer: Int64, slots: Int32, values: Values, chosen: Int64) -> tu
             picked[out[c] + q] = slots[start + q]
             taken[out[c] + q] = values[start + q]
     return out, picked, taken
-
-
-@njit(nogil=True, cache=True)
-def take_examples(
-    indptr: Int64, rows: Int32, values: Values, places: Int64, place: Int32
-) -> tuple[Int64, Int32, Values]:
-    """The columns at `places`, of the examples i with place[i] >= 0, which become rows place[i]; as a CSC block."""
-    most = np.int64(0)
-    for c in range(places.shape[0]):
-        most += indptr[places[c] + 1] - indptr[places[c]]
-    out = zeros(places.shape[0] + 1, np.int64)
-    picked = room(most + 1, np.int32)
-    taken = room(most + 1, values.dtype)
-    q = np.uint64(0)
-    for c in range(places.shape[0]):
-        for p in range(np.uint64(indptr[places[c]]), np.uint64(indptr[places[c] + 1])):
-            # written in any case and kept if it counts: a jump that nothing foretells costs more
-            i = place[np.uint64(rows[p])]
-            picked[q] = i
-            taken[q] = values[p]
-            q += np.uint64(i >= 0)
-        out[c + 1] = np.int64(q)
-    # what was not written costs nothing
-    return out, picked[:q], taken[:q]
-
-
-@njit(nogil=True, cache=True)
-def rows_with(pointer: Int64, slots: Int32, place: Int32) -> Int64:
-    """The rows of a cut block that store one of the columns c with place[c] >= 0, ascending."""
-    found: Int64 = room(pointer.shape[0] - 1, np.int64)
-    count = 0
-    for i in range(pointer.shape[0] - 1):
-        for p in range(pointer[i], pointer[i + 1]):
-            if place[slots[p]] >= 0:
-                found[count] = i
-                count += 1
-                break
-    return found[:count]
 
 
 @njit(nogil=True, cache=True)

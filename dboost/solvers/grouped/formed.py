@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from dboost.compiled.solves.group_descent import group_descent
 from dboost.compiled.solves.positive import inverse_positive
-from dboost.compiled.solves.row_prox import BOUND
 from dboost.passes import projected
 from dboost.penalties.grouped import Grouped
 from dboost.problem.iterate import Iterate
@@ -30,15 +29,12 @@ from dboost.solvers.step import Step
 
 Array = NDArray[np.float64]
 
-# Sweeps over the groups of one model at most, in operations on the driver; there are at least so many.
-_SWEEP_WORK = 4e9
-_LEAST_SWEEPS = 50
-# Where these do not settle it: steps on the face of the penalty at most, the sweeps after each, and the entries up to
-# which they are taken.
+# Sweeps over the groups of one model before steps on the face of the penalty, such steps at most, the sweeps after
+# each, and those after the last where the model is not settled.
+_FIRST_SWEEPS = 10
 _MOST_FACES = 50
 _SWEEPS_AFTER = 4
-_MOST_SOLVED = 1000
-_MOST_SWEEPS = 1000
+_LAST_SWEEPS = 50
 # What the last sweep moves, as a share of the first, in squares.
 _SETTLED = 1e-16
 # Curvature that is left of an output of the intercept beside the others, as a share; all classes together have none.
@@ -84,25 +80,18 @@ def _direction(problem: Problem, at: Iterate, lam: float) -> tuple[Array, Array]
     H, pull, back = _without_intercept(problem, at, _curvature(problem, at, order), at.G[order].ravel())
     weights = np.repeat(problem.lam_weight[at.active][order], k)
     V = weights * at.W[order].ravel()
-    sweeps = int(min(_MOST_SWEEPS, max(_LEAST_SWEEPS, _SWEEP_WORK / max(V.size, 1) ** 2)))
     model = (H / weights / weights[:, None], pull / weights, V, lam * penalty.factors, penalty.starts(k))
     norm = penalty.norm.compiled
-    done, first = group_descent(*model, *norm, min(sweeps, _LEAST_SWEEPS), _SETTLED, 0.0)
-    creeps, left = done == min(sweeps, _LEAST_SWEEPS), sweeps - done
-    # a bound ties and frees entries from one step to the next, so that its face says little of where the minimum is
-    solved = V.size <= _MOST_SOLVED and norm[0] != BOUND
-    if creeps and solved:
-        for _ in range(_MOST_FACES):
-            if not face_step(*model, *norm[1:]):
-                break
-            done, _ = group_descent(*model, *norm, _SWEEPS_AFTER, 0.0, _SETTLED * first)
-            if done < _SWEEPS_AFTER:
-                creeps = False
-                break
-    if creeps and left > 0:
+    done, first = group_descent(*model, *norm, _FIRST_SWEEPS, _SETTLED, 0.0)
+    creeps = done == _FIRST_SWEEPS
+    for _ in range(_MOST_FACES):
+        if not (creeps and face_step(*model, *norm)):
+            break
+        done, _ = group_descent(*model, *norm, _SWEEPS_AFTER, 0.0, _SETTLED * first)
+        creeps = done == _SWEEPS_AFTER
+    if creeps:
         # what is left is for the next step, on sums that are not rounded as often
-        left = min(left, _LEAST_SWEEPS) if solved else left
-        group_descent(*model, *norm, left, 0.0, _SETTLED * first)
+        group_descent(*model, *norm, _LAST_SWEEPS, 0.0, _SETTLED * first)
     new = np.empty_like(at.W)
     new[order] = (V / weights).reshape(rows, k)
     # what becomes zero does so exactly: W - W

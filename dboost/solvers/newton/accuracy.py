@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 # On the model of a step its rows are solved to this share of the gap so far. A sample of the examples errs by more.
 _WHOLE = 0.05
 _SAMPLED = 0.15
@@ -32,29 +29,23 @@ class Aim:
 
     Parameters
     ----------
-    final : bool
-        Whether the strength is the final one, so that conjugate gradients may be worth their passes.
     whole, sampled : float
         Share of its strength within which a row's optimality is solved for, on a model of all examples or of some of
-        them; 0: as long as sweeps gain much.
+        them.
     descents : float
         How many steps of descent lead to the goal, each gaining what the last step did; infinitely many where none do.
     residual : float
         Share of the gradient that a solve by conjugate gradients may leave.
-    few : int64 array, optional
-        Places of the rows that keep the model from its goal, where they are few (``worst_rows``).
     """
 
-    final: bool
-    whole: float = 0.0
-    sampled: float = 0.0
-    descents: float = math.inf
-    residual: float = RESIDUAL
-    few: NDArray[np.int64] | None = None
+    whole: float
+    sampled: float
+    descents: float
+    residual: float
 
     @classmethod
     def at(cls, target: float, rest: float, before: float, price: float) -> Aim:
-        """The aim of a step at the final strength.
+        """The aim of a step.
 
         Parameters
         ----------
@@ -71,7 +62,7 @@ class Aim:
         gap = min(rest, 1.0)
         price = max(price, _CHEAPEST)
         whole, sampled = max(closest, _WHOLE * gap) / price, max(closest, _SAMPLED * gap) / price
-        return cls(True, whole, sampled, _descents(target, rest, before), _residual(target, rest))
+        return cls(whole, sampled, _descents(target, rest, before), _residual(target, rest))
 
     def near(self, whole: bool) -> bool:
         """Whether steps of descent alone are the cheapest way to the goal, on all examples or on a sample."""

@@ -4,13 +4,11 @@ One step minimises, over the rows A and the intercept,
 
     -<G, D> + 1/2 sum_i z_i' H_i z_i + sum_j lam_j omega(W_j + D_j),     z = X_A D,
 
-by block descent on the driver, on all examples or a random sample of them, row by row or, where the penalty ties no
-entries and few move, entry by entry (``entrywise``), and is accepted only if the objective falls
-(docs/math.md 8; the step grid spends one more pass when the full step fails). Once the support has settled the
-penalty is smooth along it, and conjugate gradients with the curvature of all examples take over; a few rows that alone
-keep the model from its goal are solved by themselves (``worst_rows``). If no step of the model helps, an upper bound of
-the loss is minimised instead, which cannot fail: the Gram bound, or the exponential bound of all rows at once where the
-curvature has no limit.
+by block descent on the driver, row by row, on all examples or a random sample of them, and is accepted only if the
+objective falls (docs/math.md 8; the step grid spends one more pass when the full step fails). Once the support has
+settled the penalty is smooth along it, and conjugate gradients with the curvature of all examples take over. If no step
+of the model helps, an upper bound of the loss is minimised instead, which cannot fail: the Gram bound, or the
+exponential bound of all rows at once where the curvature has no limit.
 """
 
 from __future__ import annotations
@@ -31,16 +29,12 @@ from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.sample import Part, Sample, share_for, share_held
-from dboost.solvers.conjugate.entry_blocks import EntryBlocks
 from dboost.solvers.conjugate.preconditioner import HeavyRows, Preconditioner
 from dboost.solvers.conjugate.settled_support import Product, conjugate_step
 from dboost.solvers.gram import GramSteps
 from dboost.solvers.line_search import SHORT, line_search
 from dboost.solvers.newton.accuracy import RESIDUAL, Aim
 from dboost.solvers.newton.damping import growth
-from dboost.solvers.newton.entrywise import EntryModel, unsettled
-from dboost.solvers.newton.formed_curvature import FormedModel, pays
-from dboost.solvers.newton.worst_rows import affordable, focused_step
 from dboost.solvers.row_updates import RowwiseSteps
 from dboost.solvers.step import Step
 
@@ -59,8 +53,6 @@ _NEAR = 1e-2
 _CACHE = 8_000_000
 _LONGEST_WAIT = 8
 _LONG = 0.5
-# What has been formed serves while the curvature of the examples has moved by no more than this share.
-_STALE = 0.05
 _SETTLED_SHARE = 0.1
 # Values, each for all outputs, up to which a product costs less than a step of descent.
 _LIGHT = 1_000_000
@@ -116,16 +108,11 @@ class NewtonSteps:
         self._n_rows = n_rows
         self._products = _NEAR_PRODUCTS if gap <= _NEAR else 0
         self.gram = GramSteps(problem)
-        # one output has a descent of its own
-        self._single = problem.penalty.entries if problem.k > 1 else None
-        self._entrywise = self._single is not None and accelerators.on("entrywise")
         self._heavy: HeavyRows | None = None
         self._costly = problem.statistics.values(active, n_rows) * problem.k > _LIGHT
         self.sample = Sample.drawn(
             problem, active, self._share(active, sample, gap), self._seed(), accelerators.tuning.samples
         )
-        self._forms = accelerators.on("formed_curvature") and pays(problem, self.sample, active.shape[0])
-        self._model: FormedModel | None = None
 
     def _share(self, active: NDArray[np.int64], sample: str | float, gap: float) -> float:
         """Share of the examples that are drawn; as many as the driver holds where it is not to be less than all."""
@@ -154,19 +141,11 @@ class NewtonSteps:
         aim : Aim
             What the step is for.
         """
-        if aim.few is not None and not self._forms:
-            focused = self._focused(at, lam, aim.few)
-            if focused is not None:
-                return focused
         h, rank_one, diagonal = self.sample.curvature(self.problem, at)
         value = self.problem.objective(at, lam)
-        if aim.final and self._forms and self.memory.wait == 0:
-            found = self._formed(at, lam, h, rank_one, diagonal)
-            if found is not None:
-                return found
         memory = self.memory
         descends = (aim.near(self.sample.whole) or memory.falling) and h.nbytes <= _CACHE
-        solves = aim.final and self.accelerators.on("conjugate_gradients") and not descends
+        solves = self.accelerators.on("conjugate_gradients") and not descends
         if solves and memory.settled and memory.wait == 0 and self._few_enter(at, lam):
             rest = RESIDUAL if self.sample.whole and h.size <= _EXACT else aim.residual
             moved = self._conjugate(at, lam, h, rank_one, diagonal, rest)
@@ -202,26 +181,6 @@ class NewtonSteps:
         leaving = penalty.leaves_zero(zero.G, lam * problem.lam_weight[zero.active])
         return int(np.count_nonzero(leaving)) <= _SETTLED_SHARE * max(1, int(np.count_nonzero(support)))
 
-    def _formed(
-        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array
-    ) -> tuple[Iterate, Step] | None:
-        """A step on the model whose curvature is formed, here or at a model that is near; None where it does not help.
-
-        Where weights differ by many orders the minimum of the model may be far outside of where it is one of the loss.
-        Usual steps, which do not get that far, then follow.
-        """
-        self.accelerators.take("formed_curvature")
-        if self._model is None or self._model.moved(h) > _STALE:
-            self._model = FormedModel.of(self.problem, self.sample, h, rank_one, at.active.shape[0])
-        D, d = self._model.minimiser(self.problem, at, lam, diagonal, self._damping(at, lam, diagonal))
-        promised = self._promised(at, lam, D, d)
-        found = line_search(self.problem, at, lam, D, d, promised, grid=SHORT) if promised > 0.0 else None
-        refused = 0 if found is not None and found[1] >= _LONG else self.memory.refused + 1
-        self.memory = replace(self.memory, refused=refused, wait=_wait(refused))
-        if refused:
-            self._model = None
-        return None if found is None else (found[0], Step("newton", found[1], promised))
-
     def _damping(self, at: Iterate, lam: float, diagonal: Array) -> Array:
         """Curvature to add to the model of every entry: what the sample lacks, and what keeps a step from overshooting.
 
@@ -236,38 +195,16 @@ class NewtonSteps:
         self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, aim: Aim
     ) -> tuple[Array, Array]:
         G, W, strength = self.problem.objective.with_intercept(at, lam)
-        followed = aim.final and self.problem.k > 1 and self.accelerators.on("conjugate_gradients")
+        followed = self.problem.k > 1 and self.accelerators.on("conjugate_gradients")
         most = _FEW_SWEEPS if followed else _MAX_SWEEPS
         settle = aim.whole if self.sample.whole else aim.sampled
         damping = self._damping(at, lam, diagonal)
-        if self._single is not None and self._entrywise:
-            unit, ridge = self._single
-            lam_of = unit * strength
-            entries, moving = self._entries(h, rank_one), unsettled(G, W, lam_of)
-            if entries.pays(moving) and self.accelerators.take("entrywise"):
-                if ridge:
-                    # the ridge is a part of the loss: it pulls at the weights as they are, and is curved
-                    bend = ridge * strength[:, None]
-                    G, damping = G - bend * W, damping + bend
-                D, _ = entries.descend(G, W, lam_of, damping, moving, most, self._seed(), settle)
-                return self.problem.objective.split_intercept(D)
         D = np.zeros_like(W)
         model = (*self.sample.by_column, h, rank_one, G, W, strength, diagonal, damping)
         beside.wait_for(descent._newton_descent)
         signs = self.problem.objective.signs_with_intercept(at.active)
         descent.newton_descent(*model, *compiled_prox(self.problem.penalty), most, self._seed(), D, settle, signs)
         return self.problem.objective.split_intercept(D)
-
-    def _focused(self, at: Iterate, lam: float, few: NDArray[np.int64]) -> tuple[Iterate, Step] | None:
-        """A step on a few rows; None where it costs too much or does not help."""
-        stored, sizes = self.sample.by_column[1].shape[0], self.accelerators.tuning.worst_rows
-        if not affordable(self.problem, at.active[few], self._n_rows, stored, sizes):
-            return None
-        self.accelerators.take("worst_rows")
-        D, d = focused_step(self.problem, at, lam, few, self._seed()), np.zeros(self.problem.k)
-        promised = self._promised(at, lam, D, d)
-        found = line_search(self.problem, at, lam, D, d, promised, grid=SHORT) if promised > 0.0 else None
-        return None if found is None else (found[0], Step("focused", found[1], promised))
 
     def _promised(self, at: Iterate, lam: float, D: Array, d: Array) -> float:
         """Decrease of the linearised loss plus penalty along (D, d)."""
@@ -323,8 +260,6 @@ class NewtonSteps:
         """What preconditions conjugate gradients beside the diagonal, and what to go on with where they get nowhere."""
         by_row, intercept, each = self.sample.by_row, self.problem.fit_intercept, self.problem.engine.on_driver
         sizes = self.accelerators.tuning.blocks
-        if self._single is not None and self.accelerators.take("entry_blocks"):
-            return EntryBlocks.of(by_row, h, rank_one, diagonal, self._free(at), intercept, each, sizes), None
         if not self.accelerators.take("heavy_blocks"):
             return None, None
 
@@ -344,29 +279,11 @@ class NewtonSteps:
             self._heavy = heavy()
         return self._heavy, None if self.memory.wide or self._heavy.whole else wider
 
-    def _free(self, at: Iterate) -> NDArray[np.bool_]:
-        """Entries that move where the support has settled: of rows without penalty or sign all, and the intercept."""
-        objective = self.problem.objective
-        free: NDArray[np.bool_] = (at.W != 0.0) | (
-            objective.of_face(at.active, objective.lam_weight[at.active]) == 0.0
-        )[:, None]
-        return np.vstack([free, np.ones((1, self.problem.k), np.bool_)]) if self.problem.fit_intercept else free
-
-    def _entries(self, h: NDArray[np.float32], rank_one: Array) -> EntryModel:
-        problem = self.problem
-        return EntryModel(
-            self.sample.by_column, h, rank_one, problem.k, problem.fit_intercept, problem.engine.on_driver
-        )
-
     def _sampled_product(self, at: Iterate, h: NDArray[np.floating], rank_one: Array) -> Product:
         """Products with the Hessian without a pass: the driver holds every example."""
         if h.size <= _EXACT:
             # so little that float64 costs nothing, and a fit does not depend on how weights round
             h = h.astype(np.float64)
-        elif self._entrywise:
-            entries, moving = self._entries(h, rank_one), self._free(at)
-            if entries.pays(moving) and self.accelerators.take("entrywise"):
-                return entries.product(moving)
 
         def product(V: Array, v: Array) -> tuple[Array, Array]:
             def of_part(part: Part) -> tuple[Array, Array]:

@@ -88,15 +88,15 @@ class OneOutputSteps:
     active : int64 array
         The rows A.
     columns : DriverColumns
-        Where their columns lie: of all examples, or of those of a sample.
+        Where their columns lie.
     seed : int
         Seed of the order of the coordinates.
     memory : Memory
         What earlier steps left.
     accelerators : Accelerators
         Those that the fit may take.
-    newton : callable, optional
-        The steps on the same rows that take over, from a memory; without it a step that does not help is none.
+    newton : callable
+        The steps on the same rows that take over where one does not help, from a memory.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class OneOutputSteps:
         seed: int,
         memory: Memory,
         accelerators: Accelerators,
-        newton: Callable[[Memory], NewtonSteps] | None = None,
+        newton: Callable[[Memory], NewtonSteps],
     ) -> None:
         self.problem = problem
         self.memory = memory
@@ -148,17 +148,17 @@ class OneOutputSteps:
 
     def step(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """Take one step; the objective of the result is never above that of `at`. See ``NewtonSteps.step``."""
-        problem, final = self.problem, aim.final
+        problem = self.problem
         if at is not self._at:
             at = self._entered(at, lam)
         now = self._state
         assert now is not None
         value = problem.objective(at, lam)
-        if final and self._accelerators.on("quadratic_model"):
+        if self._accelerators.on("quadratic_model"):
             found = self._on_quadratic(at, lam, now, value)
             if found is not None:
                 return found
-        if final and self._slow:
+        if self._slow:
             return self._by_newton(at, lam, aim)
         sweeps, target, b = self._descent(at, lam, now)
         if np.array_equal(target, at.W) and np.array_equal(b, at.intercept):
@@ -312,8 +312,6 @@ class OneOutputSteps:
 
     def _by_newton(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """A step with all that ``solvers.newton.step`` can do: conjugate gradients, and an upper bound of the loss."""
-        if self._newton is None:
-            return at, Step("descent", 0.0, self._promised)
         if self._general is None:
             self._general = self._newton(replace(self.memory, settled=self._slow))
         else:
