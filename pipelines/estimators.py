@@ -99,7 +99,7 @@ def _with_parameters(loss: Any, own: Mapping[str, Any]) -> Any:
 def _by_loss(loss: Any) -> Any:
     from dboost.losses import get_loss
 
-    by_task = {"multitask": dboost.MultiTaskBoostedClassifier, "regression": dboost.BoostedRegressor}
+    by_task: dict[str, Any] = {"multitask": dboost.MultiTaskBoostedClassifier, "regression": dboost.BoostedRegressor}
     by_task["multitarget"] = dboost.MultiTaskBoostedRegressor
     return by_task.get("" if loss is None else get_loss(loss).task, dboost.BoostedClassifier)
 

@@ -279,7 +279,7 @@ class RidgeRefits:
                 held = np.isin(place, self.columns)
                 place = np.searchsorted(self.columns, place[held])
             W = start.W[held]
-            start = replace(start, active=place, W=W, state=replace(start.state, active=place, W=W, norms=None))
+            start = replace(start, active=place, W=W, state=replace(start.state, active=place, W=W))
         found = run(self.fitting, ridge, start, told)
         return found if self.columns is None else replace(found, active=self.columns[found.active])
 

@@ -167,7 +167,7 @@ class Problem(ABC):
         finally:
             self.objective = replace(self.objective, loss=own.loss, null_loss=own.null_loss)
             self._null = null
-            self.forget_null()
+            self._null.forget()
             self.columns.forget_state()
 
     # ---- what the rows of W belong to ------------------------------------------------------------------------------

@@ -395,7 +395,7 @@ def test_a_stage_that_cannot_work_is_refused_before_the_first_one(file: Path, tm
         "prepare.text=label,nothing": "prepare.text names a column",
         "data.features=label": "data.features has no effect on documents",
         "prepare.expect=contract.toml": "contract.toml",
-        "evaluate.data=new.csv": "holds documents as they are",
+        "evaluate.data=new.csv": "evaluate, which reads prepare.text, names a column that is not there",
         "evaluate.data=gone.parquet": "gone.parquet",
         "predict.data=new.csv": "predict, which reads prepare.text, names a column that is not there",
         "predict.keep=text": "predict.keep names 'text', which the prepared rows will not have",

@@ -1,0 +1,202 @@
+"""Reuters newswire of 1987: 21,578 documents of 135 topics, several or none a document.
+
+Covers: the SGML of the 22 files, the ModApte split, ``documents`` (texts with their topics), ``load`` (tf-idf, one
+task per topic), the synthetic twin.
+Does not cover: the other splits (ModLewis, ModHayes), places, people, organisations and exchanges.
+
+The files are not XML: they hold control characters as ``&#5;``, end tags that close nothing, and bytes of Latin-1.
+They are read tag by tag.
+
+Source: Reuters-21578 Distribution 1.0, D. Lewis 1997.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+import tarfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.errors import DataError
+from lab.datasets.base import Dataset, data_file, read_bytes, synthetic_documents, text_rows
+
+ARCHIVE = ("reuters21578", "reuters21578_sgm.tar")
+N_FILES = 22
+_DOCUMENT = re.compile(r"<REUTERS\b([^>]*)>(.*?)</REUTERS>", re.DOTALL)
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_TOPICS = re.compile(r"<TOPICS>(.*?)</TOPICS>", re.DOTALL)
+_TOPIC = re.compile(r"<D>(.*?)</D>", re.DOTALL)
+_TEXT = re.compile(r"<TEXT\b[^>]*>(.*?)</TEXT>", re.DOTALL)
+_TITLE = re.compile(r"<TITLE>(.*?)</TITLE>", re.DOTALL)
+_BODY = re.compile(r"<BODY>(.*?)</BODY>", re.DOTALL)
+_TAG = re.compile(r"</?[A-Z]+[^>]*>")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]|&#(?:\d{1,2}|127);")
+
+
+@dataclass(frozen=True)
+class Document:
+    """One newswire document.
+
+    Parameters
+    ----------
+    number : int
+        NEWID, 1 to 21578.
+    text : str
+        Title and body; the whole text where it has neither (type UNPROC).
+    topics : tuple of str
+    split : str
+        ``"train"`` and ``"test"`` of ModApte, or ``"unused"``.
+    """
+
+    number: int
+    text: str
+    topics: tuple[str, ...]
+    split: str
+
+
+def _plain(fragment: str) -> str:
+    return html.unescape(_CONTROL.sub(" ", fragment)).strip()
+
+
+def _text(content: str) -> str:
+    found = _TEXT.search(content)
+    if found is None:
+        return ""
+    inner = found.group(1)
+    parts = [match.group(1) for match in (_TITLE.search(inner), _BODY.search(inner)) if match is not None]
+    # without a body the text follows the title bare (BRIEF), or there are no tags at all (UNPROC)
+    if _BODY.search(inner) is None:
+        parts.append(_TAG.sub(" ", _TITLE.sub(" ", inner)))
+    return "\n".join(filter(None, map(_plain, parts)))
+
+
+def _split(attributes: dict[str, str]) -> str:
+    """ModApte: the documents with TOPICS="YES", parted by LEWISSPLIT."""
+    if attributes.get("TOPICS") != "YES":
+        return "unused"
+    return {"TRAIN": "train", "TEST": "test"}.get(attributes.get("LEWISSPLIT", ""), "unused")
+
+
+def parse(content: bytes, file: str) -> list[Document]:
+    """Read the documents of one SGML file.
+
+    Parameters
+    ----------
+    content : bytes
+    file : str
+        Named in errors.
+
+    Raises
+    ------
+    DataError
+        When it holds no document, or one is cut short or has no number.
+    """
+    text = content.decode("latin-1")
+    found: list[Document] = []
+    for match in _DOCUMENT.finditer(text):
+        attributes = dict(_ATTRIBUTE.findall(match.group(1)))
+        if not attributes.get("NEWID", "").isdigit():
+            raise DataError(f"document {len(found) + 1} has no number NEWID", file=file)
+        listed = _TOPICS.search(match.group(2))
+        topics = tuple(map(_plain, _TOPIC.findall(listed.group(1)))) if listed is not None else ()
+        found.append(Document(int(attributes["NEWID"]), _text(match.group(2)), topics, _split(attributes)))
+    opened = len(re.findall(r"<REUTERS\b", text))
+    if not found or opened != len(found):
+        raise DataError(f"{opened} documents begin and {len(found)} end", file=file, hint="fetch the file again")
+    return found
+
+
+def documents(home: str | Path | None = None) -> list[Document]:
+    """Return all documents, by number.
+
+    Raises
+    ------
+    DataError
+        When the archive is missing, damaged, or does not hold the 22 files.
+    """
+    path = data_file(home, *ARCHIVE)
+    found: list[Document] = []
+    names = set()
+    try:
+        with tarfile.open(fileobj=io.BytesIO(read_bytes(path))) as archive:
+            for member in archive:
+                content = archive.extractfile(member) if member.name.endswith(".sgm") else None
+                if content is not None:
+                    names.add(member.name)
+                    found.extend(parse(content.read(), f"{path}: {member.name}"))
+    except tarfile.TarError as error:
+        raise DataError(f"not a tar archive: {error}", file=str(path), hint="fetch the file again") from error
+    if len(names) != N_FILES:
+        raise DataError(f"{len(names)} files of SGML, expected {N_FILES}", file=str(path))
+    return sorted(found, key=lambda document: document.number)
+
+
+def indicator(chosen: Sequence[Document], topics: Sequence[str]) -> NDArray[np.int8]:
+    """Return the labels of documents, shape (m, k): +1 where the topic is listed, -1 where not."""
+    place = {topic: r for r, topic in enumerate(topics)}
+    labels = np.full((len(chosen), len(topics)), -1, dtype=np.int8)
+    for i, document in enumerate(chosen):
+        for topic in document.topics:
+            if topic in place:
+                labels[i, place[topic]] = 1
+    return labels
+
+
+def largest_topics(chosen: Sequence[Document], count: int | None = None) -> list[str]:
+    """Return the topics with the most documents, most first, ties by name."""
+    sizes = Counter(topic for document in chosen for topic in set(document.topics))
+    ranked = sorted(sizes, key=lambda topic: (-sizes[topic], topic))
+    return ranked if count is None else ranked[:count]
+
+
+def load(home: str | Path | None = None, *, min_df: int = 5) -> Dataset:
+    """Load the ModApte split as tf-idf, one task per topic that occurs in both parts (90 topics).
+
+    Parameters
+    ----------
+    home : path, optional
+        Folder of the data sets; without it ``DBOOST_DATA_HOME``.
+    min_df : int
+        A term is kept when it occurs in this many training documents.
+
+    Raises
+    ------
+    DataError
+        When the archive is missing, damaged, or does not hold the 22 files.
+    """
+    found = documents(home)
+    train = [document for document in found if document.split == "train"]
+    test = [document for document in found if document.split == "test"]
+    both = set(largest_topics(train)) & set(largest_topics(test))
+    topics = [topic for topic in largest_topics(train) if topic in both]
+    X, X_test, names = text_rows([d.text for d in train], [d.text for d in test], min_df=min_df)
+    return Dataset(
+        "reuters21578",
+        X,
+        indicator(train, topics),
+        X_test,
+        indicator(test, topics),
+        names,
+        "multitask",
+        np.asarray(topics, dtype=np.str_),
+    )
+
+
+def synthetic(seed: int = 0) -> Dataset:
+    """Return a tiny twin: 240 + 80 made-up documents of 4 topics, some of two topics, some of none."""
+    topics = ("earn", "acq", "grain", "crude", "none")
+    texts, labels = synthetic_documents(seed, 320, topics)
+    rng = np.random.default_rng(seed + 1)
+    Y = np.where(labels[:, None] == np.asarray(topics[:4])[None, :], 1, -1).astype(np.int8)
+    twice = rng.choice(320, size=30, replace=False)
+    Y[twice, rng.integers(0, 4, 30)] = 1
+    X, X_test, names = text_rows(texts[:240], texts[240:], min_df=2)
+    kept = np.asarray(topics[:4], dtype=np.str_)
+    return Dataset("reuters21578-synthetic", X, Y[:240], X_test, Y[240:], names, "multitask", kept)
