@@ -1,7 +1,7 @@
 """What every data set of the benchmarks has in common.
 
-Covers: the value a loader returns, where files are looked for, how a compressed file is opened, tf-idf of text, and
-random splits.
+Covers: the value a loader returns, where files are looked for, how a compressed file is opened, tables of numbers,
+tf-idf of text, and random splits.
 Does not cover: the format of any one set (one file each beside this one), nor Parquet data sets made by ``prepare``.
 """
 
@@ -59,6 +59,11 @@ def data_home(home: str | Path | None = None) -> Path:
     ----------
     home : path, optional
         The folder; without it the environment variable ``DBOOST_DATA_HOME`` is read.
+
+    Raises
+    ------
+    DataError
+        When neither names an existing folder.
     """
     found = str(home) if home is not None else os.environ.get(HOME_VARIABLE, "")
     hint = f"set {HOME_VARIABLE} to the folder that holds the public data sets"
@@ -74,6 +79,11 @@ def data_file(home: str | Path | None, *parts: str) -> Path:
     """Return the path of one file below the data home.
 
     A file may be there as named, or compressed with the ending ``.xz`` or ``.gz``.
+
+    Raises
+    ------
+    DataError
+        When it is there in none of the three forms.
     """
     plain = data_home(home).joinpath(*parts)
     for candidate in (plain, plain.with_name(plain.name + ".xz"), plain.with_name(plain.name + ".gz")):
@@ -87,7 +97,13 @@ def data_file(home: str | Path | None, *parts: str) -> Path:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file, unpacked when its name ends in ``.xz`` or ``.gz``."""
+    """Return the content of a file, unpacked when its name ends in ``.xz`` or ``.gz``.
+
+    Raises
+    ------
+    DataError
+        When a compressed file is damaged or cut short.
+    """
     try:
         if path.suffix == ".xz":
             return lzma.decompress(path.read_bytes())
@@ -105,6 +121,43 @@ def open_text(path: Path, encoding: str = "utf-8") -> TextIO:
     if path.suffix == ".gz":
         return cast(TextIO, gzip.open(path, "rt", encoding=encoding))
     return path.open(encoding=encoding)
+
+
+def numeric_table(
+    path: Path, n_features: int, *, target: str = "label", place: int = -1, delimiter: str | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the columns of a text file of numbers: the features, and the target.
+
+    Parameters
+    ----------
+    path : Path
+    n_features : int
+        Columns beside the target.
+    target : str
+        What the target is, for the message.
+    place : int
+        Its column, -1 for the last one.
+    delimiter : str, optional
+        What stands between two numbers; without it white space.
+
+    Returns
+    -------
+    X : float64 array, shape (m, n_features), C order
+    y : float64 array, shape (m,)
+
+    Raises
+    ------
+    DataError
+        When the file holds anything but numbers, or another number of columns.
+    """
+    with open_text(path) as file:
+        try:
+            table: NDArray[Any] = np.loadtxt(file, dtype=np.float64, delimiter=delimiter, ndmin=2)
+        except ValueError as error:
+            raise DataError(f"not a table of numbers: {error}", file=str(path)) from error
+    if table.shape[1] != n_features + 1:
+        raise DataError(f"{table.shape[1]} columns, expected {n_features} and the {target}", file=str(path))
+    return np.ascontiguousarray(np.delete(table, place, axis=1)), table[:, place].copy()
 
 
 def tfidf(
@@ -132,6 +185,36 @@ def tfidf(
     # no test documents are a set of none, which the vectoriser refuses
     X_test = vectorizer.transform(test).tocsr() if len(test) else X[:0]
     return X, X_test, np.asarray(vectorizer.get_feature_names_out(), dtype=np.str_)
+
+
+def text_rows(train: Sequence[str], test: Sequence[str], *, min_df: int = 5) -> tuple[Any, Any, NDArray[np.str_]]:
+    """Return tf-idf rows of two lists of documents as ``dboost prepare`` makes them, with the vocabulary of the first.
+
+    Parameters
+    ----------
+    train, test : sequences of str
+    min_df : int
+        A term is kept when it occurs in this many training documents.
+
+    Returns
+    -------
+    X, X_test : csr_matrix, float64, shapes (len(train), n) and (len(test), n)
+    names : array of str, shape (n,)
+
+    Raises
+    ------
+    DataError
+        When no term is left.
+    """
+    from scipy.sparse import csr_matrix
+
+    from dboost.data.prepared.text import TextTransform, choose_vocabulary, count_terms, merge_counts
+
+    counts = merge_counts([count_terms(train, "words", None)])
+    terms, _, idf = choose_vocabulary(counts, len(train), min_df=min_df, max_df=1.0, max_features=None)
+    transform = TextTransform("words", terms, idf)
+    names = np.asarray(terms, dtype=np.str_)
+    return csr_matrix(transform.transform(train)), csr_matrix(transform.transform(test)), names
 
 
 def random_split(n_rows: int, test_share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

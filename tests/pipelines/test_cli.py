@@ -58,7 +58,7 @@ def error_line(capsys: pytest.CaptureFixture[str]) -> str:
         (["inspect"], "model is missing"),
         (["predict", "model", "data"], "out is missing"),
         (["prepare", "docs", "--tokenizer", "word", "--out", "x"], "did you mean 'words'?"),
-        (["prepare", "docs", "--text", "text", "--label", "text", "--out", "x", "--workers", "0"], "a column of features too"),
+        (["prepare", "docs", "--text", "text", "--label", "text", "--out", "x", "--workers", "0"], "features too"),
         (["demo", "--data", "imdb"], "one of installed, arxiv"),
     ],
 )
