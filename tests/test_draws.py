@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
 
+import dboost
 from dboost.compiled.vectors.shuffled import shuffled_places
 from dboost.partition import Partition
 from dboost.passes.draws import sampled
@@ -111,3 +112,22 @@ def test_a_sample_depends_on_the_seed_and_the_partition():
 def test_no_rows_and_classes_without_rows_have_places_too(k):
     y = np.array([0, 0, 0], np.int32)
     assert folds_of(y, 2, k=k, cuts=(0, 3)).shape == (3,)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_folds_of_rows_of_few_values_are_as_hard_as_those_of_scikit_learn():
+    """Five yes/no columns have 32 different rows: folds that depend on the label hold out all of a kind at once."""
+    apart = []
+    for draw in range(60):
+        rng = np.random.default_rng([draw, 300])
+        X = rng.integers(0, 2, (300, 5)).astype(float)
+        y = rng.random(300) < 1 / (1 + np.exp(-(X - 0.5) @ np.array([1.5, 0.8, 0.0, -0.8, -1.5])))
+        given = {"penalty": "l1", "n_alphas": 6, "eps": 0.01, "tol": 1e-3, "random_state": draw}
+        losses = []
+        for cv in (5, StratifiedKFold(5, shuffle=True, random_state=draw)):
+            model = dboost.BoostedClassifierCV(cv=cv, **given).fit(X, y)
+            losses.append(np.average(model.fold_losses_[:, 3], weights=model.fold_weights_))
+        apart.append(losses[0] - losses[1])
+    error = np.std(apart, ddof=1) / np.sqrt(len(apart))
+    assert abs(np.mean(apart)) < 4.0 * error, "the folds are biased"

@@ -129,11 +129,11 @@ def test_the_loops_compiled_beside_are_those_of_a_fit():
     from sklearn.datasets import load_iris
 
     from dboost import BoostedClassifier
-    from dboost.compiled.solves import descent, formed_curvature
+    from dboost.compiled.solves import descent, positive
     from dboost.first_compile import compile_longest
 
     BoostedClassifier(alpha=1e-3).fit(*load_iris(return_X_y=True))
-    loops = descent._newton_descent, formed_curvature.sweep_rows
+    loops = descent._newton_descent, positive.factor_blocks
     before = [set(one.signatures) for one in loops]
     compile_longest()
     assert all(before) and [set(one.signatures) for one in loops] == before

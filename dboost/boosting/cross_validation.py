@@ -29,7 +29,6 @@ from dboost.boosting.progress import FoldKeeper, KeepsNoFold, along
 from dboost.boosting.relaxed import Relaxation
 from dboost.engine.base import Engine
 from dboost.errors import DataError
-from dboost.notices import warn_user
 from dboost.passes import folds as folding
 from dboost.passes.folds import Folds, Left
 from dboost.problem.engine_view import EngineView
@@ -179,8 +178,6 @@ class FoldPaths:
                 f"{len(numbers)} of {folds.count} folds have rows (n_samples = {plan.n_rows}), expected two or more",
                 hint="give more rows, or rows of two folds or more as folds=",
             )
-        if folds.given is None and folds.count > plan.n_rows:
-            warn_user(f"cv={folds.count} is more folds than the {plan.n_rows} rows: each row is a fold of its own")
         present = {number: _present(masses, number) if classes else None for number in numbers}
         return cls(plan, engine, settings, folds, present, masses, **given)
 

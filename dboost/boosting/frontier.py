@@ -190,10 +190,15 @@ class Frontier:
         mine, other = (point.error, best.error) if self.labels else (point.loss, best.loss)
         apart = self.mean(mine) - self.mean(other)
         # a rare class may be told apart without a label that is right
-        tells = not self.labels or self.told(point) >= _TELLS * self.told(best)
+        tells = not self.labels or self.told(point) >= _nearly(self.told(best), _TELLS)
         allowed = self.error_of(mine - other)
         # a best point without a wrong label has no error of its own
         return tells and apart <= (max(allowed, self.error_of(other)) if alone else allowed)
+
+
+def _nearly(told: float, share: float) -> float:
+    """A share of what the best point tells; all of it where even that is less than nothing, as of labels of noise."""
+    return min(share * told, told)
 
 
 class _Fold:
@@ -298,7 +303,7 @@ class Search:
             kept.append([_rank(fold, ridge, result) for fold, result in zip(self._folds, results, strict=True)])
             idle = 0 if self.frontier.best is self.frontier.points[-1] else idle + 1
             ridge *= _RIDGE_STEP
-        enough = _RANKS * max(self.frontier.told(point) for point in self.frontier.points)
+        enough = _nearly(max(self.frontier.told(point) for point in self.frontier.points), _RANKS)
         place = next(p for p, point in enumerate(self.frontier.points) if self.frontier.told(point) >= enough)
         self.rank_ridge = self.frontier.points[place].ridge
         for fold, ranking in zip(self._folds, kept[place], strict=True):
@@ -315,7 +320,7 @@ class Search:
             # most of the price is that of the first few sizes, whose ridge is about that of all columns
             at = self._walk(ridge, size, walks=size <= _WALKS * many)
             ridge = at.ridge
-            if self.frontier.told(at) < _TOLD * self.frontier.told(best) and size <= (self._most or size):
+            if self.frontier.told(at) < _nearly(self.frontier.told(best), _TOLD) and size <= (self._most or size):
                 break
 
     def _path(self, alphas: Iterator[float]) -> None:

@@ -69,8 +69,8 @@ def test_the_protocol_is_followed(multiclass, way):
 
 @needs_protocol
 def test_a_hook_may_stop_the_fit(multiclass):
-    model = BoostedClassifier(alpha=0.02, callbacks=[Hooks(stop_after=3)]).fit(*multiclass)
-    assert (model.stop_reason_, model.n_iter_) == ("callback", 3)
+    model = BoostedClassifier(alpha=0.02, callbacks=[Hooks(stop_after=2)]).fit(*multiclass)
+    assert (model.stop_reason_, model.n_iter_) == ("callback", 2)
 
 
 @needs_protocol

@@ -34,13 +34,17 @@ def tasks(numbers):
     return X, Y
 
 
+# What is of no use where folds choose the strength.
+NOT_CHOSEN = ("alpha", "prefer", "max_features", "warm_start")
+
+
 def both(kind, data):
     """The estimator that chooses, and the function on the one of a strength."""
     if kind == "regressor":
         one, chooses = BoostedRegressor(loss="huber", penalty="elastic_net"), BoostedRegressorCV
     else:
         one, chooses = MultiTaskBoostedClassifier(penalty="l1/l2"), MultiTaskBoostedClassifierCV
-    params = {name: value for name, value in one.get_params().items() if name not in ("alpha", "warm_start")}
+    params = {name: value for name, value in one.get_params().items() if name not in NOT_CHOSEN}
     return chooses(**params, **FEW), dboost.cross_validated(*data, estimator=one, **FEW)
 
 

@@ -75,7 +75,7 @@ def test_a_limit_at_the_very_beginning_leaves_a_model_that_says_so(cls: type[Any
 def test_both_engines_end_at_the_same_pass(engine: str, update: str, request: pytest.FixtureRequest) -> None:
     X, y = data()
     client = request.getfixturevalue("client") if engine == "cluster" else None
-    parameters = {"penalty": "l1", "alpha": 1e-6, "update": update, "tol": 1e-12, "max_passes": 30}
+    parameters = {"penalty": "l1", "alpha": 1e-6, "update": update, "tol": 1e-12, "max_passes": 8}
     with pytest.warns(ConvergenceWarning, match=r"stopped \(max_passes\) at a certified relative gap"):
         model = dboost.BoostedClassifier(**parameters, client=client).fit(X, y)
     there = quiet(dboost.BoostedClassifier(**parameters).fit, X, y)

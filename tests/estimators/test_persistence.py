@@ -230,7 +230,7 @@ def test_a_checkpoint_goes_on_with_more_rounds(multiclass, tmp_path):
     X, y = multiclass
     path = tmp_path / "state"
     with pytest.warns(ConvergenceWarning):
-        BoostedClassifier(alpha=0.02, max_rounds=3, checkpoint=path).fit(X, y)
+        BoostedClassifier(alpha=0.02, max_rounds=2, checkpoint=path).fit(X, y)
     model = BoostedClassifier(alpha=0.02, checkpoint=path).fit(X, y)
     assert model.stop_reason_ == "tol"
     assert model.n_iter_ == BoostedClassifier(alpha=0.02).fit(X, y).n_iter_

@@ -50,6 +50,8 @@ def check(dataset: Any) -> None:
     assert stored.dtype == np.float64 and np.isfinite(stored).all()
     if dataset.task == "multiclass":
         assert dataset.y.ndim == 1 and set(np.unique(dataset.y_test)) <= set(np.unique(dataset.y))
+    elif dataset.task == "regression":
+        assert dataset.y.ndim == 1 and dataset.y.dtype == np.float64 and np.isfinite(dataset.y).all()
     else:
         assert set(np.unique(dataset.y)) == {-1, 1}
         assert dataset.y.ndim == (2 if dataset.task == "multitask" else 1)

@@ -32,7 +32,7 @@ say = speaker(TrainSettings)
         ("use split= one of test, train", "use --split one of test, train"),
         ("use update='gradboost' or leave it", "use --update gradboost or leave it"),
         ('use BoostedClassifier with loss="multinomial"', "use --loss multinomial"),
-        ("set fit_intercept=False, or standardize=True", "set --no-fit-intercept, or --standardize"),
+        ("set fit_intercept=False, or standardize=True", "set --no-fit-intercept, or --standardize True"),
         ("max_rounds=0", "--max-rounds 0"),
         ("alpha='very strong'", "--alpha 'very strong'"),
         ("choose another folder, or use --force (force=True)", "choose another folder, or use --force"),

@@ -415,7 +415,6 @@ def test_a_stage_that_cannot_work_is_refused_before_the_first_one(file: Path, tm
         assert re.search(said, str(found.value)), (change, str(found.value))
     file.write_text(file.read_text().replace('split = "split"', "").replace("[model]", "[evaluate]\n[model]"))
     for change, said in {
-        "data.test=unlabelled.parquet": "evaluate: these rows have no labels to be judged by",
         "data.test=other.parquet": "the label is of type int, and of type str in the data",
         "evaluate.split=dev": "no such split.*there are train",
         "data.split=dev": "no such split",
@@ -423,10 +422,11 @@ def test_a_stage_that_cannot_work_is_refused_before_the_first_one(file: Path, tm
         with pytest.raises((UsageError, DataError), match=said):
             pipelines.run(file, overrides=[change.replace("test=", f"test={tmp_path}/")])
     assert not (file.parent / "runs").exists()
-    # Without the table [evaluate] these documents are labelled, and not judged.
-    file.write_text(file.read_text().replace("[evaluate]", ""))
+    # New documents without labels are labelled, and not judged; those of the table [evaluate] itself must have them.
+    with pytest.raises(DataError, match="evaluate: these rows have no labels to be judged by"):
+        pipelines.run(file, overrides=[f"evaluate.data={tmp_path}/unlabelled.parquet"])
     labelled = pipelines.run(file, overrides=[f"data.test={tmp_path}/unlabelled.parquet"])
-    assert labelled.stages["evaluate"].why == "what is held out has no labels"
+    assert labelled.stages["evaluate"].why .startswith("the held-out rows have no labels")
     assert labelled.stages["predict"].state == labelled.stages["report"].state == "done"
 
 

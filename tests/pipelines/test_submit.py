@@ -41,6 +41,8 @@ def wait(condition, folder):
 
 
 def test_a_run_is_left_alone_followed_and_read(file: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    # a process of its own has the defaults of a user, and this one those of tests
+    file.write_text(file.read_text().replace("[model]", "[model]\nstandardize = false"))
     assert main(["submit", str(file), "--workers", "0"]) == 0
     folder = file.parent / "runs" / "trees"
     assert "next: dboost logs" in capsys.readouterr().out

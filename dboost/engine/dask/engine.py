@@ -41,7 +41,7 @@ from dboost.engine.dask.holdings import Holdings
 from dboost.engine.dask.pass_tasks import PassTasks
 from dboost.engine.dask.restrictions import Restrictions, restrictions_here
 from dboost.engine.dask.spent_results import Spent
-from dboost.engine.dask.submission import BESIDE_SHOWN, Submission, names, release
+from dboost.engine.dask.submission import NAMES_SHOWN, Submission, names, release
 from dboost.engine.dask.sum_sizes import SumSizes
 from dboost.engine.dask.watchdog import Watchdog, killed
 from dboost.engine.dask.watched import Limits, Stuck, Watched
@@ -356,8 +356,8 @@ class DaskEngine(EngineDefaults):
         def describe(key: str) -> str:
             text = known.get(key, f"task {key}")
             others = [known[str(f.key)] for f in futures if beside and f.key != key and f.status != "finished"]
-            more = f" and {len(others) - BESIDE_SHOWN} more" if len(others) > BESIDE_SHOWN else ""
-            return f"{text} (or, beside it, {', '.join(others[:BESIDE_SHOWN])}{more})" if others else text
+            more = f" and {len(others) - NAMES_SHOWN} more" if len(others) > NAMES_SHOWN else ""
+            return f"{text} (or, beside it, {', '.join(others[:NAMES_SHOWN])}{more})" if others else text
 
         before = time.perf_counter()
         arrivals = Arrivals()

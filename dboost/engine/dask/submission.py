@@ -27,7 +27,6 @@ PLAN_HOLD_BYTES = 64 * 1024
 """Descriptions of a bundle's partitions that are larger than this are not sent again in every pass."""
 
 NAMES_SHOWN = 8
-BESIDE_SHOWN = 2
 """Names of partitions in a message, and of tasks that were beside the one that it is about."""
 
 
