@@ -31,7 +31,7 @@ from dboost.progress import Remaining, telling, words
 from dboost.redact import redact, redact_urls, redact_value
 
 from .fitting_table import FittingTable
-from .progress import AFTER, SeveralFits, StageLine
+from .progress import AFTER, Judged, SeveralFits, StageLine
 
 # A page is laid out for this width wherever there is no terminal to ask.
 PLAIN_WIDTH = 100
@@ -162,7 +162,10 @@ class Console:
 
     @contextlib.contextmanager
     def rounds(self, title: str = "", tol: float = 0.0) -> Iterator[Callable[[Record], None]]:
-        """Yield a function that takes one history record per round, of a fit to a gap of `tol`."""
+        """Yield a function that takes one history record per round, of a fit to a gap of `tol`.
+
+        Rounds of fits that are only judged, on a fold that they do not see, are counted and not shown.
+        """
         title = redact_urls(title, self.secrets)
         begun, remaining = monotonic(), Remaining(tol)
         line, self._line = self._line, None
@@ -172,9 +175,12 @@ class Console:
             line.quiet = True
         with contextlib.ExitStack() as shown:
             show = self._shown_rounds(title, shown)
+            judged = Judged(self._note)
 
             def told(record: Record) -> None:
                 self.event("round", title=title, **record)
+                if judged.takes(record):
+                    return
                 gap = record.get("gap")
                 seconds = monotonic() - begun
                 left = None if gap is None else remaining.after(seconds, gap)

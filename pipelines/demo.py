@@ -182,8 +182,7 @@ def page(
                 (f"dboost inspect {run}/model", "the whole map of the model"),
                 (f"dboost predict {run}/model {out}/{NEW} --keep source --out {out}/labelled", "label raw documents"),
                 (
-                    f"dboost train {run}/prepared --split train --alpha {model.certificate.alpha / 4:.2g} "
-                    f"--out {out}/more",
+                    f"dboost train {run}/prepared --split train --alpha auto --prefer accurate --out {out}/more",
                     "more features, fewer errors",
                 ),
                 (

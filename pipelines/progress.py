@@ -19,6 +19,7 @@ from dboost.progress import of_share, words
 
 AFTER = 2.0  # seconds of a stage without a word
 EVERY = 0.2  # seconds between two drawings on a terminal
+JUDGED_SECONDS = 10.0  # seconds between two lines on fits that are only judged
 GROWTH, LONGEST = 2.0, 60.0  # in a log the pauses between two lines grow by this factor, up to so many seconds
 _CLEAR = "\r\x1b[2K"
 # The passes that a person hears of, and what they are called. Those of a fit are many and short.
@@ -105,6 +106,34 @@ class StageLine:
             if self._drawn:
                 self._write(_CLEAR)
                 self._drawn = False
+
+
+class Judged:
+    """Fits that are made to be judged on rows that they do not see, in a line now and then and one at the end.
+
+    Parameters
+    ----------
+    say : callable
+        Writes a line.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._fits = 0
+        self._said = monotonic()
+
+    def takes(self, record: Mapping[str, Any]) -> bool:
+        """Whether the record of a round is of such a fit; the first of another one says how many there were."""
+        if "fold" not in record:
+            if self._fits:
+                self._say(f"{self._fits} fits were judged on held-out rows; these are the rounds of what was chosen:")
+                self._fits = 0
+            return False
+        self._fits += record["round"] == 1
+        if monotonic() - self._said > JUDGED_SECONDS:
+            self._said = monotonic()
+            self._say(f"choosing features: {self._fits} fits judged on held-out rows so far")
+        return True
 
 
 class SeveralFits:

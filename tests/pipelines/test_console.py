@@ -14,6 +14,7 @@ from rich.text import Text
 
 from dboost.errors import DboostWarning
 from pipelines.console import COLUMNS, Console
+from pipelines.progress import Judged
 
 RECORD = {
     "round": 3,
@@ -109,3 +110,11 @@ def test_in_a_notebook_it_writes_to_its_file_and_not_below_the_cell(monkeypatch:
     monkeypatch.setattr(builtins, "get_ipython", ZMQInteractiveShell, raising=False)
     out, _ = run("plain")
     assert "a sentence" in out and "for a person" in out
+
+
+def test_rounds_of_fits_that_are_only_judged_are_counted_and_not_shown() -> None:
+    said: list[str] = []
+    judged = Judged(said.append)
+    records = [{"round": r, "fold": 0} for r in (1, 2, 1, 2, 3)] + [{"round": 1}, {"round": 2}]
+    assert [judged.takes(record) for record in records] == [True] * 5 + [False] * 2
+    assert said == ["2 fits were judged on held-out rows; these are the rounds of what was chosen:"]
