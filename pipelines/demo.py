@@ -32,6 +32,9 @@ from .toml import to_toml
 MARKER = "demo.json"
 # The run file, and the held-out documents without their labels, which its model labels.
 RUN, NEW = "topics.toml", "new.parquet"
+FEATURES = 300
+"""Terms that the model may use: without a number it takes what labels held-out rows best, and rows of one file resemble
+each other so much that this is all of them."""
 REPORT = "report.md"
 # Up to so many classes, a map leaves room for the classes that a feature speaks against.
 NARROW_MAP = 16
@@ -136,7 +139,7 @@ def write_run(table: pa.Table, source: Source, folder: Path) -> None:
     tables: dict[str, dict[str, Any]] = {
         "data": {"data": "documents", "label": "label"},
         "prepare": {"split": "split", "tokenizer": source.tokenizer},
-        "model": {"penalty": "l1/l2", "tol": 1e-3},
+        "model": {"penalty": "l1/l2", "alpha": "auto", "max_features": FEATURES, "tol": 1e-3},
         "predict": {"data": NEW, "keep": ["source"], "top": 3},
         "report": {"top": 30},
     }

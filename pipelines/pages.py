@@ -67,9 +67,14 @@ def model_facts(model: Model) -> list[tuple[str, str]]:
     """What a model is and how good its certificate is."""
     found = model.certificate
     share = f" = {found.alpha / found.alpha_max:.3g} of alpha_max" if found.alpha_max > 0 else ""
+    made = f"{model.penalty} penalty, {model.loss} loss, alpha {found.alpha:.4g}{share}"
+    ridge = (model.manifest.get("relaxed") or {}).get("ridge")
+    if ridge:
+        chosen = f"{model.penalty} at alpha {found.alpha:.4g}" if found.alpha > 0.0 else "their rank in a ridge of all"
+        made = f"{model.loss} loss, features by {chosen}, fitted again with a ridge of {ridge:.3g}"
     kinds = {"multitask": "tasks", "regression": "target", "multitarget": "targets"}
     return [
-        ("model", f"{model.penalty} penalty, {model.loss} loss, alpha {found.alpha:.4g}{share}"),
+        ("model", made),
         ("outputs", f"{len(labels_of(model))} {kinds.get(model.task, 'classes')}"),
         *use_facts(model),
         (

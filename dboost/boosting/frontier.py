@@ -66,6 +66,8 @@ _WALKS = 0.6
 _TOLD = 0.6
 # A model with fewer features tells at least so much of what the best one tells.
 _TELLS = 0.8
+# Standard errors of the best point that a model with fewer features may be above it.
+_OF_OWN = 0.5
 # A path ends after so many strengths that brought nothing.
 _PATIENCE = 2
 # Each ranked support has this share of the features of the one before, and one of few features the second.
@@ -173,8 +175,8 @@ class Frontier:
         ----------
         prefer : {None, "few", "accurate"}
             None: the fewest features whose share of wrong labels, or loss where there are none, is above that of the
-            best point by at most one standard error of the difference, and that tell nearly as much; "few": by at most
-            one standard error of the best point's own, which is larger; "accurate": the best point.
+            best point by at most one standard error of the difference, or half of one of the best point's own, and that
+            tell nearly as much; "few": by at most one of the best point's own; "accurate": the best point.
         most : int, optional
             The best of the points with at most so many features, whatever `prefer` is.
         """
@@ -191,9 +193,9 @@ class Frontier:
         apart = self.mean(mine) - self.mean(other)
         # a rare class may be told apart without a label that is right
         tells = not self.labels or self.told(point) >= _nearly(self.told(best), _TELLS)
-        allowed = self.error_of(mine - other)
-        # a best point without a wrong label has no error of its own
-        return tells and apart <= (max(allowed, self.error_of(other)) if alone else allowed)
+        # A best point without a wrong label has no error of its own.
+        own = self.error_of(other) if alone else _OF_OWN * self.error_of(other)
+        return tells and apart <= max(self.error_of(mine - other), own)
 
 
 def _nearly(told: float, share: float) -> float:

@@ -54,8 +54,8 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         Target of the certified relative duality gap.
     prefer : {"few", "accurate"}, optional
         With ``alpha="auto"``, which model is taken. By default that with the fewest features whose share of wrong
-        labels, or loss of a regression, is within one standard error of the best that was seen; the standard error is
-        that of their difference. ``"few"`` allows the standard error of the best one, which is larger;
+        labels, or loss of a regression, is within one standard error of the difference to the best that was seen, or
+        half of one of the best's own. ``"few"`` allows the standard error of the best one, which is larger;
         ``"accurate"`` takes the best.
     max_features : int, optional
         With ``alpha="auto"``, the best model of at most so many features.
