@@ -27,7 +27,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 be_plain()
 # What users read and run has their defaults.
-RELEASED = ("test_defaults", "test_docs", "test_docstrings", "test_readme", "test_notebooks")
+RELEASED = ("test_defaults", "test_docs", "test_docstrings", "test_readme", "test_notebooks", "test_sklearn_battery")
 
 
 @pytest.fixture(scope="module", autouse=True)

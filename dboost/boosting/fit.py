@@ -316,7 +316,7 @@ class Fitting:
             state = self._begun(start, lam, lam_max, passes, loop.accelerators)
             # A fit that counts its features one by one begins without any, as does one whose model has none.
             counted = settings.rows_per_round is not None or settings.max_active_rows is not None
-            if isinstance(loop, Loop) and not counted and lam < lam_max:
+            if isinstance(loop, Loop) and not counted and lam < lam_max and problem.penalty.certified:
                 over = loop.limits.reason
                 state = through_wider_bends(problem, settings, state, null, lam, lambda done: bool(over(done)))
         # what was done before the rounds is not part of the first

@@ -404,6 +404,10 @@ class Search:
 
 def falling(largest: float, least: float = 0.0, step: float = _STEP) -> Iterator[float]:
     """Strengths of a path that whoever reads them may end."""
+    if not largest > 0.0:
+        # No feature tells anything: of any strength the model without features is the best.
+        yield 1.0
+        return
     for place in range(_MOST_STRENGTHS):
         alpha = largest * step**place
         if alpha < least or not alpha > 0.0:

@@ -251,7 +251,8 @@ def validated(
         judge = None if scorer is None else HeldOut(scorer, template, parts, X)
         alphas = _strengths(settings, choice)
         if given is None and choice.cv > plan.n_rows:
-            raise UsageError(f"cv={choice.cv}, but there are {plan.n_rows} rows", hint="give at most one fold for each")
+            what = f"cv={choice.cv}, but there are {plan.n_rows} rows (n_samples = {plan.n_rows})"
+            raise UsageError(what, hint="give at most one fold for each")
         folds = Folds(int(choice.cv), settings.random_state) if given is None else _given(given, plan, parts.weight)
         fold_tol = max(FOLD_TOL, settings.tol) if choice.fold_tol is None else float(choice.fold_tol)
         keeper = None

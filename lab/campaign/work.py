@@ -41,7 +41,7 @@ def fit(path: Path, client: Any, began: threading.Event) -> str:
     import dboost
 
     model = dboost.BoostedClassifier(
-        penalty="l1/l2", alpha=1e-4, tol=1e-10, client=client, callbacks=[lambda record: began.set()]
+        standardize=False, penalty="l1/l2", alpha=1e-4, tol=1e-10, client=client, callbacks=[lambda record: began.set()]
     )
     return weights_digest(model.fit(dboost.ParquetData(str(path), label="label")))
 

@@ -204,10 +204,10 @@ def test_a_callback_stops_and_leaves_a_certified_model(loss, update):
 
     def stop(record, state):
         records.append(record)
-        return len(records) == 2
+        return len(records) == 1
 
     result = fitting.fit(0.05 * fitting.alpha_max(), callback=stop)
-    assert (result.stop_reason, result.n_iter, len(records)) == ("callback", 2, 2)
+    assert (result.stop_reason, result.n_iter, len(records)) == ("callback", 1, 1)
     value = plain.objective(data, "l1/l2", result.alpha * 80, plain.dense(result, 8), result.intercept)
     assert result.objective * 80 == pytest.approx(value, rel=1e-12)
     best = plain.optimum(data, "l1/l2", result.alpha * 80)

@@ -28,7 +28,8 @@ ALPHA = 0.03
 # every loss with one penalty and every penalty with one loss; all of both in the full lane
 COUNT = max(len(LOSSES), len(PENALTIES))
 SOME = list(zip(islice(cycle(LOSSES), COUNT), islice(cycle(PENALTIES), COUNT), strict=True))
-ALL = [(loss, penalty) for loss in LOSSES for penalty in PENALTIES]
+# The exponential loss solves rows under its own bound, which one penalty does not have.
+ALL = [(loss, penalty) for loss in LOSSES for penalty in PENALTIES if (loss, penalty) != ("exp", "smooth_l1/linf")]
 WITH_L1 = [(loss, "l1") for loss in LOSSES]
 
 

@@ -75,6 +75,12 @@ def test_labels_of_noise_give_a_model_too() -> None:
         assert model.duality_gap_ <= model.tol
 
 
+def test_features_that_tell_nothing_at_all_give_the_empty_model() -> None:
+    for hypotheses in (None, dboost.Stumps()):
+        model = dboost.BoostedClassifier(hypotheses=hypotheses).fit(np.ones((20, 2)), np.arange(20) % 2)
+        assert len(model.active_features_) == 0 and model.duality_gap_ <= model.tol
+
+
 def test_max_features_names_a_point_of_the_frontier() -> None:
     for most in (1, 2, 4):
         model = dboost.BoostedClassifier(max_features=most).fit(X, LABELS)

@@ -12,7 +12,7 @@ from sklearn.utils.fixes import parse_version
 
 import dboost
 
-CLASSIFIER = dboost.BoostedClassifier()
+CLASSIFIER = dboost.BoostedClassifier(tol=1e-9)
 # Few folds and strengths: the checks fit some hundred times.
 CV = dboost.BoostedClassifierCV(cv=3, n_alphas=4, eps=0.05, tol=1e-12, fold_tol=1e-12)
 # Weights and repeated rows are compared to seven digits, as below.

@@ -130,7 +130,7 @@ def test_a_run_goes_on_when_the_scheduler_is_back(manager: Manager, tmp_path: Pa
     file = write_run(tmp_path / "run", FIT.replace("400", "60"), 400)
     finished("run", str(file), "--out", str(tmp_path / "plain"))
     told: list[dict[str, Any]] = []
-    where = ["--set", f"cluster.scheduler={manager.address}", "--set", "cluster.workers=1"]
+    where = ["--set", f"cluster.scheduler={manager.address}"]
     process = started("run", str(file), "--out", str(tmp_path / "out"), *where)
     until(process, "round", told)
     manager.kill()
@@ -189,7 +189,7 @@ def test_a_scheduler_that_dies_of_the_work_is_not_waited_for_for_ever(monkeypatc
             pass
 
     work, out = Lost(), StringIO()
-    monkeypatch.setattr("pipelines.rejoin.connect", lambda settings, console: nullcontext(Client()))
+    monkeypatch.setattr("pipelines.rejoin.connect", lambda *_: nullcontext(Client()))
     with Cluster(ClusterSettings(scheduler="tcp://127.0.0.1:9"), Console("plain", out=out)) as cluster:
         with pytest.raises(SchedulerLostError):
             cluster.do(work)
