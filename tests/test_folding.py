@@ -12,7 +12,7 @@ from dboost.engine.memo import Memo, MemoStore
 from dboost.partition import Partition, Sums
 from dboost.passes.draws import Places, count_rows
 from dboost.passes.folds import Folds, Left, fold_masses, judge, wrong_share
-from dboost.passes.views import shard_through, through
+from dboost.engine.views import shard_through, through
 
 
 def partition(X, y, weight=None, key="p", dtype=np.float64):

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from dboost.partition import Partition
 from dboost.passes.subsamples import Subsample, rows_of
-from dboost.passes.views import through
+from dboost.engine.views import through
 from tests.test_folding import memo, places_of
 
 

@@ -31,33 +31,12 @@ from dboost.engine.base import Engine
 from dboost.errors import DataError
 from dboost.passes import folds as folding
 from dboost.passes.folds import Folds, Left
-from dboost.problem.engine_view import EngineView
 from dboost.problem.state import FitResult, FitSettings, FitState
 
 Array = NDArray[np.float64]
 
 # Models that travel together to be judged hold about this many bytes.
 _JUDGED_BYTES = 4_000_000
-
-
-class LeftEngine(EngineView):
-    """An engine that sees the partitions of another without the rows of one fold.
-
-    Parameters
-    ----------
-    engine : Engine
-        Its plan is set.
-    left : Left
-        What is left.
-    """
-
-    def __init__(self, engine: Engine, left: Left) -> None:
-        super().__init__(engine, left)
-        self._fold = f"without fold {left.number}"
-
-    def label(self, *words: str) -> None:
-        """As ``Engine.label``, with the fold before all."""
-        super().label(self._fold, *words)
 
 
 def cross_validate(
@@ -217,7 +196,7 @@ class FoldPaths:
             return found
         plan, engine, masses = self.plan, self.engine, self.masses
         left = Left(self.folds, number, self.present[number] if plan.task == "multiclass" else None, lane)
-        seen = LeftEngine(engine, left)
+        seen = engine.through(left, f"without fold {number}")
         fitting = without_fold(plan, seen, self.settings, left)
         fits: list[FitResult] = along(fitting, alphas, self.kept.path(number), self.told(number), self.stop)
         if len(fits) < len(alphas):
@@ -261,7 +240,7 @@ def _one_at_a_time(callback: Callback | None) -> Callable[[int | None], Callback
     return of
 
 
-def without_fold(plan: Planned, engine: LeftEngine, settings: FitSettings, left: Left) -> Fitting:
+def without_fold(plan: Planned, engine: Engine, settings: FitSettings, left: Left) -> Fitting:
     """The fit of what is left, which is what the engine sees."""
     if left.present is not None:
         plan = plan.of_classes(left.present)

@@ -37,13 +37,11 @@ from dboost.passes.offsets import Offsets
 from dboost.penalties import Penalty, get_penalty
 from dboost.problem import summation
 from dboost.problem.accelerators import Accelerators, allowed, one_output
-from dboost.problem.centred import CentredEngine, LabelCentredEngine
 from dboost.problem.extreme_columns import refuse_extreme_columns
 from dboost.problem.first_passes import far_labels, label_sums
 from dboost.problem.induced import InducedProblem
 from dboost.problem.iterate import Score
 from dboost.problem.offset_columns import offset_columns
-from dboost.problem.offset_engine import OffsetEngine
 from dboost.problem.pass_runner import PassRunner
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitResult, FitSettings, FitState
@@ -95,7 +93,7 @@ class Fitting:
         self.fixed: Rows = np.zeros(0, np.int64)
         if settings.offset is not None:
             self.fixed = offset_columns(settings.offset, plan.n_features, plan.feature_names, plan.n_outputs)
-            engine = OffsetEngine(engine, Offsets(self.fixed, run_id))
+            engine = engine.through(Offsets(self.fixed, run_id))
         self.problem = problem = self._problem(engine, run_id)
         taken_off = 0.5 * problem.statistics.weight * float(np.sum(problem.lower_by[0] ** 2))
         problem.objective = replace(problem.objective, taken_off=taken_off)
@@ -119,7 +117,7 @@ class Fitting:
         none = np.zeros(plan.n_outputs)
         if lower_by.any():
             run_id = f"{run_id}-labels"
-            engine = LabelCentredEngine(engine, LabelCentres(lower_by, none, run_id))
+            engine = engine.through(LabelCentres(lower_by, none, run_id))
             labels = label_sums(PassRunner(engine, run_id), loss, plan.n_outputs, True)
         arguments = (
             loss,
@@ -179,16 +177,15 @@ class Fitting:
         name = f"{run_id}-centred"
         offsets = centres.of(self.fixed) if self.fixed.size else none
         if offsets.any():
-            engine = LabelCentredEngine(engine, LabelCentres(none, offsets, name))
+            engine = engine.through(LabelCentres(none, offsets, name))
             labels = label_sums(PassRunner(engine, name), loss, plan.n_outputs, True)
         # those of offsets, too: they have no row in W, and what sums of them are rounded by goes by their sizes
-        engine = CentredEngine(engine, centres)
         less = StoredProblem(
-            engine,
+            engine.through(centres),
             *arguments,
             name,
             *more,
-            centres=engine.centres,
+            centres=centres,
             on_driver=on_driver,
             keeps_null=keeps_null,
             passes_before=problem.passes,

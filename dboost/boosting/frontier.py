@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.cross_validation import FoldPaths, LeftEngine, without_fold
+from dboost.boosting.cross_validation import FoldPaths, without_fold
 from dboost.boosting.fit import Callback, Fitting
 from dboost.boosting.planned import Planned
 from dboost.boosting.relaxed import RidgeRefits, Run, plain_fit
@@ -209,7 +209,7 @@ class _Fold:
     def __init__(self, paths: FoldPaths, number: int, settings: FitSettings) -> None:
         present = paths.present[number] if paths.plan.task == "multiclass" else None
         self.left = Left(paths.folds, number, present)
-        self.engine = LeftEngine(paths.engine, self.left)
+        self.engine = paths.engine.through(self.left, f"without fold {number}")
         self.fitting = without_fold(paths.plan, self.engine, settings, self.left)
         self.path: list[FitResult] = []
         self.ridged: RidgeRefits | None = None

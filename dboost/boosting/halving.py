@@ -17,7 +17,6 @@ from dboost.engine.base import Engine
 from dboost.passes import subsamples
 from dboost.passes.folds import Folds
 from dboost.passes.subsamples import Subsample
-from dboost.problem.engine_view import EngineView
 from dboost.problem.state import FitSettings
 
 
@@ -64,30 +63,6 @@ def kept(candidates: int, factor: float) -> int:
     return max(1, math.ceil(candidates / factor - 1e-9))
 
 
-class SubsampleEngine(EngineView):
-    """An engine that sees the partitions of another with some of the rows.
-
-    Parameters
-    ----------
-    engine : Engine
-        Its plan is set.
-    some : Subsample
-    """
-
-    def __init__(self, engine: Engine, some: Subsample) -> None:
-        super().__init__(engine, some)
-        self._words = f"{100 * some.share:.3g} % of the rows"
-
-    @property
-    def n_threads(self) -> int:
-        """As of the other engine, where it has threads: so many folds are fitted side by side."""
-        return int(getattr(self._engine, "n_threads", 1))
-
-    def label(self, *words: str) -> None:
-        """As ``Engine.label``, with the share before all."""
-        super().label(self._words, *words)
-
-
 def judged(
     plan: Planned, engine: Engine, settings: FitSettings, alphas: Sequence[float], some: Subsample, cv: int, tol: float
 ) -> tuple[FoldScores, int]:
@@ -111,7 +86,7 @@ def judged(
     rows : int
         Of the subsample.
     """
-    seen = engine if some.share >= 1.0 else SubsampleEngine(engine, some)
+    seen = engine if some.share >= 1.0 else engine.through(some, f"{100 * some.share:.3g} % of the rows")
     rows = int(seen.map_reduce(subsamples.count_rows, name="rows").add["rows"])
     paths = FoldPaths.of(plan, seen, replace(settings, tol=tol), Folds(cv, settings.random_state))
     return paths.judged(list(alphas)), rows

@@ -29,7 +29,6 @@ from dboost.partition import NUMBERS
 from dboost.passes import active_gradient, support
 from dboost.passes.support import Support
 from dboost.penalties.signed import centred, rightly_signed
-from dboost.problem.engine_view import EngineView
 from dboost.problem.free_rows import NoFiniteOptimum
 from dboost.problem.offset_columns import offset_columns
 from dboost.problem.penalty_factors import PenaltyFactors
@@ -84,19 +83,9 @@ class Refit:
     gap: float = math.nan
 
 
-class SupportEngine(EngineView):
-    """An engine that sees some columns of the partitions of another.
-
-    Parameters
-    ----------
-    engine : Engine
-        Its plan is set. It stays open when this one is done with, and other fits may use it meanwhile.
-    columns : int64 array
-        Stored columns, ascending.
-    """
-
-    def __init__(self, engine: Engine, columns: NDArray[np.int64]) -> None:
-        super().__init__(engine, Support(columns, uuid.uuid4().hex[:12]))
+def of_columns(engine: Engine, columns: NDArray[np.int64]) -> Engine:
+    """An engine that sees some stored columns, ascending, of the partitions of another."""
+    return engine.through(Support(columns, uuid.uuid4().hex[:12]))
 
 
 def refusal(settings: FitSettings) -> str:
@@ -157,7 +146,7 @@ def refitted(
     if settings.offset is not None:
         fixed = offset_columns(settings.offset, plan.n_features, plan.feature_names, plan.n_outputs)
     columns = np.union1d(active, fixed)
-    view = SupportEngine(engine, columns)
+    view = of_columns(engine, columns)
     asked = replace(
         settings,
         penalty="none",
@@ -241,7 +230,7 @@ class RidgeRefits:
         )
         self.columns = columns
         if columns is not None:
-            plan, engine = plan.of_columns(columns), SupportEngine(engine, columns)
+            plan, engine = plan.of_columns(columns), of_columns(engine, columns)
         self.fitting = Fitting(plan, engine, asked)
 
     def strong(self, share: float) -> float:
@@ -285,7 +274,7 @@ class RidgeRefits:
 
 
 def _signed(
-    plan: Planned, view: SupportEngine, settings: FitSettings, signs: Int8, places: NDArray[np.int64]
+    plan: Planned, view: Engine, settings: FitSettings, signs: Int8, places: NDArray[np.int64]
 ) -> Refit:
     """The refit among weights with signs: every feature has a penalty factor of 0, so that no penalty is left.
 
@@ -293,7 +282,8 @@ def _signed(
     ----------
     plan : Planned
         Of the columns that are fitted, and of offsets.
-    view : SupportEngine
+    view : Engine
+        Sees these alone.
     settings : FitSettings
         Of the refit, but for these; the penalty is any with a certificate.
     signs : int8 array
@@ -314,7 +304,7 @@ def _signed(
 
 
 def _refit(
-    fitting: Fitting, view: SupportEngine, result: FitResult, signs: Int8, places: NDArray[np.int64]
+    fitting: Fitting, view: Engine, result: FitResult, signs: Int8, places: NDArray[np.int64]
 ) -> Refit:
     """What a fit without a penalty found for the columns at some places, signs as for `_signed`; one pass."""
     plan, settings, weight = fitting.plan, fitting.settings, fitting.problem.statistics.weight

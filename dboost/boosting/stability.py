@@ -29,7 +29,6 @@ from dboost.boosting.progress import Nothing, along
 from dboost.engine.base import Engine
 from dboost.errors import DataError
 from dboost.passes.folds import Folds, Left, labels_of_tasks
-from dboost.problem.engine_view import EngineView
 from dboost.problem.state import FitSettings, FitState
 
 Rows = NDArray[np.int64]
@@ -55,28 +54,6 @@ class HalfFits:
     alphas: NDArray[np.float64]
     supports: tuple[Rows, ...]
     gaps: NDArray[np.float64]
-
-
-class HalfEngine(EngineView):
-    """An engine that sees the partitions of another with one half of the rows.
-
-    Parameters
-    ----------
-    engine : Engine
-        Its plan is set.
-    left : Left
-        A pair of halves without one of them.
-    words : str
-        Names the half in the labels of the passes.
-    """
-
-    def __init__(self, engine: Engine, left: Left, words: str) -> None:
-        super().__init__(engine, left)
-        self._words = words
-
-    def label(self, *words: str) -> None:
-        """As ``Engine.label``, with the half before all."""
-        super().label(self._words, *words)
 
 
 def drawn(plan: Planned, engine: Engine, seed: int, n_pairs: int) -> list[Folds]:
@@ -187,7 +164,7 @@ def fit_halves(
 
     def of_half(pair: int, half: int, lane: int) -> HalfFits:
         # what is left without the one half is the other
-        view = HalfEngine(engine, Left(pairs[pair], 1 - half, lane=lane), f"half {half} of pair {pair}")
+        view = engine.through(Left(pairs[pair], 1 - half, lane=lane), f"half {half} of pair {pair}")
         fitting = Fitting(plan, view, settings)
 
         def told(record: dict[str, Any], state: FitState) -> bool:

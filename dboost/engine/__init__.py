@@ -2,6 +2,7 @@
 
 ``base``      what the rest of dboost may rely on: ``Engine.map``, ``Engine.map_reduce``, ``set_plan``, ``close``
 ``defaults``  what most engines share: all but the sums
+``views``     ``Engine.through``: the partitions of another engine, without some rows or columns, or less a number
 ``select``    ``ENGINES``, the engines by client; ``open_engine`` picks one from the client and the kind of input
 ``tree``      the fixed summation tree, the reason why any number of workers and threads gives the same bits
 ``memo``      what a process remembers between passes, within a budget of bytes

@@ -53,6 +53,19 @@ class EnginePlan:
             raise UsageError(f"the plan gives partition {self.rows.index(min(self.rows))} a negative number of rows")
 
 
+class View(Protocol):
+    """A way to see partitions: without some rows or columns, or less a number. It travels with every pass."""
+
+    @property
+    def lane(self) -> int | str | None:
+        """What leaves remember of partitions seen so is kept apart from the rest by this; None shares the plain one."""
+        ...
+
+    def seen(self, partition: Any, memo: Any) -> Any:
+        """A partition as it is seen: one itself, or what stands for it."""
+        ...
+
+
 class Engine(Protocol):
     """Where functions run. Use it as a context manager, or call `close`.
 
@@ -86,6 +99,13 @@ class Engine(Protocol):
         """Say what the next passes are for, from the whole to the part: ``"alpha 0.01", "round 3"``.
 
         An engine whose work others can watch shows it there. Without words they are for the whole again.
+        """
+        ...
+
+    def through(self, view: View, *words: str) -> Engine:
+        """An engine that sees the partitions of this one in another way; `words` come before those of its labels.
+
+        To close it does nothing: this engine stays open, and other fits may use it meanwhile.
         """
         ...
 

@@ -10,9 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar
 
-from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step
+from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, View
 from dboost.engine.local import LocalEngine
 from dboost.engine.seconds import Seconds
+from dboost.engine.views import EngineView
 from dboost.errors import UsageError
 from dboost.partition import Partition
 
@@ -65,6 +66,10 @@ class EngineDefaults(ABC):
     def label(self, *words: str) -> None:
         """Hand it to the threads of this process, which nobody watches; see `Engine.label`."""
         self._driver.label(*words)
+
+    def through(self, view: View, *words: str) -> EngineView:
+        """The same partitions, seen in another way; see `Engine.through`."""
+        return EngineView(self, view, words)
 
     def resident_partitions(self) -> tuple[Partition, ...] | None:
         """None: callers make no use of partitions that lie in this process; see `Engine.resident_partitions`."""

@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from dboost import interruption
-from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finishing_args
+from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, View, finishing_args
 from dboost.engine.bundle import open_partition, run_bundle, staying
 from dboost.engine.helping_threads import Helpers
 from dboost.engine.machine import available_cores, available_memory
 from dboost.engine.memo import SHARE_OF_MEMORY, MemoStore, process_store
 from dboost.engine.seconds import Seconds
 from dboost.engine.tree import fold_many
+from dboost.engine.views import EngineView
 from dboost.errors import UsageError
 from dboost.partition import Partition, Sums
 from dboost.progress import counted
@@ -72,6 +73,10 @@ class LocalEngine:
 
     def label(self, *words: str) -> None:
         """Take note of nothing: nobody watches the threads; see `Engine.label`."""
+
+    def through(self, view: View, *words: str) -> EngineView:
+        """The same partitions, seen in another way; see `Engine.through`."""
+        return EngineView(self, view, words)
 
     def resident_partitions(self) -> tuple[Partition, ...] | None:
         """The partitions, where the plan holds them and no descriptions of them; see `Engine.resident_partitions`."""

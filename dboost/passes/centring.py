@@ -13,8 +13,7 @@ their centres are (``dboost.problem.statistics``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -41,30 +40,22 @@ class Centres:
         What is taken off each; finite and not zero.
     token : str
         Names them, for the memo.
-    made : mapping of partition key to Partition
-        Partitions that are less their centres already, in the process that has them.
     """
 
     columns: NDArray[np.int64]
     values: Array
     token: str
-    made: Mapping[str, Partition] = field(default_factory=dict)
 
     lane: ClassVar[None] = None
 
     def seen(self, partition: Any, memo: Any) -> Any:
         """A partition less its centres."""
-        made = self.made.get(partition.key)
-        return CentredPartition(partition, self, memo) if made is None else made
+        return CentredPartition(partition, self, memo)
 
     def features(self, partition: Any) -> Features:
         """The features of a partition by column, less their centres."""
         block = (partition.indptr, partition.rows, partition.values)
         return less_centres(*block, partition.n_rows, self.columns, self.values)
-
-    def made_of(self, partition: Any) -> Partition:
-        """A partition less its centres."""
-        return Partition(*self.features(partition), partition.y, partition.weight, partition.key)
 
     def of(self, active: NDArray[np.int64]) -> Array:
         """c_j of some columns, 0 of those that nothing is taken off, shape (a,)."""
@@ -82,14 +73,11 @@ class LabelCentres:
         What is taken off those of each output; 0 for nothing.
     token : str
         Names them, for the memo.
-    made : mapping of partition key to labels
-        Those less their centres already, in the process that has the partitions.
     """
 
     labels: Array
     offsets: Array
     token: str
-    made: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     lane: ClassVar[None] = None
 
@@ -105,10 +93,7 @@ class LabelCentres:
 
     def seen(self, partition: Any, memo: Any) -> Any:
         """A partition with such labels; its features are shared, not copied."""
-        y = self.made.get(partition.key)
-        if y is None:
-            y = memo.get("label-centres", self.token, lambda: self.of(partition))
-        return replace(partition, y=y)
+        return replace(partition, y=memo.get("label-centres", self.token, lambda: self.of(partition)))
 
 
 @dataclass(frozen=True)

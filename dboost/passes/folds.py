@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused
 from dboost.compiled.sparse import columns
+from dboost.engine.views import LaneMemo
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point
 from dboost.passes.draws import Places, strata_of
-from dboost.passes.views import LaneMemo
 
 Ids = NDArray[np.int32]
 

@@ -6,7 +6,7 @@ begin at offsets (``dboost.losses.offset``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,13 +27,10 @@ class Offsets:
         The stored column of each output.
     token : str
         Names them, for the memo.
-    made : mapping of partition key to labels
-        Those with their offsets already, in the process that has the partitions.
     """
 
     columns: NDArray[np.int64]
     token: str
-    made: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     def labels(self, partition: Any) -> NDArray[Any]:
         """The labels of a partition with their offsets."""
@@ -54,7 +51,4 @@ class Offsets:
 
     def seen(self, partition: Any, memo: Any) -> Any:
         """A partition whose labels have their offsets; its features are shared, not copied."""
-        y = self.made.get(partition.key)
-        if y is None:
-            y = memo.get("offsets", self.token, lambda: self.labels(partition))
-        return replace(partition, y=y)
+        return replace(partition, y=memo.get("offsets", self.token, lambda: self.labels(partition)))

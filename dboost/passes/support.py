@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused
 from dboost.compiled.sparse.columns import transpose
+from dboost.engine.views import NoMemo
 from dboost.hypotheses.held_by_model import Held
 from dboost.partition import Partition, Sums
 from dboost.passes.point import Point
-from dboost.passes.views import NoMemo
 
 
 @dataclass(frozen=True, eq=False)

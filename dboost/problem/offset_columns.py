@@ -1,6 +1,6 @@
 """Which columns of the data are offsets of the scores: as a user names them, and by their places.
 
-Covers: checks, and the column of every output. Does not cover: what a fit makes of them (``offset_engine``).
+Covers: checks, and the column of every output. Does not cover: what a fit makes of them (``passes.offsets``).
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class StoredProblem(Problem):
     signs : int8 array, shape (n,), or None
         Which sign the weights of each row may have; None: any.
     fixed : int64 array or None
-        Stored columns that are the offsets of scores, which the engine shows beside the labels (``offset_engine``).
+        Stored columns that are the offsets of scores, which the engine shows beside the labels (``passes.offsets``).
     """
 
     far = FAR

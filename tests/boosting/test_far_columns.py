@@ -24,7 +24,6 @@ from dboost.hypotheses.products.family import Products
 from dboost.partition import Partition
 from dboost.passes.centring import Centres
 from dboost.passes.folds import Folds
-from dboost.problem.centred import CentredEngine
 from dboost.problem.statistics import FAR
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
@@ -158,7 +157,7 @@ def test_an_engine_less_centres_scans_what_it_sums(there):
     centres = Centres(np.array([2, 7]), np.array([1e5, 1e5 + 1.0]), "token")
     with LocalEngine(2, MemoStore(10_000)) as inner:
         inner.set_plan(plan.items if there else [ReadAgain(p, False) for p in plan.items], plan.rows, "run")
-        engine = CentredEngine(inner, centres)
+        engine = inner.through(centres)
         assert (engine.resident_partitions() is not None) is there
         found = engine.scan(moments, 0.0, 2, name="scan")
         total = engine.map_reduce(passes.feature_statistics, name="statistics").add["square"]

@@ -12,22 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from dboost.boosting.cross_validation import LeftEngine
+from dboost.engine import views
 from dboost.engine.base import Engine
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.defaults import EngineDefaults
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo
-from dboost.passes import views
-from dboost.problem.centred import CentredEngine
 
 ROOT = Path(__file__).resolve().parents[2]
 MEMOS = [value for value in vars(views).values() if inspect.isclass(value) and hasattr(value, "forget")]
 
 PROGRAM = """
-from dboost.problem.centred import CentredEngine
 from dboost.boosting.fit import Fitting
-from dboost.boosting.cross_validation import LeftEngine
 from dboost.boosting.planned import Planned
 from dboost.problem.state import FitSettings
 from dboost.boosting.stepwise import StepwiseSystem
@@ -37,6 +33,7 @@ from dboost.engine.base import Engine
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.defaults import EngineDefaults
 from dboost.engine.local import LocalEngine
+from dboost.engine.views import EngineView
 from dboost.hypotheses.base import Chosen, Family, Pool
 from dboost.hypotheses.capabilities import Following
 from dboost.hypotheses.listed import ListedFamily, ListedPool, ListedSet
@@ -47,8 +44,8 @@ class Partial:
 
     def set_plan(self, items: object, rows: object, run_id: str) -> None: ...
 
-def whole(local: LocalEngine, dask: DaskEngine, left: LeftEngine, centred: CentredEngine) -> list[Engine]:
-    return [local, dask, left, centred]
+def whole(local: LocalEngine, dask: DaskEngine, view: EngineView) -> list[Engine]:
+    return [local, dask, view]
 
 def planned(plan: Plan) -> Planned:
     return plan
@@ -97,7 +94,7 @@ def test_an_engine_must_give_nothing_but_its_sums():
 
 
 def test_every_method_takes_the_arguments_of_the_protocol():
-    for kind in [LocalEngine, DaskEngine, LeftEngine, CentredEngine, EngineDefaults]:
+    for kind in [LocalEngine, DaskEngine, views.EngineView, EngineDefaults]:
         for name in members(Engine):
             asked = getattr(Engine, name, None)
             if inspect.isfunction(asked) and not name.startswith("_"):

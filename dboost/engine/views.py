@@ -1,0 +1,189 @@
+"""An engine whose partitions are those of another, seen in another way: without some rows or columns, or less a number.
+
+Covers: ``EngineView``, the leaves that let any other leaf see partitions so, and memos whose values are kept apart.
+Does not cover: the ways themselves (``View``: ``folds``, ``subsamples``, ``support``, ``offsets`` and ``centring`` in
+``dboost.passes``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Self, TypeVar
+
+from dboost.engine.base import Engine, Finish, FinishArgs, Leaf, Step, View
+from dboost.engine.seconds import Seconds
+from dboost.partition import Partition, Sums
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+class LaneMemo:
+    """A memo whose values are kept apart from those of other lanes."""
+
+    __slots__ = ("_lane", "_memo")
+
+    def __init__(self, memo: Any, lane: int | str) -> None:
+        self._memo = memo
+        self._lane = lane
+
+    def get(
+        self, kind: str, token: Hashable, build: Callable[[], Any], passing: bool = False, stays: bool = False
+    ) -> Any:
+        return self._memo.get(f"{kind}-{self._lane}", token, build, passing, stays)
+
+    def forget(self, kind: str) -> None:
+        self._memo.forget(f"{kind}-{self._lane}")
+
+    @property
+    def budget(self) -> int:
+        """As of the other memo."""
+        return int(self._memo.budget)
+
+
+class NoMemo:
+    """What is built once is not worth remembering: a step of a scan comes to a partition once."""
+
+    budget = 0
+
+    def get(
+        self, kind: str, token: Hashable, build: Callable[[], Any], passing: bool = False, stays: bool = False
+    ) -> Any:
+        return build()
+
+    def forget(self, kind: str) -> None:
+        pass
+
+
+def through(partition: Any, memo: Any, view: View, leaf: Any, *args: Any) -> Sums:
+    """What `leaf` says of a partition as it is seen."""
+    sums: Sums = leaf(view.seen(partition, memo), _apart(memo, view), *args)
+    return sums
+
+
+def shard_through(partition: Any, memo: Any, shard: Any, view: View, leaf: Any, *args: Any) -> Sums:
+    """As `through`, for a leaf with shards."""
+    sums: Sums = leaf(view.seen(partition, memo), _apart(memo, view), shard, *args)
+    return sums
+
+
+def step_through(partition: Any, state: Any, view: View, step: Any, *args: Any) -> Any:
+    """One step of a scan (``Engine.scan``), which has no memo, past a partition as it is seen."""
+    return step(view.seen(partition, NoMemo()), state, *args)
+
+
+def _apart(memo: Any, view: View) -> Any:
+    return memo if view.lane is None else LaneMemo(memo, view.lane)
+
+
+class _Seen:
+    """Partitions of this process as a view shows them, made once."""
+
+    lane = None
+
+    def __init__(self, view: View, engine: Engine, there: Sequence[Partition]) -> None:
+        def made(partition: Partition) -> Partition:
+            seen = view.seen(partition, NoMemo())
+            if isinstance(seen, Partition):
+                return seen
+            return Partition(seen.indptr, seen.rows, seen.values, seen.y, seen.weight, seen.key)
+
+        self.made = {partition.key: partition for partition in engine.on_driver(made, there)}
+
+    def seen(self, partition: Partition, memo: Any) -> Partition:
+        return self.made[partition.key]
+
+
+class EngineView:
+    """Passes on another engine, which stays open, over its partitions as a view shows them (``Engine.through``).
+
+    Where those of the other engine lie in this process, and the view has no lane of its own, so do these.
+    """
+
+    def __init__(self, engine: Engine, view: View, words: tuple[str, ...] = ()) -> None:
+        self._engine = engine
+        self._words = words
+        there = engine.resident_partitions() if view.lane is None else None
+        seen = None if there is None else _Seen(view, engine, there)
+        self._view: View = view if seen is None else seen
+        self._there = None if seen is None else tuple(seen.made.values())
+
+    @property
+    def n_workers(self) -> int:
+        """As of the other engine."""
+        return self._engine.n_workers
+
+    @property
+    def n_threads(self) -> int:
+        """As of the other engine, where it has threads: so many folds are fitted side by side."""
+        return int(getattr(self._engine, "n_threads", 1))
+
+    @property
+    def bytes_moved(self) -> int:
+        """As of the other engine."""
+        return self._engine.bytes_moved
+
+    @property
+    def seconds(self) -> Seconds:
+        """As of the other engine."""
+        return self._engine.seconds
+
+    def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
+        """Keep the plan of the other engine: it is its partitions that are seen."""
+
+    def through(self, view: View, *words: str) -> EngineView:
+        """As ``Engine.through``, of the partitions as they are seen."""
+        return EngineView(self, view, words)
+
+    def label(self, *words: str) -> None:
+        """As ``Engine.label``, with the words of the view before all."""
+        self._engine.label(*self._words, *words)
+
+    def resident_partitions(self) -> tuple[Partition, ...] | None:
+        """The partitions as they are seen, where they are made in this process."""
+        return self._there
+
+    def in_this_process(self) -> AbstractContextManager[Engine]:
+        """As ``Engine.in_this_process``: what is sampled by a pass of this engine was seen in its way already."""
+        return self._engine.in_this_process()
+
+    def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
+        """As ``Engine.map``."""
+        return self._engine.map(fn, items, *args, name=name)
+
+    def on_driver(self, fn: Callable[[S], T], items: Sequence[S]) -> list[T]:
+        """As ``Engine.on_driver``."""
+        return self._engine.on_driver(fn, items)
+
+    def run_in_background(self, fn: Callable[[], T]) -> Callable[[], T]:
+        """As ``Engine.run_in_background``."""
+        return self._engine.run_in_background(fn)
+
+    def map_reduce(
+        self,
+        leaf: Leaf,
+        *args: Any,
+        name: str,
+        shards: Sequence[Any] | None = None,
+        finish: Finish | None = None,
+        finish_args: FinishArgs | None = None,
+    ) -> Any:
+        """As ``Engine.map_reduce``, over the partitions as they are seen."""
+        seeing = through if shards is None else shard_through
+        return self._engine.map_reduce(
+            seeing, self._view, leaf, *args, name=name, shards=shards, finish=finish, finish_args=finish_args
+        )
+
+    def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
+        """As ``Engine.scan``, through the partitions as they are seen."""
+        return self._engine.scan(step_through, state, self._view, step, *args, name=name)
+
+    def close(self) -> None:
+        """Do nothing: the other engine belongs to whom opened it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
