@@ -7,7 +7,6 @@ Does not cover: how a block is read (``dboost.data``), what is summed (``dboost.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +15,6 @@ from numpy.typing import NDArray
 
 # Features by row (CSR): start of each row, columns, values.
 ByRow = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]
-
-PLAIN_SHIFT = 60.0
-"""Largest shift at which sums are brought to units of one: e^60 and its products with data still are a float32."""
 
 # Kinds of labels. What a block holds of each is told by ``Partition``.
 TASKS = ("binary", "multiclass", "multitask", "regression", "multitarget")
@@ -103,26 +99,16 @@ class Sums:
         Merged by the elementwise maximum.
     parts : dict of str to list
         Concatenated in the order of the partitions.
-    shift : float
-        The numbers in `add` are in units of e^shift (docs/math.md 0.1); 0 unless they might overflow, -inf
-        where all of them are zero.
     """
 
     add: dict[str, Any] = field(default_factory=dict)
     peak: dict[str, NDArray[Any]] = field(default_factory=dict)
     parts: dict[str, list[Any]] = field(default_factory=dict)
-    shift: float = 0.0
 
     def merge(self, right: Sums) -> Sums:
         """Absorb the sums of the blocks to the right, in place, and return self."""
-        shift = max(self.shift, right.shift)
-        if self.shift < shift:
-            self._scale(math.exp(self.shift - shift))
-            self.shift = shift
-        factor = math.exp(right.shift - shift) if right.shift < shift else 1.0
-        for name, given in right.add.items():
+        for name, value in right.add.items():
             mine = self.add[name]
-            value = given if factor == 1.0 else factor * given
             if isinstance(mine, np.ndarray):
                 np.add(mine, value, out=mine)
             else:
@@ -131,16 +117,4 @@ class Sums:
             np.maximum(self.peak[name], value, out=self.peak[name])
         for name, value in right.parts.items():
             self.parts[name].extend(value)
-        return self
-
-    def _scale(self, factor: float) -> None:
-        for name, value in self.add.items():
-            self.add[name] = value * factor
-
-    def plain(self) -> Sums:
-        """Bring the numbers to units of one, in place, where they can be held so; `shift` stays where they cannot."""
-        if self.shift <= PLAIN_SHIFT and self.shift != 0.0:
-            if self.shift > -math.inf:
-                self._scale(math.exp(self.shift))
-            self.shift = 0.0
         return self

@@ -9,10 +9,10 @@ from scipy import sparse
 from dboost.data.sparse.csc import to_csc
 from dboost.data.sparse.csr import CsrPiece
 from dboost.engine.memo import Memo, MemoStore
+from dboost.engine.views import shard_through, through
 from dboost.partition import Partition, Sums
 from dboost.passes.draws import Places, count_rows
 from dboost.passes.folds import Folds, Left, fold_masses, judge, wrong_share
-from dboost.engine.views import shard_through, through
 
 
 def partition(X, y, weight=None, key="p", dtype=np.float64):

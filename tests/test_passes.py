@@ -52,8 +52,7 @@ class Run:
         }
         out = {}
         for name, (leaf, *args) in calls.items():
-            total = self.engine.map_reduce(leaf, *args, name=name).plain()
-            assert total.shift == 0.0
+            total = self.engine.map_reduce(leaf, *args, name=name)
             for field, value in {**total.add, **total.peak}.items():
                 out[f"{name}.{field}"] = np.asarray(value, float)
         return out
@@ -159,8 +158,7 @@ def test_a_model_without_features_is_one_of_zeros(data, repeat):
     nothing = Point(data.loss, NOTHING, run.W[:0], run.b, "nothing")
     columns = np.array([0, 2, 3, 11])
     got, wanted = (
-        run.engine.map_reduce(passes.score, columns, point, False, True, name="score").plain().add
-        for point in (nothing, zeros)
+        run.engine.map_reduce(passes.score, columns, point, False, True, name="score").add for point in (nothing, zeros)
     )
     assert_close(got, wanted)
 
@@ -201,8 +199,6 @@ def test_labels_tell_the_loss_without_margins(data):
     """The values of a label that many outputs share count once; missing ones do not."""
     run, k = Run(data, 2), data.k
     nothing = Point(data.loss, NOTHING, np.zeros((0, k)), np.zeros(k), "zero")
-    along = run.engine.map_reduce(
-        passes.losses_along, nothing, np.zeros((0, k)), np.zeros(k), np.zeros(1), name="grid"
-    ).plain()
-    labels = run.engine.map_reduce(passes.label_counts, data.loss, k, name="labels").plain()
+    along = run.engine.map_reduce(passes.losses_along, nothing, np.zeros((0, k)), np.zeros(k), np.zeros(1), name="grid")
+    labels = run.engine.map_reduce(passes.label_counts, data.loss, k, name="labels")
     assert labels.add["at_zero"] == pytest.approx(float(along.add["loss"][0]), rel=1e-12)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dboost.engine.views import through
 from dboost.partition import Partition
 from dboost.passes.subsamples import Subsample, rows_of
-from dboost.engine.views import through
 from tests.test_folding import memo, places_of
 
 

@@ -167,9 +167,9 @@ def _check_capabilities(settings: FitSettings, penalty: Penalty) -> None:
 
 
 def _check_offset(settings: FitSettings) -> None:
-    """Offsets are stored columns, of a loss whose sums are in units of one."""
+    """Offsets are stored columns, of a loss of which they are no weights."""
     loss = get_loss(settings.loss)
-    if loss.shifted:
+    if loss.exponential:
         raise UsageError(
             f"offset= with loss {loss.name!r}, where it would be a weight e^-yo of each example",
             hint="use loss='log', or give these as sample_weight",
@@ -217,7 +217,7 @@ def _check_free(settings: FitSettings, penalty: Penalty) -> None:
             f"{settings.system.name!r} solves for the rows it chooses",
             hint=hint,
         )
-    if get_loss(settings.loss).shifted:
+    if get_loss(settings.loss).exponential:
         raise UsageError(
             f"penalty_factors is 0 for a feature, and loss {settings.loss!r} has no bounded curvature to solve it by",
             hint=f"use loss='log', or {hint}",

@@ -234,8 +234,7 @@ class Fitting:
         if self._null is None:
             found = self.problem.score(self.problem.null(), None, 1.0, 0)
             self._null = replace(found, candidates=found.candidates[:0].copy())
-            if found.iterate.shift == 0.0:
-                self.problem.objective = replace(self.problem.objective, null_loss=found.iterate.loss)
+            self.problem.objective = replace(self.problem.objective, null_loss=found.iterate.loss)
         return self._null
 
     def alpha_max(self) -> float:
@@ -385,8 +384,8 @@ class Fitting:
     def _loss_as_given(self, state: FitState, intercept: Array) -> float:
         """The loss of the rows of a state and an intercept, by one pass over the partitions as the plan has them."""
         point = self.point_of_model(state.active, state.W, intercept)
-        sums = self._engine.map_reduce(passes.active_gradient, point, name="gradient").plain()
-        return float(sums.add["loss"]) if sums.shift == 0.0 else math.inf
+        sums = self._engine.map_reduce(passes.active_gradient, point, name="gradient")
+        return float(sums.add["loss"])
 
     def as_given(self, state: FitState) -> FitState:
         """A state of this fit with the intercept of the columns as they were given, which are those of a model."""

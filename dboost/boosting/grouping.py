@@ -48,7 +48,7 @@ def check_groups(settings: FitSettings, penalty: Penalty) -> None:
             f"{what} moves one row at a time, and the rows of a group of column_groups enter together",
             hint=f"leave update at 'newton', {_LEAVE}",
         )
-    if get_loss(settings.loss).shifted:
+    if get_loss(settings.loss).exponential:
         raise UsageError(
             f"column_groups with loss {get_loss(settings.loss).name!r}, which has no curvature that groups are solved "
             "by",

@@ -94,7 +94,7 @@ def refusal(settings: FitSettings) -> str:
         return f"hypotheses={settings.hypotheses!r} are no columns of the data"
     if settings.system is not None:
         return f"{settings.system.name!r} minimises no penalised loss"
-    if settings.signs is not None and get_loss(settings.loss).shifted:
+    if settings.signs is not None and get_loss(settings.loss).exponential:
         return f"its weights have signs, and loss {settings.loss!r} has no bounded curvature to keep them by in a refit"
     if settings.update == "forward":
         return "update='forward' minimises no penalised loss"
@@ -308,7 +308,7 @@ def _refit(
 ) -> Refit:
     """What a fit without a penalty found for the columns at some places, signs as for `_signed`; one pass."""
     plan, settings, weight = fitting.plan, fitting.settings, fitting.problem.statistics.weight
-    sums = view.map_reduce(active_gradient, fitting.point_of(result), name="gradient").plain().add
+    sums = view.map_reduce(active_gradient, fitting.point_of(result), name="gradient").add
     mine = np.isin(np.sort(np.concatenate([result.active, fitting.fixed])), fitting.fixed, invert=True)
     G = sums["G"][mine]
     G = np.where(result.W == 0.0, rightly_signed(G, signs[result.active]), G)

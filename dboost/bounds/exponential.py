@@ -131,7 +131,6 @@ def solve_rows(
     a: FloatArray,
     lam: FloatArray,
     caps: FloatArray,
-    shift: float = 0.0,
 ) -> tuple[FloatArray, BoolArray]:
     """Minimise the bound plus penalty row by row, given the solver of the tilted, scaled problem.
 
@@ -141,8 +140,6 @@ def solve_rows(
         (A, B, lam) -> gamma, with +-inf where an entry has no finite minimiser.
     W, mu_plus, mu_minus : ndarray (rows, k)
     a, lam, caps : ndarray (rows,)
-    shift : float
-        The sums are given in units of e^shift.
 
     Returns
     -------
@@ -152,7 +149,7 @@ def solve_rows(
     column = np.isfinite(a)
     scale = np.where(column, a, 1.0)
     A, B = tilt(W, mu_plus, mu_minus, scale)
-    gamma = solve_tilted(A + shift, B + shift, lam)
+    gamma = solve_tilted(A, B, lam)
     endless = np.isinf(gamma)
     step = np.copysign((scale * caps)[:, None], np.where(endless, gamma, 1.0))
     new: FloatArray = np.where(endless, W + step, scale[:, None] * np.where(endless, 0.0, gamma))

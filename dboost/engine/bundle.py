@@ -32,7 +32,6 @@ def copy_sums(sums: Sums) -> Sums:
         add={k: v.copy() if isinstance(v, np.ndarray) else v for k, v in sums.add.items()},
         peak={k: v.copy() for k, v in sums.peak.items()},
         parts={k: list(v) for k, v in sums.parts.items()},
-        shift=sums.shift,
     )
 
 

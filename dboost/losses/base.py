@@ -137,14 +137,6 @@ class Loss(Protocol):
         ...
 
     @property
-    def shifted(self) -> bool:
-        """Whether U and l may overflow, so that sums are formed in units of e^c (docs/math.md 0.1).
-
-        The target then has a field ``shift``, the c by which the row functions divide.
-        """
-        ...
-
-    @property
     def closed_null(self) -> bool:
         """Whether `null_intercept` is exact; otherwise it is where a search over passes starts."""
         ...

@@ -1,7 +1,7 @@
 """Exponential loss of AdaBoost: l(y, f) = e^(-y f) with y in {-1, +1}; a label of 0 is missing (docs/math.md 1).
 
-Its curvature has no limit, so there is no quadratic bound and no gap-safe screening. Its values have none either: the
-row functions divide by e^shift, and sums are formed in those units (docs/math.md 0.1).
+Its curvature has no limit, so there is no quadratic bound and no gap-safe screening. A model whose values have none
+either is no start for a fit, which goes back towards the model without features.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.examples.loss_rows import curvature_row, dual_row, loss_row, peak_row, residual_row, theta_row
+from dboost.compiled.examples.loss_rows import curvature_row, dual_row, loss_row, residual_row, theta_row
 from dboost.compiled.vectors.emit import INLINED
 from dboost.losses.base import Array, Common, Repair
 from dboost.losses.link import Link
@@ -22,32 +22,19 @@ from dboost.losses.sign_mass import sign_mass
 
 # With one label only the optimal intercept is infinite; at this one an example costs 1e-13.
 _SATURATED = 30.0
+# An example that costs more has no number as its residual: sums of smaller ones, and their squares, do not overflow,
+# and those of what is no number are none either, without a warning.
+_BEYOND = 1e100
 
 
 class ExponentialTarget(NamedTuple):
-    """Labels of one block: int8 (m, k) with -1, +1, or 0 where missing; and the shift c of the units e^c."""
+    """Labels of one block: int8 (m, k) with -1, +1, or 0 where missing."""
 
     sign: NDArray[np.int8]
-    shift: float
 
 
 def _is_exponential(target: Any) -> bool:
     return getattr(target, "instance_class", None) is ExponentialTarget
-
-
-@overload(peak_row, inline="never", jit_options=INLINED)
-def _peak_row(target: Any, i: int, f: Array, s: float) -> Any:
-    if not _is_exponential(target):
-        return None
-
-    def exponential(target: Any, i: int, f: Array, s: float) -> float:
-        top = -np.inf
-        for r in range(f.shape[0]):
-            if target.sign[i, r] != 0:
-                top = max(top, -target.sign[i, r] * f[r])
-        return top + math.log(s)
-
-    return exponential
 
 
 @overload(residual_row, inline="never", jit_options=INLINED)
@@ -59,8 +46,8 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
         loss = 0.0
         for r in range(f.shape[0]):
             y = np.float64(target.sign[i, r])
-            q = s * abs(y) * math.exp(-y * f[r] - target.shift)
-            u[r] = y * q
+            q = s * abs(y) * math.exp(-y * f[r])
+            u[r] = y * q if q < _BEYOND else np.nan
             loss += q
         return loss
 
@@ -76,7 +63,7 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
         loss = 0.0
         for r in range(f.shape[0]):
             y = np.float64(target.sign[i, r])
-            loss += abs(y) * math.exp(-y * f[r] - target.shift)
+            loss += abs(y) * math.exp(-y * f[r])
         return s * loss
 
     return exponential
@@ -90,7 +77,7 @@ def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     def exponential(target: Any, i: int, f: Array, s: float, h: Array) -> float:
         for r in range(f.shape[0]):
             y = np.float64(target.sign[i, r])
-            h[r] = s * abs(y) * math.exp(-y * f[r] - target.shift)
+            h[r] = s * abs(y) * math.exp(-y * f[r])
         return 0.0
 
     return exponential
@@ -144,7 +131,6 @@ class Exponential(Common):
     separable: bool = True
     floor: float = 0.0
     growing: bool = True
-    shifted: bool = True
     closed_null: bool = True
     task: str = "binary"
     exponential: ClassVar[bool] = True
@@ -152,8 +138,8 @@ class Exponential(Common):
     link: ClassVar[Link] = Link(scale=2.0)
 
     def target(self, y: NDArray[Any]) -> ExponentialTarget:
-        """Wrap int8 labels of shape (m, 1), in units of one."""
-        return ExponentialTarget(y, 0.0)
+        """Wrap int8 labels of shape (m, 1)."""
+        return ExponentialTarget(y)
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """Weighted mass of label +1, and of all observed labels, per output."""

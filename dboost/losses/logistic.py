@@ -226,7 +226,6 @@ class Logistic(Common):
     separable: bool = True
     floor: float = 0.0
     growing: bool = True
-    shifted: bool = False
     probabilities: ClassVar[bool] = True
     closed_null: bool = True
     counted: ClassVar[bool] = True

@@ -232,7 +232,6 @@ class Multinomial(Common):
     separable: bool = False
     floor: float = 0.0
     growing: bool = True
-    shifted: bool = False
     probabilities: ClassVar[bool] = True
     closed_null: bool = True
     task: str = "multiclass"

@@ -5,7 +5,7 @@ loss at o + f is that of the loss itself. Its dual value is that of the loss les
 residuals of the model without features are other ones, so that a search over passes finds its intercept, and what a
 repair that mixes them in does to the sums of a column is bounded example by example.
 
-Covers: ``Offset`` around any loss that is not ``shifted``, and the functions of one example. Does not cover: where
+Covers: ``Offset`` around any loss but the exponential one, and the functions of one example. Does not cover: where
 offsets come from (``dboost.passes.offsets``).
 """
 
@@ -153,7 +153,7 @@ class Offset:
     Parameters
     ----------
     inner : Loss
-        Not one that is ``shifted``.
+        Not the exponential one, of which an offset is a weight.
     """
 
     inner: Loss
@@ -251,11 +251,6 @@ class Offset:
     def growing(self) -> bool:
         """As the loss says."""
         return self.inner.growing
-
-    @property
-    def shifted(self) -> bool:
-        """False."""
-        return self.inner.shifted
 
     @property
     def task(self) -> str:

@@ -34,7 +34,7 @@ class OneVsRestExponential(Exponential):
 
     def target(self, y: NDArray[Any]) -> ExponentialTarget:
         """Labels -1 and 1 of the classes from int32 codes of shape (m,)."""
-        return ExponentialTarget(self._signs(y), 0.0)
+        return ExponentialTarget(self._signs(y))
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """Weighted mass of every class, and of all examples, per class."""

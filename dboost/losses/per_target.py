@@ -102,7 +102,6 @@ class PerTarget(Common):
 
     task: ClassVar[str] = "multitarget"
     separable: ClassVar[bool] = True
-    shifted: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         given = tuple(BinaryTarget() if one.name == "log" else one for one in self.losses)

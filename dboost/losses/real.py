@@ -170,7 +170,6 @@ class RealLoss(Common):
 
     task: ClassVar[str] = "regression"
     separable: ClassVar[bool] = True
-    shifted: ClassVar[bool] = False
 
     @property
     def largest(self) -> float:

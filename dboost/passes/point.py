@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.examples import fused, loss_of_rows
+from dboost.compiled.examples import loss_of_rows
 from dboost.compiled.solves import one_output
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import Loss, get_loss
 from dboost.partition import Partition
 
 Array = NDArray[np.float64]
-
-
 
 # What the passes over examples take: the cut, W, b, the target and the weights.
 Examples = tuple[NDArray[Any], NDArray[Any], NDArray[Any], Array, Array, Any, Array]
@@ -53,16 +51,6 @@ def arguments_at(partition: Partition, memo: Any, point: Point) -> Examples:
     return (*cut, point.W, point.intercept, get_loss(point.loss).target(partition.y), partition.weight)
 
 
-def shifted_arguments(partition: Partition, memo: Any, point: Point) -> tuple[Examples, float]:
-    """Those arguments, with the target in units of e^c, and c, the largest logarithm of the partition; else 0."""
-    at = arguments_at(partition, memo, point)
-    if not get_loss(point.loss).shifted:
-        return at, 0.0
-    shift: float = memo.get("shift", point.token, lambda: fused.largest(*at))
-    *cut, target, weight = at
-    return (*cut, target._replace(shift=shift if shift > -np.inf else 0.0), weight), shift
-
-
 # A block by column and the places of the columns held in it: (column pointer, rows, values, places).
 Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int64]]
 
@@ -76,10 +64,10 @@ def columns_held(partition: Partition, memo: Any, held: Held) -> Columns:
 def single_margins(partition: Partition, memo: Any, point: Point) -> tuple[Array, Columns] | None:
     """Margins (m,) of a model of one output, formed column by column, and its columns.
 
-    None where sums need a unit or are wider. Such a model is not cut out of its columns: that would cost more than the
+    None where the model is wider. Such a model is not cut out of its columns: that would cost more than the
     margins.
     """
-    if point.intercept.shape[0] != 1 or get_loss(point.loss).shifted:
+    if point.intercept.shape[0] != 1:
         return None
     held = columns_held(partition, memo, point.held)
     f = np.full(partition.n_rows, point.intercept[0])

@@ -17,7 +17,7 @@ from dboost.hypotheses.capabilities import THETA, Binned, completed, narrowed
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point, arguments_at
-from dboost.passes.residuals import one_branch
+from dboost.passes.residuals import branches
 
 Array = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ def finished(total: Sums, shard: Any, pool: Pool, finish: Any, *arguments: Any) 
 
 
 def pulled(partition: Partition, memo: Any, shard: Any, pool: Pool, point: Point) -> Sums:
-    """mu+ and mu- of one shard of a pool of hypotheses, the pulls of all examples and the loss, in units of one."""
+    """mu+ and mu- of one shard of a pool of hypotheses, the pulls of all examples and the loss."""
     plus, minus, loss = _pulls(partition, memo, point)
     sums = pool.sums(partition, memo, shard, plus, minus)
     sums.add |= {"bias_plus": plus.sum(axis=0), "bias_minus": minus.sum(axis=0), "loss": loss}
@@ -88,7 +88,7 @@ def _repaired(partition: Partition, memo: Any, point: Point, repair: tuple[Array
         return np.ascontiguousarray(fused.residuals(*arguments_at(partition, memo, point), np.zeros(k))[0][:, :k])
 
     def repaired() -> Array:
-        theta = memo.get("unshifted", point.token, residuals, passing=True).copy()
+        theta = memo.get("unrepaired", point.token, residuals, passing=True).copy()
         fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
         found: Array = theta
         return found
@@ -100,14 +100,7 @@ def _repaired(partition: Partition, memo: Any, point: Point, repair: tuple[Array
 def _pulls(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, float]:
     """The branches of the loss, both >= 0, and the loss."""
 
-    def build() -> tuple[Array, Array, float]:
-        one = one_branch(partition, memo, point)
-        if one is not None:
-            return one
-        plus, minus, loss = fused.branches(*arguments_at(partition, memo, point), np.zeros(point.intercept.shape[0]))
-        return plus, minus, float(loss)
-
     # the passes of a round ask for them in turn, and they are kept for the next where they take little beside the data
     passing = 16 * partition.n_rows * point.intercept.shape[0] > len(partition.values)
-    found: tuple[Array, Array, float] = memo.get("pulls", point.token, build, passing=passing)
-    return found
+    plus, minus, _, loss = branches(partition, memo, point, passing)
+    return plus, minus, loss

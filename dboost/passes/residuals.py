@@ -15,7 +15,7 @@ from dboost.compiled.examples.loss_rows import TWO_BRANCHED
 from dboost.hypotheses.capabilities import is_column_wise
 from dboost.losses import get_loss
 from dboost.partition import Partition
-from dboost.passes.point import Array, Point, shifted_arguments, single_margins, single_state
+from dboost.passes.point import Array, Point, arguments_at, single_margins, single_state
 
 
 def no_columns(weight: Array) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -34,22 +34,21 @@ def one_of_each_class(partition: Partition, k: int) -> tuple[NDArray[Any], Array
     return np.arange(k, dtype=y.dtype), np.bincount(y, weights=partition.weight, minlength=k).astype(float)
 
 
-# U, its column sums, the loss, c, and the state of one output or None.
-Residuals = tuple[Array, Array, float, float, tuple[Array, Array, Array] | None]
+# U, its column sums, the loss, and the state of one output or None.
+Residuals = tuple[Array, Array, float, tuple[Array, Array, Array] | None]
 
 
 def residuals(partition: Partition, memo: Any, point: Point) -> Residuals:
-    """U, its column sums and the loss of a partition, in units of e^c, and the state of one output."""
+    """U, its column sums and the loss of a partition, and the state of one output."""
 
     def build() -> Residuals:
         single = single_margins(partition, memo, point)
         if single is not None:
             u, h, value = single_state(partition, point.loss, single[0])
-            return u[:, None], np.array([u.sum()]), value, 0.0, (single[0], u, h)
+            return u[:, None], np.array([u.sum()]), value, (single[0], u, h)
         total = np.zeros(point.intercept.shape[0])
-        at, shift = shifted_arguments(partition, memo, point)
-        U, value = fused.residuals(*at, total)
-        return U, total, value, shift, None
+        U, value = fused.residuals(*arguments_at(partition, memo, point), total)
+        return U, total, value, None
 
     found: Residuals = memo.get("residual", point.token, build, passing=True)
     return found
@@ -85,17 +84,16 @@ def one_branch(partition: Partition, memo: Any, point: Point) -> tuple[Array, Ar
     return np.maximum(u, 0.0)[:, None], np.maximum(-u, 0.0)[:, None], loss
 
 
-def branches(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, Array, float, float]:
-    """The pulls up and down of the examples, the column sums of U, the loss, in units of e^c, and c."""
+def branches(partition: Partition, memo: Any, point: Point, passing: bool = True) -> tuple[Array, Array, Array, float]:
+    """The pulls up and down of the examples, the column sums of U, and the loss."""
 
-    def build() -> tuple[Array, Array, Array, float, float]:
+    def build() -> tuple[Array, Array, Array, float]:
         one = one_branch(partition, memo, point)
         if one is not None:
-            return one[0], one[1], (one[0] - one[1]).sum(axis=0), one[2], 0.0
+            return one[0], one[1], (one[0] - one[1]).sum(axis=0), one[2]
         total = np.zeros(point.intercept.shape[0])
-        at, shift = shifted_arguments(partition, memo, point)
-        plus, minus, loss = fused.branches(*at, total)
-        return plus, minus, total, loss, shift
+        plus, minus, loss = fused.branches(*arguments_at(partition, memo, point), total)
+        return plus, minus, total, loss
 
-    found: tuple[Array, Array, Array, float, float] = memo.get("branches", point.token, build, passing=True)
+    found: tuple[Array, Array, Array, float] = memo.get("branches", point.token, build, passing=passing)
     return found

@@ -12,7 +12,7 @@ from dboost.compiled.solves import one_output
 from dboost.compiled.sparse import by_class, columns
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
-from dboost.passes.point import Array, Point, arguments_at, shifted_arguments, single_margins, single_state
+from dboost.passes.point import Array, Point, arguments_at, single_margins, single_state
 from dboost.passes.residuals import branches, one_of_each_class, residuals, residuals_of_classes
 
 
@@ -37,7 +37,7 @@ def score(
     arrays = (block.indptr, block.rows, block.values)
     sums = Sums()
     given = get_loss(point.loss)
-    alike = None if mu or point.held.n or given.shifted else one_of_each_class(partition, shape[1])
+    alike = None if mu or point.held.n else one_of_each_class(partition, shape[1])
     if alike is not None:
         y, mass = alike
         sums.add["G"] = np.empty(shape)
@@ -50,13 +50,13 @@ def score(
             U, total, loss = residuals_of_classes(point, y, mass)
             by_class.class_gradient(*arrays, *examples, U, candidates, sums.add["G"])
     elif mu:
-        plus, minus, total, loss, sums.shift = branches(partition, memo, point)
+        plus, minus, total, loss = branches(partition, memo, point)
         sums.add["mu_plus"], sums.add["mu_minus"] = np.empty(shape), np.empty(shape)
         columns.column_mu(*arrays, plus, minus, candidates, sums.add["mu_plus"], sums.add["mu_minus"])
         if first:
             sums.add["bias_plus"], sums.add["bias_minus"] = plus.sum(0), minus.sum(0)
     else:
-        U, total, loss, sums.shift, state = residuals(partition, memo, point)
+        U, total, loss, state = residuals(partition, memo, point)
         sums.add["G"] = np.empty(shape)
         if keep and first and state is not None:
             sums.parts["state"] = [state]
@@ -97,9 +97,8 @@ def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
         one_output.column_sums(*held, u, sums)
         return Sums(add={"G": sums[:, None], "bias": np.array([u.sum()]), "loss": loss})
     G, total = np.zeros_like(point.W), np.zeros_like(point.intercept)
-    at, shift = shifted_arguments(partition, memo, point)
-    loss = fused.active_gradient(*at, G, total)
-    return Sums(add={"G": G, "bias": total, "loss": loss}, shift=shift)
+    loss = fused.active_gradient(*arguments_at(partition, memo, point), G, total)
+    return Sums(add={"G": G, "bias": total, "loss": loss})
 
 
 def intercept_sums(partition: Partition, memo: Any, point: Point) -> Sums:

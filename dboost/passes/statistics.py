@@ -64,7 +64,7 @@ def feature_statistics(partition: Partition, memo: Any, held: Held | None = None
     if null is None:
         columns.column_statistics(*data, *statistics)
         return sums
-    U, bias, loss, _, _ = residuals(partition, memo, null)
+    U, bias, loss, _ = residuals(partition, memo, null)
     G = np.empty((block.indptr.shape[0] - 1, 1))
     columns.column_statistics(*data, *statistics, U.reshape(-1), G.reshape(-1))
     sums.add |= dict(zip(NULL_SUMS, (G, bias, loss), strict=True))

@@ -242,7 +242,6 @@ class TiltedPenalty(RowPenalty):
         a: npt.ArrayLike,
         lam: npt.ArrayLike,
         caps: npt.ArrayLike = exponential.CAP,
-        shift: float = 0.0,
     ) -> tuple[FloatArray, BoolArray]:
         """Minimiser of the exponential bound plus penalty, row by row (docs/math.md 4).
 
@@ -255,8 +254,6 @@ class TiltedPenalty(RowPenalty):
         lam : float or ndarray (rows,)
         caps : float or ndarray (rows,)
             Length of the step, in units of a, where there is no finite minimiser.
-        shift : float
-            The sums are given in units of e^shift.
 
         Returns
         -------
@@ -270,7 +267,7 @@ class TiltedPenalty(RowPenalty):
         def solve(A: FloatArray, B: FloatArray, strength: FloatArray) -> FloatArray:
             return self._solve_scaled(A, B, strength, scale)
 
-        return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam, caps, shift)
+        return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam, caps)
 
     def score_exponential(
         self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike

@@ -81,7 +81,6 @@ class ExponentialSolves(Protocol):
         a: npt.ArrayLike,
         lam: npt.ArrayLike,
         caps: npt.ArrayLike = exponential.CAP,
-        shift: float = 0.0,
     ) -> tuple[FloatArray, BoolArray]:
         """New rows (rows, k), and whether each had an entry without a finite minimiser (``TiltedPenalty``)."""
         ...

@@ -112,7 +112,6 @@ class Frobenius:
         a: npt.ArrayLike,
         lam: npt.ArrayLike,
         caps: npt.ArrayLike = exponential.CAP,
-        shift: float = 0.0,
     ) -> tuple[FloatArray, BoolArray]:
         """Minimiser of the exponential bound plus penalty over all rows at once, as ``RowPenalty.solve_exponential``.
 
@@ -139,7 +138,7 @@ class Frobenius:
             gamma[tied] = found.reshape(tied.size, k)
             return s * gamma
 
-        return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam, per_row(caps, rows), shift)
+        return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam, per_row(caps, rows))
 
     def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """||G_j||_2^2 / (2 D_j): a row's share of the decrease were there no penalty; it only ranks rows."""

@@ -107,12 +107,11 @@ class Signed:
         a: npt.ArrayLike,
         lam: npt.ArrayLike,
         caps: npt.ArrayLike = exponential.CAP,
-        shift: float = 0.0,
     ) -> tuple[FloatArray, BoolArray]:
         """As of a penalty of single entries: a convex function of one number has its least, of one sign, there or at 0.
 
         Of rows of several entries that a norm ties together this is not so, and they are not asked for it
         (``boosting.checks``).
         """
-        rows, unbounded = exponential_solves(self.inner).solve_exponential(W, mu_plus, mu_minus, a, lam, caps, shift)
+        rows, unbounded = exponential_solves(self.inner).solve_exponential(W, mu_plus, mu_minus, a, lam, caps)
         return rightly_signed(rows, self.signs), unbounded

@@ -84,20 +84,19 @@ class SmoothL1(RoundedPenalty):
         a: npt.ArrayLike,
         lam: npt.ArrayLike,
         caps: npt.ArrayLike = exponential.CAP,
-        shift: float = 0.0,
     ) -> tuple[FloatArray, BoolArray]:
         """(a / 2) log(mu+ / mu-) with the pseudo-examples among the sums: the minimiser of the bound of both terms."""
         rows = len(W)
         a, lam = per_row(a, rows), per_row(lam, rows)
         free = np.zeros(rows)
         caps = per_row(caps, rows)
-        new, unbounded = exponential.solve_rows(self.solve_tilted, W, mu_plus, mu_minus, a, free, caps, shift)
+        new, unbounded = exponential.solve_rows(self.solve_tilted, W, mu_plus, mu_minus, a, free, caps)
         held = np.flatnonzero(lam > 0)
         # in logarithms: sigma(b w) leaves the range of float64 long before its logarithm matters
         log_lam, z = np.log(lam[held])[:, None], self.sharpness * W[held]
         with np.errstate(divide="ignore"):
-            plus = np.logaddexp(np.log(mu_plus[held]) + shift, log_lam - np.logaddexp(0.0, z))
-            minus = np.logaddexp(np.log(mu_minus[held]) + shift, log_lam - np.logaddexp(0.0, -z))
+            plus = np.logaddexp(np.log(mu_plus[held]), log_lam - np.logaddexp(0.0, z))
+            minus = np.logaddexp(np.log(mu_minus[held]), log_lam - np.logaddexp(0.0, -z))
         moved = W[held] + 0.5 * np.minimum(a[held], 1.0 / self.sharpness)[:, None] * (plus - minus)
         # no data: the penalty alone decides
         silent = ~np.isfinite(a[held])[:, None] | ((mu_plus[held] == 0) & (mu_minus[held] == 0))

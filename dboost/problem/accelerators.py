@@ -98,7 +98,7 @@ def one_output(loss: Loss, penalty: Penalty, k: int, n_rows: int, settings: FitS
     settings : FitSettings
     """
     sparse = penalty.threshold and penalty.separable
-    if not (k == 1 and settings.update == "newton" and settings.system is None and sparse and not loss.shifted):
+    if not (k == 1 and settings.update == "newton" and settings.system is None and sparse and not loss.exponential):
         return False
     whole = n_rows <= MOST_EXAMPLES if settings.sample == "auto" else settings.sample == 1.0
     return whole and penalty.single is not None

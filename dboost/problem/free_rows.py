@@ -151,7 +151,7 @@ def _stepped(problem: Problem, at: Iterate, found: Projection) -> Iterate | None
         return problem.evaluate(at.active, _centred(problem, at.active, at.W + t * V), at.intercept + t * v)
 
     whole = after(1.0)
-    if whole.shift == 0.0 and whole.loss <= at.loss + _ROUNDING * abs(at.loss):
+    if whole.loss <= at.loss + _ROUNDING * abs(at.loss):
         return whole
     values = problem.losses_along(at, V, v, _HALVINGS)
     lower = np.flatnonzero(values < at.loss)

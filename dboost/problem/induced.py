@@ -206,10 +206,10 @@ class InducedProblem(Problem):
 
     def _priced(self, at: Iterate, strength: float, take: int, whole: bool, repaired: bool) -> Score:
         # what the pass at the model with its new rows says of the rows it holds is the same, bit for bit
-        once = not repaired and self.k == 1 and not self.loss.shifted
+        once = not repaired and self.k == 1
         if not once:
             at = self.evaluate(at.active, at.W, at.intercept)
-        if at.shift > 0.0:
+        if not np.isfinite(at.bias).all():
             # residuals beyond all numbers: nothing is induced before the model held has come back from there
             return self._scored(at, [], math.inf)
         repair = self.objective.repair(at) if repaired else Repair.nothing(self.k)
@@ -348,7 +348,7 @@ class InducedProblem(Problem):
             found = self.evaluate(active, W, at.intercept)
             G = found.G[np.searchsorted(active, rows)]
             if not evaluated:
-                at = replace(at, loss=found.loss, G=found.G[held], bias=found.bias, shift=found.shift)
+                at = replace(at, loss=found.loss, G=found.G[held], bias=found.bias)
         norms = self.penalty.dual_norm(at.G)
         return Score(at, at.active, norms, rows, G, size=size)
 

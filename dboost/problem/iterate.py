@@ -27,8 +27,6 @@ class Iterate:
         Rows of X'U for the active rows.
     bias : float64 array, shape (k,)
         Column sums of U: minus the gradient of the intercept.
-    shift : float
-        `loss`, `G` and `bias` are in units of e^shift; 0 but for a model whose loss is beyond all bounds.
     """
 
     active: Rows
@@ -37,7 +35,6 @@ class Iterate:
     loss: float
     G: Array
     bias: Array
-    shift: float = 0.0
 
     def rows(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> Iterate:
         """The model with some of its rows only: places among the active ones, ascending, or a mask (a,) of them."""

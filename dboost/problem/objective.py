@@ -30,8 +30,6 @@ Int8 = NDArray[np.int8]
 _RESOLUTION = 1e-24
 # The square of four units of float64, of labels that are far from zero beside what they differ by.
 _OF_LABELS = 2.0**-102
-# The exponential of a larger number is beyond float64.
-_LARGEST_SHIFT = 700.0
 
 
 @dataclass(frozen=True)
@@ -157,10 +155,7 @@ class Objective:
 
     def __call__(self, at: Iterate, lam: float) -> float:
         """P(W, b) in the sum form at a model that has its sums; inf where it is too large for a number."""
-        loss = at.loss if at.shift == 0.0 else at.loss * math.exp(min(at.shift, _LARGEST_SHIFT))
-        if at.shift > _LARGEST_SHIFT:
-            loss = math.inf
-        return loss + self.penalty_value(at.active, at.W, lam)
+        return at.loss + self.penalty_value(at.active, at.W, lam)
 
     def penalty_value(self, active: Rows, W: Array, lam: float) -> float:
         """sum_j lam_j omega(W_j), or the penalty of all rows together."""

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from dboost.engine.base import Engine
-from dboost.partition import Sums
 
 
 class PassRunner:
@@ -40,9 +39,7 @@ class PassRunner:
         self._tokens += 1
         return f"{self._run_id}:{self._tokens}"
 
-    def run(
-        self, leaf: Any, *args: Any, name: str, plain: bool = True, at_once: int | None = None, **kwargs: Any
-    ) -> Any:
+    def run(self, leaf: Any, *args: Any, name: str, at_once: int | None = None, **kwargs: Any) -> Any:
         """One pass: leaf(partition, memo, *args) over every partition, reduced (``Engine.map_reduce``).
 
         Parameters
@@ -51,8 +48,6 @@ class PassRunner:
         *args
         name : str
             What the pass is called where passes are told apart.
-        plain : bool
-            Whether sums come in units of one, where such numbers can hold them; otherwise in those of their `shift`.
         at_once : int, optional
             At most so many shards are summed at a time: a process may hold its sums of all of them until they are
             added up. It is one pass all the same.
@@ -67,8 +62,7 @@ class PassRunner:
                 some: Any = kwargs | {"shards": shards[first : first + at_once]}
                 found += self.engine.map_reduce(leaf, *args, name=name, **some)
             return found
-        total = self.engine.map_reduce(leaf, *args, name=name, **kwargs)
-        return total.plain() if plain and isinstance(total, Sums) else total
+        return self.engine.map_reduce(leaf, *args, name=name, **kwargs)
 
     def count_on_driver(self) -> None:
         """Count a pass of which the driver does all but fetching what it lacks."""

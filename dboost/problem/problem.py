@@ -284,9 +284,9 @@ class Problem(ABC):
 
     # ---- one model -------------------------------------------------------------------------------------------------
 
-    def own_pass(self, leaf: Any, at: Iterate, *args: Any, name: str, plain: bool = True) -> Sums:
+    def own_pass(self, leaf: Any, at: Iterate, *args: Any, name: str) -> Sums:
         """A pass of the caller's own at a model: leaf(partition, memo, point, *args) -> Sums (``PassRunner.run``)."""
-        found: Sums = self.runner.run(leaf, self.point(at.active, at.W, at.intercept), *args, name=name, plain=plain)
+        found: Sums = self.runner.run(leaf, self.point(at.active, at.W, at.intercept), *args, name=name)
         return found
 
     def null(self) -> Iterate:
@@ -308,7 +308,7 @@ class Problem(ABC):
     def evaluate(self, active: Rows, W: Array, intercept: Array) -> Iterate:
         """L, G_A and the bias sums at a model."""
         sums = self.runner.run(passes.active_gradient, self.point(active, W, intercept), name="gradient")
-        return Iterate(active, W, intercept, sums.add["loss"], sums.add["G"], sums.add["bias"], sums.shift)
+        return Iterate(active, W, intercept, sums.add["loss"], sums.add["G"], sums.add["bias"])
 
     def rows_sums(self, at: Iterate, rows: Rows) -> Sums:
         """G (or mu+ and mu-) of some rows of W and of the intercept at a model, and the loss.

@@ -5,7 +5,6 @@ Summaries are small, so that full sums stay where they were formed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,8 +48,6 @@ class ShardSummary:
         Rows of G of the active columns in the shard, ascending.
     loss, bias : float, array
         L and the column sums of U (with the first shard only).
-    shift : float
-        All sums, norms and scores are in units of e^shift; 0 but for a model whose loss is beyond all bounds.
     """
 
     norms: Array
@@ -60,7 +57,6 @@ class ShardSummary:
     active_G: Array
     loss: float
     bias: Array
-    shift: float
 
 
 def summarise_shard(
@@ -89,10 +85,6 @@ def summarise_shard(
     take : int
         How many of the best columns to keep.
     """
-    total = total.plain()
-    if total.shift > 0.0:
-        # in the units of the sums, the penalty of a model so bad weighs next to nothing
-        lam = lam * math.exp(max(-total.shift, -700.0))
     with np.errstate(invalid="ignore"):
         # at a model whose loss is beyond all numbers both may be infinite; what is chosen there is not used
         G = total.add["mu_plus"] - total.add["mu_minus"] if exponential else total.add["G"]
@@ -123,7 +115,6 @@ def summarise_shard(
         active_G=G[held],
         loss=total.add.get("loss", np.nan),
         bias=total.add.get("bias", np.zeros(0)),
-        shift=total.shift,
     )
 
 
@@ -135,7 +126,7 @@ def joined(summaries: Sequence[ShardSummary], at: Iterate, candidates: Rows, tak
     order = np.lexsort((columns, -scores))[:take]
     G = np.concatenate([s.active_G for s in summaries])
     return Score(
-        iterate=replace(at, loss=first.loss, G=G, bias=first.bias, shift=first.shift),
+        iterate=replace(at, loss=first.loss, G=G, bias=first.bias),
         candidates=candidates,
         norms=np.concatenate([s.norms for s in summaries]),
         best=columns[order],

@@ -109,7 +109,7 @@ class StoredProblem(Problem):
         self._free_null: Iterate | None = None
         loss, runner, null = get_loss(loss), PassRunner(engine, run_id, passes_before), NullModel(keeps_null)
         labels = label_sums(runner, loss, n_outputs, fit_intercept) if labels is None else labels
-        together = keeps_null and n_outputs == 1 and not (exponential or loss.shifted)
+        together = keeps_null and n_outputs == 1 and not exponential
         statistics = _first_sums(runner, loss, labels, fit_intercept, null if together else None)
         parts = (loss, penalty, n_outputs, fit_intercept, standardize, statistics, factors, fixed, signs)
         objective = Objective.of(*parts)

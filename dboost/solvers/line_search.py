@@ -59,7 +59,7 @@ def line_search(
     """
     value = problem.objective(at, lam)
     full = problem.evaluate(at.active, at.W + D, at.intercept + d)
-    if full.shift == 0.0 and problem.objective(full, lam) <= value - _ARMIJO * promised + rounding * abs(value):
+    if problem.objective(full, lam) <= value - _ARMIJO * promised + rounding * abs(value):
         return full, 1.0
     values = problem.losses_along(at, D, d, grid)
     values += [problem.objective.penalty_value(at.active, at.W + t * D, lam) for t in grid]

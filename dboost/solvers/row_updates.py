@@ -30,13 +30,12 @@ TEMPLATES = ("template", "template_uniform")
 
 @dataclass(frozen=True)
 class _Sums:
-    """Sums of some rows at a model, in units of e^shift: G, and mu+ and mu- where the bound is exponential."""
+    """Sums of some rows at a model: G, and mu+ and mu- where the bound is exponential."""
 
     G: Array
     mu_plus: Array
     mu_minus: Array
     loss: float
-    shift: float
 
 
 class RowwiseSteps:
@@ -101,9 +100,9 @@ class RowwiseSteps:
 
         if problem.exponential:
             plus, minus = join("mu_plus", "bias_plus"), join("mu_minus", "bias_minus")
-            return _Sums(plus - minus, plus, minus, sums.add["loss"], sums.shift)
+            return _Sums(plus - minus, plus, minus, sums.add["loss"])
         G = join("G", "bias")
-        return _Sums(G, G, G, sums.add["loss"], sums.shift)
+        return _Sums(G, G, G, sums.add["loss"])
 
     # ---- solves ----------------------------------------------------------------------------------------------------
 
@@ -118,8 +117,6 @@ class RowwiseSteps:
                 sums.mu_minus,
                 self._scale[slots],
                 strength,
-                caps=max(exponential.CAP, sums.shift),
-                shift=sums.shift,
             )
             return rows
         return penalty.solve_quadratic(W, sums.G, self._scale[slots], strength)
@@ -135,7 +132,6 @@ class RowwiseSteps:
         """Decrease of bound plus penalty that each row's update guarantees (docs/math.md 5)."""
         penalty = self.problem.penalty
         strength = np.append(lam * self.problem.lam_weight[self.active], 0.0)[slots]
-        strength = strength * math.exp(max(-sums.shift, -700.0))
         scale = self._scale[slots]
         if self.problem.exponential:
             bound = exponential.change(new - W, sums.mu_plus, sums.mu_minus, scale)
@@ -168,7 +164,7 @@ class RowwiseSteps:
             now = self._moved(at, W)
             sums = self._sums(now, everything)
             G, bias = problem.objective.split_intercept(sums.G)
-            now = replace(now, loss=sums.loss, G=G, bias=bias, shift=sums.shift)
+            now = replace(now, loss=sums.loss, G=G, bias=bias)
             self._held = (now, sums)
             return now
         order = self.rng.permutation(self._size) if self.select == "random" else everything

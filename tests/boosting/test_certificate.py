@@ -91,9 +91,8 @@ def test_the_bound_holds_everywhere(loss, penalty, intercept, weights, spied):
         full = np.zeros((12, data.k))
         full[active] = W
         assert value == pytest.approx(plain.objective(data, penalty, lam, full, b), rel=1e-12)
-        if score.iterate.shift > 0.0 or data.loss == "poisson" and value > 1e20:
+        if data.loss in ("exp", "poisson") and not value < 1e20:
             # beyond all bounds: such a model is not certified
-            assert data.loss in ("exp", "poisson") and value > 1e20
             continue
         bound = dual_bound(problem, score, fitting.null().norms, lam)
         bounds.append(bound)

@@ -25,7 +25,7 @@ from dboost.problem.offset_columns import given_offset
 from dboost.problem.penalty_factors import PenaltyFactors
 from tests.boosting import plain
 
-WITH_OFFSET = [name for name, loss in LOSSES.items() if not loss.shifted]
+WITH_OFFSET = [name for name, loss in LOSSES.items() if not loss.exponential]
 N = 12
 
 

@@ -16,7 +16,7 @@ from dboost.losses import LOSSES, get_loss
 from dboost.penalties import get_penalty
 
 SEVERAL = ("multinomial", "margin_softmax", "multitarget")
-SINGLE = [name for name in LOSSES if name not in SEVERAL and not get_loss(name).shifted]
+SINGLE = [name for name in LOSSES if name not in SEVERAL]
 
 
 @njit

@@ -183,8 +183,8 @@ class Exponential(Binary):
         return -600.0 * y
 
     def bounded(self, F):
-        """Margins at which the loss still is a float64."""
-        return np.clip(F, -700, 700)
+        """Margins at which the residual still is a number."""
+        return np.clip(F, -230, 230)
 
     def loss(self, y, F):
         return (np.abs(y) * np.exp(-y * WIDE(1) * F)).sum(axis=1)

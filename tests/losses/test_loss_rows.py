@@ -55,7 +55,7 @@ def test_values_and_residuals_follow_the_formula(case):
 
 def test_no_residual_is_longer_than_the_longest(name):
     rows, k = Rows(name), REFERENCES[name].k
-    y, F = all_labels(name, extreme_margins(k))
+    y, F = all_labels(name, REFERENCES[name].bounded(extreme_margins(k)))
     U = rows.residual(y, F, np.ones(len(F)))
     longest = get_loss(name).longest_residual(k)
     if longest is None:

@@ -121,7 +121,7 @@ def test_what_bounds_are_made_of(case):
     rows, k = Rows(loss), F.shape[1]
     mass, total = loss.label_mass(y, s, k)
     np.testing.assert_allclose(mass, np.nansum(s[:, None] * y, axis=0))
-    assert loss.template_constant == 1.0 and loss.separable and not loss.shifted and not loss.parabolic
+    assert loss.template_constant == 1.0 and loss.separable and not loss.parabolic
     assert loss.kappa == max(one.kappa for one in loss.losses)
     H = rows.hessian(y, F, np.ones(M))
     assert (np.diagonal(H, axis1=1, axis2=2) <= loss.kappa).all()

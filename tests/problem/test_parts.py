@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -29,7 +29,6 @@ def test_an_objective_is_called_with_a_model_and_a_strength(loss, penalty):
     at = problem.evaluate(np.arange(6), W, b)
     expected = plain.objective(data, penalty, 3.0, W, b)
     assert problem.objective(at, 3.0) == pytest.approx(expected, rel=1e-12)
-    assert problem.objective(replace(at, shift=800.0), 3.0) == np.inf
 
 
 def test_an_objective_never_changes():

@@ -7,6 +7,7 @@ cover: which hypothesis enters and when (``rounds``), or the minimum within the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -116,11 +117,25 @@ def held_by(state: FitState, constant: bool) -> tuple[Rows, Array]:
     return rows[nonzero], np.sign(weights[nonzero])
 
 
+@dataclass(frozen=True)
+class InUnits:
+    """Numbers in units of e^shift, -inf where all are zero; the sum of two is in the larger unit (docs/math.md 0.1)."""
+
+    shift: float
+    numbers: dict[str, Any]
+
+    def __add__(self, other: InUnits) -> InUnits:
+        """The sum, name by name."""
+        shift = max(self.shift, other.shift)
+        mine, theirs = (math.exp(one.shift - shift) if one.shift < shift else 1.0 for one in (self, other))
+        return InUnits(shift, {n: mine * value + theirs * other.numbers[n] for n, value in self.numbers.items()})
+
+
 def moments(partition: Partition, memo: Any, point: Point) -> Sums:
     """L, G, the bias sum, X'diag(h)X and sum |U_i|, the constant last, h being curvature; the least margin y f.
 
     For the exponential loss, U_i = y_i q_i and h_i = q_i with q_i = s_i e^(-y_i f_i), all are in units of the largest
-    q. "ends" holds max_i -y_i f_i, of a loss of two classes, and max_i -s_i over positive weights.
+    q. The peak "ends" holds max_i -y_i f_i, of a loss of two classes, and max_i -s_i over positive weights.
     """
     f = margins(partition, memo, point.held, point.W, point.intercept)
     block, places = point.held.block(partition, memo)
@@ -141,13 +156,6 @@ def moments(partition: Partition, memo: Any, point: Point) -> Sums:
         value = float(loss_of_rows.single_state(loss.target(partition.y), f, weight, u, curvature))
     G = np.empty(places.shape[0])
     one_output.column_sums(*columns, u, G)
-    return Sums(
-        add={
-            "loss": value,
-            "pulls": float(np.abs(u).sum()),
-            "G": np.append(G, u.sum()),
-            "H": gram(*columns, curvature, True),
-        },
-        peak={"ends": np.array(ends)},
-        shift=shift,
-    )
+    numbers = {"loss": value, "pulls": float(np.abs(u).sum()), "G": np.append(G, u.sum())}
+    numbers["H"] = gram(*columns, curvature, True)
+    return Sums(add={"units": InUnits(shift, numbers)}, peak={"ends": np.array(ends)})

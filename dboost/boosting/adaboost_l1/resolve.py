@@ -60,7 +60,7 @@ class Solved:
 def pulls_at(problem: Problem, active: NDArray[np.int64], W: Array, intercept: Array) -> float:
     """sum_i |U_i| at a model; one pass."""
     at = Iterate(active, W, intercept, math.nan, np.zeros_like(W), np.zeros(1))
-    return float(problem.own_pass(moments, at, name="resolve", plain=False).add["pulls"])
+    return float(problem.own_pass(moments, at, name="resolve").add["units"].numbers["pulls"])
 
 
 def solved(
@@ -134,17 +134,19 @@ def _reached(problem: Problem, chosen: Ensemble, z: Array, b: float) -> _Reached
     model = chosen.model(z)
     zero = np.zeros((chosen.active.shape[0], 1))
     at = Iterate(chosen.active, model[:-1, None], model[-1:] + b, math.nan, zero, np.zeros(1))
-    sums = problem.own_pass(moments, at, name="resolve", plain=False)
-    loss, pulls, ends = sums.add["loss"], float(sums.add["pulls"]), sums.peak["ends"]
+    found = problem.own_pass(moments, at, name="resolve")
+    units, ends = found.add["units"], found.peak["ends"]
+    sums = units.numbers
+    loss, pulls = sums["loss"], float(sums["pulls"])
     logarithm = problem.loss.exponential
     # without any residual all edges are zero, whatever the unit is
     unit = loss if logarithm else pulls or 1.0
-    G, H = sums.add["G"] / unit, sums.add["H"] / unit
+    G, H = sums["G"] / unit, sums["H"] / unit
     if logarithm:
         H = H - G[:, None] * G
     scale, place = chosen.scale, chosen.place
     return _Reached(
-        value=sums.shift + math.log(loss) if logarithm else loss,
+        value=units.shift + math.log(loss) if logarithm else loss,
         unit=1.0 if logarithm else unit,
         share=1.0 if logarithm else unit / max(loss, _TINY),
         e=scale * G[place],

@@ -246,9 +246,8 @@ class AdaBoostL1Rounds(GreedyRounds):
             lower = self._lower(at, budget, edge * pulls) if self.free else loss - share * pulls
             lower = max(lower, self.least)
             share = gap = max(loss - lower, 0.0) / loss
-        shift = math.exp(min(at.shift, 700.0))
-        self.mark(loss * shift)
-        state = replace(state, objective=loss * shift, gap=gap, lower_bound=lower * shift)
+        self.mark(loss)
+        state = replace(state, objective=loss, gap=gap, lower_bound=lower)
         return state, _Edges(score, edge, int(rows[first]), held, constant, pulls, share)
 
     def _lower(self, at: Iterate, budget: float, largest: float) -> float:

@@ -38,7 +38,7 @@ class SteepestRounds(LeveragingRounds):
         sizes = np.append(np.abs(found.at.G[:, 0]), np.abs(found.at.bias) if problem.fit_intercept else 0.0)
         largest, before, exact = float(sizes.max()), state, isinstance(self.system.step, str)
         reason, step, sure = "", 0.0, math.nan
-        if found.at.shift > 0.0:
+        if not np.isfinite(found.at.bias).all():
             reason = "precision"
         elif largest <= self.settings.tol * self.largest:
             reason = "gradient"
@@ -82,7 +82,7 @@ class BoxRounds(LeveragingRounds):
         state, before = replace(state, objective=value), state
         largest = 0.0 if move is None else -move.slope
         reason, step = "", 0.0
-        if offer.at.shift > 0.0:
+        if not np.isfinite(offer.at.bias).all():
             reason = "precision"
         elif move is None or largest <= self.settings.tol * self.largest:
             reason = "gradient"

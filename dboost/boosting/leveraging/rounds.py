@@ -132,7 +132,7 @@ class LeveragingRounds(GreedyRounds):
         value = problem.objective(at, self.lam)
         self.mark(value)
         state = replace(state, objective=value)
-        if not self.certified or at.shift > 0.0:
+        if not self.certified or not np.isfinite(at.bias).all():
             return state, score
         bound = dual_bound(problem, score, self.null.norms, self.lam, self.settings.tol)
         lower = float(np.maximum(state.lower_bound, bound))
@@ -141,7 +141,7 @@ class LeveragingRounds(GreedyRounds):
         return replace(state, lower_bound=-np.inf if np.isnan(gap) else lower, gap=gap), score
 
     def _stopped(self, state: FitState, score: Score, largest: float) -> str:
-        if score.iterate.shift > 0.0:
+        if not np.isfinite(score.iterate.bias).all():
             return "precision"
         if self.certified:
             return "tol" if state.gap <= self.settings.tol else ""

@@ -48,9 +48,6 @@ class Certify:
         # what is scored may be solved a little further than the state: its intercept, and its rows without penalty
         state = replace(state, active=at.active, W=at.W, intercept=at.intercept)
         state = replace(state, objective=value)
-        if at.shift > 0.0:
-            # so far from any optimum that there is nothing to certify
-            return state
         if not problem.penalty.certified:
             return replace(state, gap=np.inf)
         if is_guess(problem, state):

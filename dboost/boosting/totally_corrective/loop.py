@@ -38,7 +38,6 @@ from dboost.problem.iterate import Iterate, Score
 from dboost.problem.limits import Limits
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
-from dboost.solvers.from_overflow import brought_back, lost, on_the_way
 from dboost.solvers.inner import PROMISED, Context, Goal, Solved, Trace
 from dboost.solvers.row_updates import one_row_promises
 from dboost.solvers.step import Step, pruned
@@ -49,6 +48,10 @@ Array = NDArray[np.float64]
 # another round, so that solving precisely now is wasted.
 _INNER_SHARE = 0.02
 _INNER_SHARE_WAITED = 0.3
+
+# The loss over that of the null model from which a model is no start, and how far a fit then goes back towards it.
+_LOST = 1e3
+_TOWARD_NULL = np.array([0.5, 0.75, 0.9, 0.97, 0.99, 1.0])
 
 
 @dataclass(frozen=True)
@@ -182,7 +185,8 @@ class Loop:
         widened, added, others_wait = self.entering.widened(at, score, self.lam)  # the best rows come in
         del score                                                        # as much memory as the examples of a step
         limits = self.limits.counted_from(state.passes - begun.passes)
-        solved = self._solved(state, widened, others_wait, limits)       # all rows held are solved again
+        goal = self._goal(widened, state, others_wait)
+        solved = self.inner.solve(widened, goal, state, limits)          # all rows held are solved again
         after = pruned(solved.at, self.problem.objective.free)           # rows that became exactly zero go out
         state = self._moved(state, solved, after, limits)
         dropped = widened.active.shape[0] - after.active.shape[0]
@@ -197,30 +201,44 @@ class Loop:
     def _scored(self, state: FitState) -> tuple[FitState, Score]:
         """The standing of every candidate at the state's model, which goes back towards none if it is far too bad."""
         score = self.scoring(state)
-        if lost(self.problem, score.iterate, self._null):
-            at = on_the_way(self.problem, score.iterate, self.lam)
+        if self._lost(score.iterate):
+            at = self._toward_null(score.iterate)
             state = replace(state, active=at.active, W=at.W, intercept=at.intercept)
             score = self.scoring(state)
         self._mark(score.iterate)
-        if self.problem.screens and score.iterate.shift == 0.0:
+        if self.problem.screens:
             self.norms = score.over(self.norms)
         return state, score
 
+    def _lost(self, at: Iterate) -> bool:
+        """Whether a model is so much worse than none that steps from it would not find back.
+
+        A loss that grows like e^f has a curvature as large as itself there, so that a Newton step lowers f by about
+        one; or it is too large for a number.
+        """
+        grows = not math.isfinite(self.problem.loss.kappa)
+        return grows and not at.loss <= _LOST * self._null.loss
+
+    def _toward_null(self, at: Iterate) -> Iterate:
+        """The best of some models between one and the null model, whose loss is a number: the objective is convex."""
+        problem, null = self.problem, self.problem.null()
+        D, d = -at.W, null.intercept - at.intercept
+        # the rows of the null model are those without penalty, which every model holds
+        D[np.isin(at.active, null.active)] += null.W
+        values = problem.losses_along(at, D, d, _TOWARD_NULL)
+        values += [problem.objective.penalty_value(at.active, at.W + t * D, self.lam) for t in _TOWARD_NULL]
+        t = float(_TOWARD_NULL[int(np.argmin(values))])
+        return problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
+
     def _settled(self, state: FitState, score: Score, judged: bool) -> str:
         """Why no round is to follow this certificate; empty to go on."""
-        if not math.isfinite(state.objective) and score.iterate.shift == 0.0:
+        if not math.isfinite(state.objective):
             # nothing can be said of such a model, and no step from it judged
             return "uncertified"
         if state.gap <= self.settings.tol:
             return "tol"
         # the model is optimal among all that was seen, and the rest of the class is out of reach
         return "max_opened" if judged and not score.complete and not len(score.best) else ""
-
-    def _solved(self, state: FitState, widened: Iterate, others_wait: bool, limits: Limits) -> Solved:
-        """The rows held, solved again."""
-        problem, lam = self.problem, self.lam
-        at = brought_back(problem, widened, lam, self.settings.random_state) if widened.shift > 0.0 else widened
-        return self.inner.solve(at, self._goal(at, state, others_wait), state, limits)
 
     def _moved(self, state: FitState, solved: Solved, after: Iterate, limits: Limits) -> FitState:
         """The state with the rows that were solved, those that became zero left out."""

@@ -55,14 +55,6 @@ def loss_of_margins(F: Array, target: Any, weight: Array) -> float:
     return float(loss_of_rows.losses(F, 0, F.shape[1], target, weight))
 
 
-def largest(pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array) -> float:
-    """max_i log |U_i|, -inf without examples of positive weight; for losses that are ``shifted``."""
-    top = -np.inf
-    for some, F in _blocks(pointer, slots, values, W, b):
-        top = max(top, loss_of_rows.largest(F, some.start, b.shape[-1], target, weight))
-    return float(top)
-
-
 def residuals(
     pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, total: Array
 ) -> tuple[Array, float]:
@@ -260,7 +252,6 @@ __all__ = [
     "hessian_product",
     "hessians",
     "intercept_sums",
-    "largest",
     "loss_of_margins",
     "losses_along",
     "margins",

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from dboost.compiled.arrays import Float32, Float64, Int8
+from dboost.compiled.arrays import Float32, Float64
 from dboost.compiled.examples.loss_rows import (
     branch_row,
     curvature_row,
     dual_row,
     loss_row,
-    peak_row,
     residual_rows,
     single_dual,
     single_rows,
@@ -29,7 +26,6 @@ from dboost.compiled.examples.loss_rows import (
 )
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.lanes import narrow_row
-from dboost.compiled.vectors.room import greater
 
 # Curvature below this share of an example's weight is dropped: in float32 it would become subnormal numbers, on which
 # arithmetic is several times slower.
@@ -45,17 +41,6 @@ def losses(F: Float64, first: int, k: int, target: Any, weight: Float64) -> floa
         if weight[i] > 0.0:
             loss += loss_row(target, i, F[t][:k], weight[i])
     return loss
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def largest(F: Float64, first: int, k: int, target: tuple[Int8, float], weight: Float64) -> float:
-    """max_i log |U_i|, -inf without examples of positive weight."""
-    top = -np.inf
-    for t in range(F.shape[0]):
-        i = first + t
-        if weight[i] > 0.0:
-            top = greater(top, peak_row(target, i, F[t][:k], weight[i]))
-    return top
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -130,11 +130,6 @@ def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Arr
     return one_branch
 
 
-def peak_row(target: Any, i: int, f: Array, s: float) -> float:
-    """Return log |U_i|, the larger direction. Overloaded for the targets of losses that are ``shifted``, only."""
-    raise NotImplementedError("peak_row runs in compiled code only")
-
-
 def loss_row(target: Any, i: int, f: Array, s: float) -> float:
     """Return s * l(y_i, f); `f` may be overwritten. Overloaded per target."""
     raise NotImplementedError("loss_row runs in compiled code only")

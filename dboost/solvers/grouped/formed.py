@@ -46,7 +46,7 @@ def pays(problem: Problem, at: Iterate, sizes: Groups) -> bool:
     entries = (at.active.shape[0] + problem.fit_intercept) * problem.k
     values = problem.statistics.values(at.active, problem.n_rows) / max(problem.n_rows, 1)
     work = problem.n_rows * ((values + problem.fit_intercept) * problem.k) ** 2
-    return not problem.loss.shifted and entries <= sizes.entries and work <= sizes.work
+    return not problem.loss.exponential and entries <= sizes.entries and work <= sizes.work
 
 
 def step(problem: Problem, at: Iterate, lam: float) -> tuple[Iterate, Step]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.examples import fused, loss_of_rows
+from dboost.compiled.examples import loss_of_rows
 from dboost.compiled.solves import one_output
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import get_loss
@@ -44,25 +44,19 @@ def margins(partition: Partition, memo: Any, held: Held, W: Array, intercept: Ar
 def line_sums(partition: Partition, memo: Any, point: Point, D: Array, d: Array, steps: Array) -> Sums:
     """L at (W + t D, b + t d), with its first and second derivative in t, for every t in `steps`.
 
-    A loss that is ``shifted`` comes in units of its largest term at t = 0; at a step where it overflows, value and
-    slope are infinite, which is what a search needs to know of it.
+    At a step where the loss overflows, value and slope are infinite, which is what a search needs to know of it.
     """
     f = margins(partition, memo, point.held, point.W, point.intercept)
     h = margins(partition, memo, point.held, D, d)
     loss, weight = get_loss(point.loss), partition.weight
-    target, shift = loss.target(partition.y), 0.0
-    if loss.shifted:
-        m = f.shape[0]
-        one = np.arange(m + 1, dtype=np.int64), np.zeros(m, np.int32), f
-        shift = fused.largest(*one, np.ones((1, 1)), np.zeros(1), target, weight)
-        target = target._replace(shift=shift if shift > -np.inf else 0.0)
+    target = loss.target(partition.y)
     u, curvature = np.empty_like(f), np.empty_like(f)
     found = np.zeros((3, steps.shape[0]))
     with np.errstate(over="ignore"):
         for place, t in enumerate(steps.tolist()):
             value = float(loss_of_rows.single_state(target, f + t * h, weight, u, curvature))
             found[:, place] = value, -(u * h).sum(), (curvature * h * h).sum()
-    return Sums(add={"value": found[0], "slope": found[1], "curvature": found[2]}, shift=shift)
+    return Sums(add={"value": found[0], "slope": found[1], "curvature": found[2]})
 
 
 @dataclass(frozen=True)
@@ -115,8 +109,7 @@ def minimise(problem: Problem, at: Iterate, along: Direction, guess: float) -> f
         if not steps.shape[0]:
             break
         sums = problem.own_pass(line_sums, at, along.D, along.d, steps, name="line")
-        unit = math.exp(min(sums.shift, 700.0))
-        slopes, curvature = sums.add["slope"] * unit + along.linear, sums.add["curvature"] * unit
+        slopes, curvature = sums.add["slope"] + along.linear, sums.add["curvature"]
         falling = int(np.count_nonzero(slopes < 0.0))
         if falling:
             low = _End(*(float(array[falling - 1]) for array in (steps, slopes, curvature)))
