@@ -75,21 +75,12 @@ AFTER = "its work was done by then"
 
 @dataclass(frozen=True)
 class Command:
-    """A command that can be run.
+    """A command that can be run."""
 
-    Parameters
-    ----------
-    called : str
-        What is typed for it, as help and errors say it: ``dboost train``.
-    summary : str
-        What it does, in one line.
-    load : function of nothing
-        Gives its module, with ``SETTINGS`` and ``run(settings, console) -> exit code``. A function, so that
-        `dboost --help` loads neither NumPy nor Dask.
-    """
-
-    called: str
-    summary: str
+    called: str  # what is typed for it, as help and errors say it: ``dboost train``
+    summary: str  # what it does, in one line
+    # Gives its module, with ``SETTINGS`` and ``run(settings, console) -> exit code``. A function, so that `dboost
+    # --help` loads neither NumPy nor Dask.
     load: Callable[[], Any]
 
 
@@ -121,13 +112,7 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
-        """A command.
-
-        Raises
-        ------
-        UsageError
-            For an unknown one (with the nearest known one).
-        """
+        """A command."""
         if name in MOVED:
             raise UsageError(
                 f"`dboost {name}` is not part of an installation any more",
@@ -199,16 +184,8 @@ boost = Boost("boost", **_ABOUT)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments after the program's name.
-
-    Returns
-    -------
-    int
-        The exit code: 0 done, 1 defect, 2 usage, 3 data, 4 cluster, 5 storage, 6 a limit before ``tol``,
-        129 SIGHUP, 130 Ctrl-C, 143 SIGTERM.
+    Returns the exit code: 0 done, 1 defect, 2 usage, 3 data, 4 cluster, 5 storage, 6 a limit before ``tol``, 129
+    SIGHUP, 130 Ctrl-C, 143 SIGTERM.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if COMPLETE in os.environ:
@@ -217,14 +194,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(command: Command, arguments: Sequence[str]) -> int:
-    """Run a command of another program, with the same signals, errors and exit codes as ``main``.
-
-    Parameters
-    ----------
-    command : Command
-    arguments : sequence of str
-        Those after the command's name.
-    """
+    """Run a command of another program, with the same signals, errors and exit codes as ``main``."""
     return _guarded(arguments, lambda session: _invoke(clicked(command), command.called, arguments, session))
 
 

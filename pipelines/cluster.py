@@ -39,19 +39,7 @@ def connect(settings: ClusterSettings, console: Console, data: Sequence[str | No
 
     Where nothing is said of a cluster, and the data is small, none is made: starting it takes longer than the work.
 
-    Parameters
-    ----------
-    settings : ClusterSettings
-    console : Console
-    data : sequence of paths
-        What is read; None for what is not given. Without any a cluster is made.
-
-    Raises
-    ------
-    UsageError
-        For an address that has no meaning, or a user in it, or an embedded cluster that the machine cannot carry.
-    ClusterError
-        When the scheduler does not answer within ``connect_timeout`` seconds.
+    `data`: what is read; None for what is not given. Without any a cluster is made.
     """
     address = address_of(settings)
     undecided = data and not address and not _asks_for_one(settings) and settings.tls is None
@@ -174,15 +162,7 @@ def _remote(address: str, settings: ClusterSettings) -> Iterator[Any]:
 
 
 async def _who_answers(address: str, timeout: float, security: Any) -> str:
-    """What a Dask process at an address says it is.
-
-    Raises
-    ------
-    UsageError
-        The address cannot be one.
-    ClusterError
-        Nobody answers there, or nobody of Dask.
-    """
+    """What a Dask process at an address says it is."""
     import asyncio
 
     from distributed import Security

@@ -36,21 +36,11 @@ class Expected(Exception):
 
 @dataclass(frozen=True)
 class Takes:
-    """A parser that says what it takes.
+    """A parser that says what it takes."""
 
-    Parameters
-    ----------
-    read : function
-        From what was given to the value; raises ``Expected``.
-    wants : function () -> str
-        What is taken, in words; asked for by an error and by ``--help`` only.
-    choices : function () -> words, optional
-        The words that are taken, where there are few.
-    """
-
-    read: Callable[[object], Any]
-    wants: Callable[[], str]
-    choices: Callable[[], Iterable[str]] | None = None
+    read: Callable[[object], Any]  # from what was given to the value; raises ``Expected``
+    wants: Callable[[], str]  # what is taken, in words; asked for by an error and by ``--help`` only
+    choices: Callable[[], Iterable[str]] | None = None  # the words that are taken, where there are few
 
     def __call__(self, value: object) -> Any:
         """The value, or ``Expected``."""
@@ -295,22 +285,9 @@ def load(
 ) -> Settings:
     """Settings from a TOML file and the flags that override it.
 
-    Parameters
-    ----------
-    kind : a settings class
-    file : path of the TOML file, or None
-    flags : mapping of key to value
-        What the command line gave; keys without a value are absent.
-    kept : bool
-        Whether the file is that of work which was broken off, and is judged by who goes on with it.
-    python : bool
-        Whether the values are arguments of a function, which errors call by their names.
-
-    Raises
-    ------
-    UsageError
-        For an unreadable file, an unknown key (with the nearest known one) or a value of the wrong kind, and a key that
-        needs the consent of a flag (``trust``).
+    `flags`: what the command line gave; keys without a value are absent.
+    `kept`: whether the file is that of work which was broken off, and is judged by who goes on with it.
+    `python`: whether the values are arguments of a function, which errors call by their names.
     """
     known = {item.name: item for item in dataclasses.fields(kind)}
     values: dict[str, Any] = {}

@@ -46,21 +46,11 @@ FILE_ROWS, GROUP_ROWS = 50_000, 5_000
 
 @dataclass(frozen=True)
 class Source:
-    """A kind of documents.
+    """A kind of documents."""
 
-    Parameters
-    ----------
-    load : function without arguments
-        Gives a table with ``text``, ``label``, ``split``, ``source``.
-    tokenizer : str
-        How a text becomes terms.
-    documents, source, label : str
-        What a document, its source and its label are, in words.
-    """
-
-    load: Any
-    tokenizer: str
-    documents: str
+    load: Any  # gives a table with ``text``, ``label``, ``split``, ``source``
+    tokenizer: str  # how a text becomes terms
+    documents: str  # what a document, its source and its label are, in words
     source: str
     label: str
 

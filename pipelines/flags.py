@@ -46,10 +46,7 @@ def flag(key: str) -> str:
 def speaker(kind: type[Any] | None) -> Callable[[str], str]:
     """A function that turns a sentence of the library into one of the command line.
 
-    Parameters
-    ----------
-    kind : a settings class, or None
-        Its fields are the flags there are; parameters without a flag are left as they are.
+    `kind`: its fields are the flags there are; parameters without a flag are left as they are.
     """
     if kind is None:
         return lambda sentence: sentence
@@ -64,11 +61,7 @@ def _is_switch(item: dataclasses.Field[Any]) -> bool:
 def in_flags(sentence: str, keys: dict[str, bool]) -> str:
     """A sentence with flags in place of parameters.
 
-    Parameters
-    ----------
-    sentence : str
-    keys : dict of str to bool
-        The keys of the command, and whether each is a switch (``--force`` and ``--no-force``).
+    `keys`: the keys of the command, and whether each is a switch (``--force`` and ``--no-force``).
     """
 
     def assigned(match: re.Match[str]) -> str:

@@ -33,17 +33,7 @@ TRY_AGAIN = 0.5
 
 
 class Cluster:
-    """The cluster of a command; use it as a context manager.
-
-    Parameters
-    ----------
-    settings : ClusterSettings
-    console : Console
-    client : distributed.Client, optional
-        The caller's own, which is neither closed here nor made again.
-    data : sequence of paths
-        What is read; see ``connect``.
-    """
+    """The cluster of a command; use it as a context manager."""
 
     def __init__(
         self, settings: ClusterSettings, console: Console, client: Any = None, data: Sequence[str | None] = ()
@@ -75,14 +65,7 @@ class Cluster:
         return self._made[0]
 
     def do(self, work: Callable[[Any], T]) -> T:
-        """Return ``work(client)``; where the scheduler is lost and comes back, the work is called again.
-
-        Raises
-        ------
-        SchedulerLostError
-            The scheduler did not come back within ``rejoin_seconds``, was lost too often, or is one that nobody
-            brings back: that of a cluster that was made here, or of the caller's client.
-        """
+        """Return ``work(client)``; where the scheduler is lost and comes back, the work is called again."""
         losses = 0
         while True:
             try:

@@ -26,16 +26,7 @@ CONFIG = "config"
 
 
 class SettingsCommand(click.Command):
-    """A command whose parameters are the fields of a settings class.
-
-    Parameters
-    ----------
-    called : str
-        What is typed for it.
-    summary : str
-    kind : a settings class
-    callback : function of a settings object
-    """
+    """A command whose parameters are the fields of a settings class."""
 
     def __init__(self, called: str, summary: str, kind: type[Any], callback: Callable[[Any], Any]) -> None:
         self.called, self.kind = called, kind

@@ -153,13 +153,7 @@ def prepare(settings: PrepareSettings, client: Any, console: Console) -> Any:
 
 
 def table_of(settings: PrepareSettings) -> FeaturesOfFiles:
-    """The transform of the columns that are named with their kinds.
-
-    Raises
-    ------
-    UsageError
-        A column has no kind, or two; or text is told beside.
-    """
+    """The transform of the columns that are named with their kinds."""
     columns: dict[str, Any] = {}
     for given in settings.column or ():
         name, found, kind = given.rpartition("=")

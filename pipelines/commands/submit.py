@@ -76,13 +76,7 @@ def run(settings: SubmitSettings, console: Console) -> int:
 
 
 def started_of(folder: str) -> tuple[Path, dict[str, Any]]:
-    """The folder of a run that was submitted, and how.
-
-    Raises
-    ------
-    UsageError
-        It was not.
-    """
+    """The folder of a run that was submitted, and how."""
     path = local_path(folder, "run").resolve()
     try:
         found = json.loads((path / STARTED).read_bytes())

@@ -106,13 +106,7 @@ def work_folder(out: AnyPath) -> Path:
 
 @contextlib.contextmanager
 def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]:
-    """A folder beside the output, for what is to survive a break; it goes when the work is done.
-
-    Raises
-    ------
-    UsageError
-        When another process works there.
-    """
+    """A folder beside the output, for what is to survive a break; it goes when the work is done."""
     out = any_path(str(settings.out), "out").resolve()
     work = work_folder(out)
     check_writable(work)

@@ -33,11 +33,6 @@ def start(folder: Path) -> dict[str, Any]:
     """Start it, and wait until it is at its first stage.
 
     That it holds the lock of its folder says too little: it looks at its inputs with the lock in its hands.
-
-    Raises
-    ------
-    ClusterError
-        It ended at once; the error says what it said last.
     """
     log = folder / LOG
     # A shell that ends at once leaves the process to the system: it is nobody's child, and nobody has to wait for it.
@@ -78,13 +73,7 @@ def _lives(pid: int) -> bool:
 
 
 def stop(started: dict[str, Any]) -> str:
-    """Ask it to end, which leaves the model so far.
-
-    Raises
-    ------
-    UsageError
-        It is on another machine.
-    """
+    """Ask it to end, which leaves the model so far."""
     host, pid = started["host"], int(started["pid"])
     if host != socket.gethostname():
         raise UsageError(f"process {pid} of the run is on host {host}", hint="stop it there")

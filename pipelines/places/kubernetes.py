@@ -75,19 +75,10 @@ class Kubernetes:
 def manifests(request: Request, folder: Path) -> list[dict[str, Any]]:
     """Everything that is applied.
 
-    Parameters
-    ----------
-    request : Request
-        Of the options ``image`` and ``claim`` (a PersistentVolumeClaim that can be written from several nodes) are
-        needed; ``namespace``, ``cores``, ``certificates`` (a Secret with ca.pem, cert.pem and key.pem) and ``tries``
-        may be given.
-    folder : pathlib.Path
-        The run folder here, whose run file goes along.
-
-    Raises
-    ------
-    UsageError
-        Something is missing, or TLS is asked for without certificates.
+    `request`: of the options ``image`` and ``claim`` (a PersistentVolumeClaim that can be written from several nodes)
+    are needed; ``namespace``, ``cores``, ``certificates`` (a Secret with ca.pem, cert.pem and key.pem) and ``tries``
+    may be given.
+    `folder`: the run folder here, whose run file goes along.
     """
     check(request)
     name = _name(request, folder)

@@ -20,18 +20,7 @@ PATIENCE = 3600.0
 def client_of(kind: str, make: Callable[[], Any], workers: int, patience: float = PATIENCE) -> Iterator[Any]:
     """A client of a new cluster with its first worker.
 
-    Parameters
-    ----------
-    kind : str
-        Its name, for errors.
-    make : function of nothing
-        Makes it.
-    workers : int
-        How many it is told to have; 0 where `make` has said so.
-
-    Raises
-    ------
-    ClusterError
+    `workers`: how many it is told to have; 0 where `make` has said so.
     """
     from distributed import Client
 

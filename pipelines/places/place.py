@@ -15,35 +15,17 @@ from dboost.errors import UsageError
 
 @dataclass(frozen=True)
 class Request:
-    """A cluster that is asked for.
+    """A cluster that is asked for."""
 
-    Parameters
-    ----------
-    workers : int or None
-        How many; None for what the kind takes by itself.
-    memory_limit : str or None
-        Of each worker, such as "2GiB".
-    hosts : tuple of str
-        Machines of kind "ssh", the first of which has the scheduler.
-    tls : str or None
-        "temporary", or the folder of ca.pem, cert.pem and key.pem.
-    options : dict
-        Further arguments of the package that makes the cluster, as it names them.
-    """
-
-    workers: int | None = None
-    memory_limit: str | None = None
-    hosts: tuple[str, ...] = ()
-    tls: str | None = None
+    workers: int | None = None  # how many; None for what the kind takes by itself
+    memory_limit: str | None = None  # of each worker, such as "2GiB"
+    hosts: tuple[str, ...] = ()  # machines of kind "ssh", the first of which has the scheduler
+    tls: str | None = None  # "temporary", or the folder of ca.pem, cert.pem and key.pem
+    # Further arguments of the package that makes the cluster, as it names them.
     options: dict[str, Any] = field(default_factory=dict)
 
     def number(self) -> int:
-        """How many workers, where the kind has no number of its own.
-
-        Raises
-        ------
-        UsageError
-        """
+        """How many workers, where the kind has no number of its own."""
         if not self.workers:
             raise UsageError("how many workers?", hint="give workers, such as 8")
         return self.workers
@@ -62,15 +44,7 @@ class Place(Protocol):
         ...
 
     def cluster(self, request: Request) -> AbstractContextManager[Any]:
-        """A client of a new cluster; the cluster is removed at the end.
-
-        Raises
-        ------
-        UsageError
-            The request has no meaning here, or the package that makes such clusters is not installed.
-        ClusterError
-            It does not come up.
-        """
+        """A client of a new cluster; the cluster is removed at the end."""
         ...
 
     def shown(self, request: Request, folder: Path) -> str:

@@ -26,73 +26,38 @@ def _field(parse: Any, default: Any) -> Any:
 
 @dataclass(frozen=True)
 class Gates:
-    """What a challenger must do; a share that is not exceeded, unless it says otherwise.
+    """What a challenger must do; a share that is not exceeded, unless it says otherwise."""
 
-    Parameters
-    ----------
-    significance : float
-        Standard errors by which the paired difference of losses must be away from zero to count.
-    loss : float
-        How much worse the mean loss may be beyond that, in nats.
-    class_error : float
-        How much the error of a class may rise, beyond two standard errors.
-    class_rows : int
-        Held-out rows below which a class is not judged by itself.
-    calibration : float, optional
-        Largest mean distance between probabilities and shares of right answers, beyond what the number of rows
-        explains. By default a first version may have any, and a later one that of the champion, or 0.1.
-    rows : float
-        Least number of training rows, as a share of the champion's.
-    size : float
-        Most features in use, as a multiple of the champion's.
-    label_drift, feature_drift : float
-        Largest population stability index of the labels, and of the terms, beyond what the number of rows explains.
-    """
-
+    # Standard errors by which the paired difference of losses must be away from zero to count.
     significance: float = _field(real(0.0), 2.0)
-    loss: float = _field(real(0.0), 0.0)
-    class_error: float = _field(real(0.0), 0.1)
-    class_rows: int = _field(whole(1), 50)
+    loss: float = _field(real(0.0), 0.0)  # how much worse the mean loss may be beyond that, in nats
+    class_error: float = _field(real(0.0), 0.1)  # how much the error of a class may rise, beyond two standard errors
+    class_rows: int = _field(whole(1), 50)  # held-out rows below which a class is not judged by itself
+    # Largest mean distance between probabilities and shares of right answers, beyond what the number of rows explains.
+    # By default a first version may have any, and a later one that of the champion, or 0.1.
     calibration: float | None = _field(real(0.0), None)
-    rows: float = _field(real(0.0), 0.5)
-    size: float = _field(real(0.0), 4.0)
+    rows: float = _field(real(0.0), 0.5)  # least number of training rows, as a share of the champion's
+    size: float = _field(real(0.0), 4.0)  # most features in use, as a multiple of the champion's
+    # Largest population stability index of the labels, and of the terms, beyond what the number of rows explains.
     label_drift: float = _field(real(0.0), 0.25)
     feature_drift: float = _field(real(0.0), 0.25)
 
 
 @dataclass(frozen=True)
 class Retraining:
-    """A checked file.
+    """A checked file."""
 
-    Parameters
-    ----------
-    run : pathlib.Path
-        The run file of a challenger; its ``data.test`` are the raw documents that both models are judged on.
-    home : pathlib.Path
-        The folder of versions, decisions and the pointer to the champion.
-    begin : {"champion", "nothing"}, optional
-        Where the fit of a challenger begins (default: at the champion, where such a fit can begin with a model).
-    keep : int, optional
-        How many of the latest versions stay, beside the champion and the one before it (default: all).
-    gates : Gates
-    file : pathlib.Path, optional
-        That it was read from; None for tables that Python gave.
-    """
-
-    run: Path
-    home: Path
+    run: Path  # the run file of a challenger; its ``data.test`` are the raw documents that both models are judged on
+    home: Path  # the folder of versions, decisions and the pointer to the champion
+    # Where the fit of a challenger begins (default: at the champion, where such a fit can begin with a model).
     begin: str | None = None
+    # How many of the latest versions stay, beside the champion and the one before it (default: all).
     keep: int | None = None
     gates: Gates = dataclasses.field(default_factory=Gates)
-    file: Path | None = None
+    file: Path | None = None  # that it was read from; None for tables that Python gave
 
     def refuse_reaching(self) -> None:
-        """Refuse a file that names what needs consent (``trust``), or whose run file does.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refuse a file that names what needs consent (``trust``), or whose run file does."""
         if self.file is not None:
             trust.refuse({"home": str(self.home)}, self.file.parent, file=str(self.file), where="retrain.")
         if self.run.is_file():
@@ -103,13 +68,7 @@ _KEYS: dict[str, Any] = {"run": string, "home": string, "begin": one_of("champio
 
 
 def read_retraining(path: str) -> Retraining:
-    """Read and check a file with the tables [retrain] and [gates]; paths are relative to its folder.
-
-    Raises
-    ------
-    UsageError
-        It cannot be read, or has an unknown key or a value of the wrong kind.
-    """
+    """Read and check a file with the tables [retrain] and [gates]; paths are relative to its folder."""
     file = local_path(path, "retrain file")
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))

@@ -26,13 +26,7 @@ _TRUST = ["--trust"]
 
 
 def _command(file: str, trust: bool = False) -> list[str]:
-    """What is run.
-
-    Raises
-    ------
-    UsageError
-        The path holds a line break, which no line of a schedule can.
-    """
+    """What is run."""
     path = str(Path(file).resolve())
     if re.search(r"[\x00-\x1f\x7f]", path + sys.executable):
         raise UsageError(f"the path {path!r} holds a line break or another control character", hint="rename it")

@@ -94,38 +94,19 @@ def keys_of(table: str) -> dict[str, dataclasses.Field[Any]]:
 
 @dataclass(frozen=True)
 class RunFile:
-    """A checked run file.
+    """A checked run file."""
 
-    Parameters
-    ----------
-    values : dict of table to dict of key to value
-        Those that were given.
-    origins : dict of "table.key" to str
-        Where each comes from.
-    tables : frozenset of str
-        Tables that are there, empty ones included.
-    name : str
-        Of the run.
-    folder : pathlib.Path
-        The folder of the file.
-    file : str, optional
-        Its path as it was given; None for tables that Python gave.
-    """
-
-    values: dict[str, dict[str, Any]]
-    origins: dict[str, str]
-    tables: frozenset[str]
-    name: str = "run"
-    folder: Path = field(default_factory=Path.cwd)
-    file: str | None = None
+    values: dict[str, dict[str, Any]]  # those that were given
+    origins: dict[str, str]  # where each comes from
+    tables: frozenset[str]  # tables that are there, empty ones included
+    name: str = "run"  # of the run
+    folder: Path = field(default_factory=Path.cwd)  # the folder of the file
+    file: str | None = None  # its path as it was given; None for tables that Python gave
 
     def reaches(self, cluster: bool = True) -> tuple[str, str, str]:
         """The first key of the file that needs consent (``trust``), as table, key and what it does; else empty texts.
 
-        Parameters
-        ----------
-        cluster : bool
-            Whether the table [cluster] is used at all.
+        `cluster`: whether the table [cluster] is used at all.
         """
         for table, values in self.values.items():
             if self.file is None or (table == "cluster" and not cluster):
@@ -137,12 +118,7 @@ class RunFile:
         return "", "", ""
 
     def refuse_reaching(self, cluster: bool = True) -> None:
-        """Refuse a file that has such a key.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refuse a file that has such a key."""
         table, name, _ = self.reaches(cluster)
         if name:
             trust.refuse({name: self.values[table][name]}, self.folder, file=str(self.file), where=f"{table}.")
@@ -192,16 +168,7 @@ class RunFile:
 def read_run_file(path: str, overrides: Sequence[str] = ()) -> RunFile:
     """Read and check a run file.
 
-    Parameters
-    ----------
-    path : str
-    overrides : sequence of str
-        ``"table.key=value"``, which wins over the file.
-
-    Raises
-    ------
-    UsageError
-        For a file that cannot be read, an unknown table or key (with the nearest known one), a value of the wrong kind.
+    `overrides`: ``"table.key=value"``, which wins over the file.
     """
     file = local_path(path, "run file")
     try:
