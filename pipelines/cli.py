@@ -21,11 +21,9 @@ from click.shell_completion import shell_complete
 from dboost.errors import DboostError, UsageError, without_values
 from dboost.redact import secret_values
 
-from . import config
 from .console import Console
 from .flags import speaker
 from .signals import SIGNALS, Interrupted, Received, listening
-from .usage import SettingsCommand
 
 # group -> name -> what it does; the module `commands.<name>` (or `demo`) has SETTINGS and
 # run(settings, console) -> exit code.
@@ -119,8 +117,10 @@ class Commands(click.Group):
                 hint=f"run `{MOVED[name]}` in a checkout of dboost; it takes the same arguments",
             )
         if name not in COMMANDS:
+            from .config import near
+
             known = ", ".join(COMMANDS)
-            raise UsageError(f"unknown command {name!r}{config.near(name, COMMANDS)}", hint=f"known: {known}")
+            raise UsageError(f"unknown command {name!r}{near(name, COMMANDS)}", hint=f"known: {known}")
         module = ".demo" if name == "demo" else f".commands.{name}"
         called = f"{ctx.command_path} {name}"
         return clicked(Command(called, COMMANDS[name], lambda: importlib.import_module(module, __package__)))
@@ -145,6 +145,8 @@ class Commands(click.Group):
 
 def clicked(command: Command) -> click.Command:
     """A command as click has it."""
+
+    from .usage import SettingsCommand
 
     def callback(settings: Any) -> int:
         session: Session = click.get_current_context().obj

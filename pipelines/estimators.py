@@ -15,8 +15,7 @@ from dboost.errors import UsageError
 
 from . import registries
 from .config import given
-from .fit_settings import ModelSettings
-from .model_settings import ALL, EstimatorSettings
+from .model_settings import ALL, EstimatorSettings, ModelSettings
 
 # Keys that are parameters of the loss, not of the estimator.
 LOSS_PARAMETERS = ("epsilon", "quantile", "width")

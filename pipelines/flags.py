@@ -8,7 +8,6 @@ which keys there are (``config``).
 from __future__ import annotations
 
 import ast
-import dataclasses
 import json
 import re
 import shlex
@@ -50,12 +49,11 @@ def speaker(kind: type[Any] | None) -> Callable[[str], str]:
     """
     if kind is None:
         return lambda sentence: sentence
-    keys = {item.name: _is_switch(item) for item in dataclasses.fields(kind)}
+    from .config import hints
+    from .usage import is_switch
+
+    keys = {name: is_switch(hint) for name, hint in hints(kind).items()}
     return lambda sentence: in_flags(sentence, keys)
-
-
-def _is_switch(item: dataclasses.Field[Any]) -> bool:
-    return getattr(item.metadata.get("parse"), "__name__", "") == "boolean"
 
 
 def in_flags(sentence: str, keys: dict[str, bool]) -> str:

@@ -23,13 +23,13 @@ from ..cluster import engine_on
 from ..config import (
     ClusterSettings,
     DataSettings,
+    FromOne,
     LogSettings,
     NewDataSettings,
     OutputSettings,
+    Text,
     key,
     needed,
-    string,
-    whole,
 )
 from ..console import Console
 from ..inputs import input_positions, open_data, read_model, refuse_existing
@@ -52,9 +52,9 @@ class EvaluateSettings(NewDataSettings, ClusterSettings, OutputSettings, LogSett
     required: ClassVar[tuple[str, ...]] = ("model", "data")
     first: ClassVar[tuple[str, ...]] = ("model", "data", "label", "text", "out", "top", "split", "workers", "force")
 
-    model: str | None = key(string, None, "folder of a model, a run or a retraining", positional=1)
-    out: str | None = key(string, None, "folder for the figures as JSON; it must not exist (default: none)")
-    top: int = key(whole(1), 15, "rows of the longer tables")
+    model: Text | None = key(None, "folder of a model, a run or a retraining", positional=1)
+    out: Text | None = key(None, "folder for the figures as JSON; it must not exist (default: none)")
+    top: FromOne = key(15, "rows of the longer tables")
 
 
 SETTINGS = EvaluateSettings

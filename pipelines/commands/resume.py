@@ -10,7 +10,7 @@ from dboost.errors import DataError
 from dboost.files.paths import local_path
 
 from .. import config, trust
-from ..config import ClusterSettings, LogSettings, boolean, key, needed, string
+from ..config import ClusterSettings, LogSettings, Switch, Text, key, needed
 from ..console import Console
 from ..runs.execute import resume
 from ..runs.folder import RUN_FILE
@@ -25,9 +25,9 @@ class ResumeSettings(ClusterSettings, LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("run",)
 
-    run: str | None = key(string, None, "run folder, or the output of a `dboost train` or `path`", positional=1)
-    take_over: bool = key(
-        boolean, False, "go on although the lock names a process of another host, which is known to have ended"
+    run: Text | None = key(None, "run folder, or the output of a `dboost train` or `path`", positional=1)
+    take_over: Switch = key(
+        False, "go on although the lock names a process of another host, which is known to have ended"
     )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from ..config import LogSettings, boolean, key, needed, one_of, string
+from ..config import LogSettings, OneOf, Switch, Text, key, needed
 from ..console import Console
 from ..retraining.config import read_retraining
 from ..retraining.home import PROMOTED
@@ -19,9 +19,11 @@ class RetrainSettings(LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("file",)
 
-    file: str | None = key(string, None, "file with the tables [retrain] and [gates]", positional=1)
-    exit_code: bool = key(boolean, False, "end with 10 where it was declined, and with 11 where nothing is new")
-    emit: str | None = key(one_of(*SCHEDULES), None, "print what runs this every night there; do nothing")
+    file: Text | None = key(None, "file with the tables [retrain] and [gates]", positional=1)
+    exit_code: Switch = key(False, "end with 10 where it was declined, and with 11 where nothing is new")
+    emit: Annotated[str, OneOf(SCHEDULES.keys)] | None = key(
+        None, "print what runs this every night there; do nothing"
+    )
 
 
 SETTINGS: Any = RetrainSettings

@@ -20,8 +20,8 @@ from typing import Any
 from dboost.errors import ClusterError, UsageError
 from dboost.interop.extras import imported
 
+from ..config import tables_to_toml
 from ..runs.folder import RUN_FILE
-from ..toml import to_toml
 from .made import client_of
 from .place import Request
 from .security import FILES, TEMPORARY
@@ -234,10 +234,7 @@ def _run_file(folder: Path, name: str) -> str:
 
     tables = tomllib.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
     tables.pop("cluster", None)
-    lines = []
-    for table, values in tables.items():
-        lines += [f"[{table}]", *(f"{key} = {to_toml(value)}" for key, value in values.items()), ""]
-    return "\n".join(lines)
+    return tables_to_toml(tables)
 
 
 def _metadata(name: str, request: Request) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
 from ..before_preparing import kinds_of
+from ..config import to_toml
 from ..inputs import MANIFEST, read_model
-from ..toml import to_toml
 from ..training import Training, plan_training
 from .run_file import RunFile
 
