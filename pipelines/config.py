@@ -252,9 +252,10 @@ class ClusterSettings:
     scheduler: Text | None = key(
         None, "address of a Dask scheduler (default: DASK_SCHEDULER_ADDRESS, else a cluster of this machine)"
     )
-    connect_timeout: Positive = key(30.0, "seconds to wait for the scheduler")
-    rejoin_seconds: NonNegative = key(
-        60.0, "seconds to wait for a lost scheduler to be started again at its address; 0: do not wait"
+    connect_timeout: Positive | None = key(None, "seconds to wait for the scheduler (default: 30)")
+    rejoin_seconds: NonNegative | None = key(
+        None,
+        "seconds to wait for a lost scheduler to be started again at its address; 0: do not wait (default: 60)",
     )
     to: Annotated[str, OneOf(registries.places)] | None = key(
         None, "kind of cluster that is made for the run, and removed after it (default: local)"

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from dboost.errors import ClusterError, SchedulerLostError
 
-from .cluster import address_of, connect
+from .cluster import CONNECT_SECONDS, REJOIN_SECONDS, address_of, connect
 from .config import ClusterSettings
 from .console import Console
 
@@ -41,6 +41,7 @@ class Cluster:
         self.settings = settings
         self.console = console
         self.data = data
+        self.patience = REJOIN_SECONDS if settings.rejoin_seconds is None else settings.rejoin_seconds
         self._given = client
         self._made: list[Any] = []
         self._opened = contextlib.ExitStack()
@@ -74,20 +75,20 @@ class Cluster:
                 losses += 1
                 address = address_of(self.settings)
                 brought_back = address and self._given is None
-                if not brought_back or not self.settings.rejoin_seconds or losses > REJOINS:
+                if not brought_back or not self.patience or losses > REJOINS:
                     raise
                 self._rejoin(str(address), error)
 
     def _rejoin(self, address: str, lost: SchedulerLostError) -> None:
         """Wait until the scheduler is there again and has a worker, or raise the error by which it was lost."""
-        seconds = self.settings.rejoin_seconds
+        seconds = self.patience
         self.console.event("scheduler_lost", text=lost.what, seconds=seconds)
         self.console.say(f"lost the scheduler {address}; waiting up to {seconds:g} s for it to come back")
         until = time.monotonic() + seconds
         self._leave()
         while True:
             left = until - time.monotonic()
-            patience = max(0.1, min(self.settings.connect_timeout, left))
+            patience = max(0.1, min(self.settings.connect_timeout or CONNECT_SECONDS, left))
             try:
                 client = self._connected(dataclasses.replace(self.settings, connect_timeout=patience))
                 client.wait_for_workers(1, timeout=max(0.1, until - time.monotonic()))

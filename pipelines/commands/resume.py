@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dboost.errors import DataError
+from dboost.errors import DataError, UsageError
 from dboost.files.paths import local_path
 
 from .. import config, trust
@@ -43,6 +43,9 @@ def run(settings: ResumeSettings, console: Console) -> int:
     folder = local_path(str(settings.run), "run").resolve()
     cluster = {item.name: getattr(settings, item.name) for item in dataclasses.fields(ClusterSettings)}
     named = any(value is not None for name, value in cluster.items() if name not in _PATIENCE)
+    patience = [name for name in _PATIENCE if cluster[name] is not None]
+    if patience and not named:
+        raise UsageError(f"{patience[0]}= without the cluster it is of", hint="give scheduler= too, or leave it out")
     if (folder / RUN_FILE).is_file():
         chosen = ClusterSettings(**cluster) if named else None
         done = resume(folder, cluster=chosen, console=console, take_over=settings.take_over, trust=settings.trust)
