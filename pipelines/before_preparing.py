@@ -53,32 +53,15 @@ on cores of 2.9 GHz."""
 
 @dataclass(frozen=True)
 class Preparation:
-    """What a preparation is estimated to take, beside what there is.
+    """What a preparation is estimated to take, beside what there is."""
 
-    Parameters
-    ----------
-    documents : int or None
-        None where the files do not tell.
-    text : float
-        Bytes of text.
-    largest : float
-        Bytes of text in the largest piece, which one thread counts.
-    copied : float
-        Bytes of text in files that are no Parquet.
-    grams : int
-        Words that a word is in, one for every term that it is part of.
-    room : Room
-    free : int or None
-        Bytes of disk that are free; None for a store.
-    """
-
-    documents: int | None
-    text: float
-    largest: float
-    copied: float
-    grams: int
+    documents: int | None  # None where the files do not tell
+    text: float  # bytes of text
+    largest: float  # bytes of text in the largest piece, which one thread counts
+    copied: float  # bytes of text in files that are no Parquet
+    grams: int  # words that a word is in, one for every term that it is part of
     room: Room
-    free: int | None
+    free: int | None  # bytes of disk that are free; None for a store
 
     @property
     def memory(self) -> float:
@@ -125,15 +108,7 @@ class Preparation:
         return ""
 
     def refuse(self, out: str) -> None:
-        """Refuse what could never do.
-
-        Raises
-        ------
-        DataError
-            A piece of documents fits no worker.
-        StorageError
-            The disk is too small.
-        """
+        """Refuse what could never do."""
         places = self.room.places
         most = max(place.memory for place in places) * ENDED_AT - BARE_WORKER
         least = LEAST * self.largest
@@ -167,13 +142,7 @@ class Preparation:
 
 
 def announce(settings: Any, client: Any, console: Any) -> None:
-    """Say in a few lines and one event what a preparation will take.
-
-    Raises
-    ------
-    DataError, StorageError
-        It could never do.
-    """
+    """Say in a few lines and one event what a preparation will take."""
     room = room_of(client)
     try:
         found = preparation_of(settings, room)

@@ -21,11 +21,9 @@ from click.shell_completion import shell_complete
 from dboost.errors import DboostError, UsageError, without_values
 from dboost.redact import secret_values
 
-from . import config
 from .console import Console
 from .flags import speaker
 from .signals import SIGNALS, Interrupted, Received, listening
-from .usage import SettingsCommand
 
 # group -> name -> what it does; the module `commands.<name>` (or `demo`) has SETTINGS and
 # run(settings, console) -> exit code.
@@ -75,21 +73,12 @@ AFTER = "its work was done by then"
 
 @dataclass(frozen=True)
 class Command:
-    """A command that can be run.
+    """A command that can be run."""
 
-    Parameters
-    ----------
-    called : str
-        What is typed for it, as help and errors say it: ``dboost train``.
-    summary : str
-        What it does, in one line.
-    load : function of nothing
-        Gives its module, with ``SETTINGS`` and ``run(settings, console) -> exit code``. A function, so that
-        `dboost --help` loads neither NumPy nor Dask.
-    """
-
-    called: str
-    summary: str
+    called: str  # what is typed for it, as help and errors say it: ``dboost train``
+    summary: str  # what it does, in one line
+    # Gives its module, with ``SETTINGS`` and ``run(settings, console) -> exit code``. A function, so that `dboost
+    # --help` loads neither NumPy nor Dask.
     load: Callable[[], Any]
 
 
@@ -121,21 +110,17 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
-        """A command.
-
-        Raises
-        ------
-        UsageError
-            For an unknown one (with the nearest known one).
-        """
+        """A command."""
         if name in MOVED:
             raise UsageError(
                 f"`dboost {name}` is not part of an installation any more",
                 hint=f"run `{MOVED[name]}` in a checkout of dboost; it takes the same arguments",
             )
         if name not in COMMANDS:
+            from .config import near
+
             known = ", ".join(COMMANDS)
-            raise UsageError(f"unknown command {name!r}{config.near(name, COMMANDS)}", hint=f"known: {known}")
+            raise UsageError(f"unknown command {name!r}{near(name, COMMANDS)}", hint=f"known: {known}")
         module = ".demo" if name == "demo" else f".commands.{name}"
         called = f"{ctx.command_path} {name}"
         return clicked(Command(called, COMMANDS[name], lambda: importlib.import_module(module, __package__)))
@@ -160,6 +145,8 @@ class Commands(click.Group):
 
 def clicked(command: Command) -> click.Command:
     """A command as click has it."""
+
+    from .usage import SettingsCommand
 
     def callback(settings: Any) -> int:
         session: Session = click.get_current_context().obj
@@ -199,16 +186,8 @@ boost = Boost("boost", **_ABOUT)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments after the program's name.
-
-    Returns
-    -------
-    int
-        The exit code: 0 done, 1 defect, 2 usage, 3 data, 4 cluster, 5 storage, 6 a limit before ``tol``,
-        129 SIGHUP, 130 Ctrl-C, 143 SIGTERM.
+    Returns the exit code: 0 done, 1 defect, 2 usage, 3 data, 4 cluster, 5 storage, 6 a limit before ``tol``, 129
+    SIGHUP, 130 Ctrl-C, 143 SIGTERM.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if COMPLETE in os.environ:
@@ -217,14 +196,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(command: Command, arguments: Sequence[str]) -> int:
-    """Run a command of another program, with the same signals, errors and exit codes as ``main``.
-
-    Parameters
-    ----------
-    command : Command
-    arguments : sequence of str
-        Those after the command's name.
-    """
+    """Run a command of another program, with the same signals, errors and exit codes as ``main``."""
     return _guarded(arguments, lambda session: _invoke(clicked(command), command.called, arguments, session))
 
 

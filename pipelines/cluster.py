@@ -30,6 +30,8 @@ SMALL_BYTES = 32 << 20
 _OF_A_CLUSTER = ("to", "workers", "memory_limit", "hosts", "options")
 # Seconds for taking leave of a scheduler that has not answered.
 CLOSE_SECONDS = 1.0
+# Seconds for reaching a scheduler, and for waiting for a lost one, where settings do not say it.
+CONNECT_SECONDS, REJOIN_SECONDS = 30.0, 60.0
 ADDRESS_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 
 
@@ -39,19 +41,7 @@ def connect(settings: ClusterSettings, console: Console, data: Sequence[str | No
 
     Where nothing is said of a cluster, and the data is small, none is made: starting it takes longer than the work.
 
-    Parameters
-    ----------
-    settings : ClusterSettings
-    console : Console
-    data : sequence of paths
-        What is read; None for what is not given. Without any a cluster is made.
-
-    Raises
-    ------
-    UsageError
-        For an address that has no meaning, or a user in it, or an embedded cluster that the machine cannot carry.
-    ClusterError
-        When the scheduler does not answer within ``connect_timeout`` seconds.
+    `data`: what is read; None for what is not given. Without any a cluster is made.
     """
     address = address_of(settings)
     undecided = data and not address and not _asks_for_one(settings) and settings.tls is None
@@ -112,6 +102,13 @@ def check(settings: ClusterSettings) -> None:
             raise UsageError(f"workers is 0, which is no cluster, and {given[0]} is of one", hint="leave one out")
     else:
         PLACES[kind_of(settings)].check(request_of(settings))
+    for name in ("connect_timeout", "rejoin_seconds"):
+        if not settings.scheduler and _asks_for_one(settings) and getattr(settings, name) is not None:
+            asks = next(key for key in _OF_A_CLUSTER if getattr(settings, key) is not None)
+            raise UsageError(
+                f"{name}= is of a scheduler that is there, and {asks}= is of a cluster that is made",
+                hint="leave one out",
+            )
 
 
 def _asks_for_one(settings: ClusterSettings) -> bool:
@@ -154,7 +151,7 @@ def request_of(settings: ClusterSettings) -> Request:
 def _remote(address: str, settings: ClusterSettings) -> Iterator[Any]:
     import asyncio
 
-    timeout = settings.connect_timeout
+    timeout = CONNECT_SECONDS if settings.connect_timeout is None else settings.connect_timeout
     security = security_of(settings.tls)
     # Whoever is there is asked before there is a Client, which complains when it is collected without a connection.
     kind = asyncio.run(_who_answers(address, timeout, security))
@@ -174,15 +171,7 @@ def _remote(address: str, settings: ClusterSettings) -> Iterator[Any]:
 
 
 async def _who_answers(address: str, timeout: float, security: Any) -> str:
-    """What a Dask process at an address says it is.
-
-    Raises
-    ------
-    UsageError
-        The address cannot be one.
-    ClusterError
-        Nobody answers there, or nobody of Dask.
-    """
+    """What a Dask process at an address says it is."""
     import asyncio
 
     from distributed import Security

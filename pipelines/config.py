@@ -1,8 +1,12 @@
-"""Settings of a run: from a TOML file and flags to one checked, frozen value.
+"""Settings: every key is declared once, and flags, keys of files, arguments of functions and help follow from that.
 
-Covers: the keys, their types and ranges, where a value came from, and the near miss for an unknown key. A key is
-written once, as a field of a dataclass; the flag, the TOML key and the help text follow from it.
-Does not cover: combinations that only the estimator can judge (it refuses them itself, before any data is read).
+Covers: types of values with what they take in words, the keys that several commands share, reading them from a file of
+TOML and from flags, the near miss for an unknown key, and values as TOML writes them.
+Does not cover: the keys of a model (``model_settings``), how a flag is parsed (``usage``), and combinations that only
+the estimator can judge (it refuses them itself, before any data is read).
+
+A key is a field of a dataclass: its type says what it takes, and pydantic reads a value so, wherever it is from. What
+is not given is None or the default, and settings that code makes of checked values are not checked again.
 """
 
 from __future__ import annotations
@@ -12,10 +16,24 @@ import difflib
 import json
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from dboost.errors import UsageError
 from dboost.files.paths import local_path
@@ -30,160 +48,178 @@ Settings = TypeVar("Settings", bound="LogSettings")
 S = TypeVar("S", bound="DataSettings")
 
 
-class Expected(Exception):
-    """A value is not what its key takes; the text says what it takes."""
+# ---- types ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Takes:
-    """A parser that says what it takes.
+class Says:
+    """What a type takes, in words."""
 
-    Parameters
-    ----------
-    read : function
-        From what was given to the value; raises ``Expected``.
-    wants : function () -> str
-        What is taken, in words; asked for by an error and by ``--help`` only.
-    choices : function () -> words, optional
-        The words that are taken, where there are few.
-    """
+    words: str
+    shown: bool | Callable[[], str] = False  # whether `--help` says so too, or what it says in place of it
+    flag: str = ""  # how a flag is written, for a text that could not be read
 
-    read: Callable[[object], Any]
-    wants: Callable[[], str]
-    choices: Callable[[], Iterable[str]] | None = None
+    def of(self, value: object) -> str:
+        """What is expected in place of a value."""
+        return self.words + (f" (as a flag {self.flag})" if self.flag and isinstance(value, str) else "")
 
-    def __call__(self, value: object) -> Any:
-        """The value, or ``Expected``."""
-        return self.read(value)
+    def in_help(self) -> str:
+        """What `--help` says."""
+        return self.shown() if callable(self.shown) else self.words if self.shown else ""
 
 
-def string(value: object) -> str:
-    """A non-empty string."""
-    if not isinstance(value, str) or not value:
-        raise Expected("a text that is not empty")
+@dataclass(frozen=True)
+class OneOf:
+    """One of the words of a registry, which is looked up when it is needed: `dboost --help` loads no library."""
+
+    choices: Callable[[], Iterable[str]]
+    shown: Callable[[], str] | None = None  # what `--help` says where the words are not all that is to be said
+    several: bool = False  # whether there may be more of them, with commas
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(self._known, handler(source))
+
+    def _known(self, value: str) -> str:
+        for word in value.split(",") if self.several else (value,):
+            if word not in self.choices():
+                raise ValueError(word)
+        return value
+
+    def of(self, value: object) -> str:
+        """What is expected in place of a value."""
+        return "one of " + ", ".join(self.choices())
+
+    def in_help(self) -> str:
+        """What `--help` says."""
+        return self.of(None) if self.shown is None else self.shown()
+
+
+def _boolean(value: object) -> object:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if isinstance(value, str):
+        return words.get(value.lower(), value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise ValueError(value)
     return value
 
 
-def boolean(value: object) -> bool:
-    """true or false."""
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+def _integer(value: object) -> object:
+    if isinstance(value, bool | float):
+        raise ValueError(value)
+    return int(value) if isinstance(value, str) else value
+
+
+def _number(value: object) -> object:
     if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.lower() in words:
-        return words[value.lower()]
-    raise Expected("true or false")
+        raise ValueError(value)
+    return float(value) if isinstance(value, str) else value
 
 
-def boolean_or(word: str) -> Takes:
-    """true or false, or the one `word`."""
-
-    def parse(value: object) -> Any:
-        return value if value == word else boolean(value)
-
-    return Takes(parse, lambda: f'true, false or "{word}"')
+def parts(value: object) -> object:
+    """A text with commas as its parts."""
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
 
-def whole(low: int, *, word: str | None = None) -> Takes:
-    """An integer that is at least `low`, or the one `word`."""
-    wanted = f"an integer of at least {low}" + (f' or "{word}"' if word else "")
-
-    def parse(value: object) -> Any:
-        if word is not None and value == word:
-            return value
-        try:
-            number = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else low - 1
-        except ValueError:
-            number = low - 1
-        if number < low:
-            raise Expected(wanted)
-        return number
-
-    return Takes(parse, lambda: wanted)
+def from_json(value: object) -> object:
+    """A text as the JSON that a flag takes."""
+    return json.loads(value) if isinstance(value, str) else value
 
 
-def real(low: float, *, open_end: bool = False, word: str | None = None) -> Takes:
-    """A finite number of at least `low` (above it with `open_end`), or the one `word`."""
-    wanted = f"a finite number {'above' if open_end else 'of at least'} {low:g}" + (f' or "{word}"' if word else "")
-
-    def parse(value: object) -> Any:
-        if word is not None and value == word:
-            return value
-        try:
-            number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else math.nan
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number) or number < low or (open_end and number == low):
-            raise Expected(wanted)
-        return number
-
-    return Takes(parse, lambda: wanted)
+def _no_null(value: Any) -> Any:
+    if value is None:
+        raise ValueError(value)
+    for one in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        _no_null(one)
+    return value
 
 
-def one_of(*choices: str) -> Takes:
-    """One of a few words."""
-    return one_named(lambda: choices)
+Text = Annotated[str, Field(min_length=1), Says("a text that is not empty")]
+Switch = Annotated[bool, BeforeValidator(_boolean), Says("true or false")]
+FromZero = Annotated[int, BeforeValidator(_integer), Field(ge=0), Says("an integer of at least 0", True)]
+FromOne = Annotated[int, BeforeValidator(_integer), Field(ge=1), Says("an integer of at least 1", True)]
+FromTwo = Annotated[int, BeforeValidator(_integer), Field(ge=2), Says("an integer of at least 2", True)]
+NonNegative = Annotated[
+    float, BeforeValidator(_number), Field(ge=0, allow_inf_nan=False), Says("a finite number of at least 0", True)
+]
+Positive = Annotated[
+    float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False), Says("a finite number above 0", True)
+]
+# A TOML array, or one flag with commas; a name that holds a comma needs the file.
+Names = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(lambda value: value.split(",") if isinstance(value, str) else value),
+    Field(min_length=1),
+    Says("one or more column names, separated by commas"),
+]
+Options = Annotated[
+    dict[str, Any],
+    BeforeValidator(from_json),
+    AfterValidator(_no_null),
+    Says("a table of options (as a flag: a JSON object, without null, which TOML does not have)"),
+]
 
 
-def one_named(choices: Callable[[], Iterable[str]]) -> Takes:
-    """One of the words of a registry, which is looked up when it is needed: `dboost --help` loads no library."""
-
-    def wants() -> str:
-        return "one of " + ", ".join(choices())
-
-    def parse(value: object) -> str:
-        if not isinstance(value, str) or value not in choices():
-            raise Expected(wants() + near(str(value), choices()))
-        return str(value)
-
-    return Takes(parse, wants, choices)
-
-
-def names(value: object) -> tuple[str, ...]:
-    """Column names: a TOML array, or one flag with commas (a name that holds a comma needs the file)."""
-    found = value.split(",") if isinstance(value, str) else value
-    if not isinstance(found, list | tuple) or not found or not all(isinstance(name, str) and name for name in found):
-        raise Expected("one or more column names, separated by commas")
-    return tuple(found)
+def alternatives(hint: Any) -> Iterator[tuple[Any, Any]]:
+    """The types that a key may have, but for None, each with what is said of it."""
+    if get_origin(hint) in (Union, UnionType):
+        for one in get_args(hint):
+            yield from alternatives(one)
+    elif get_origin(hint) is Annotated:
+        said = [one for one in hint.__metadata__ if isinstance(one, Says | OneOf)]
+        yield get_args(hint)[0], said[0] if said else None
+    elif get_origin(hint) is Literal:
+        words = get_args(hint)
+        yield str, OneOf(lambda: words) if len(words) > 1 else Says(f'"{words[0]}"', True)
+    elif hint is not NoneType:
+        yield hint, None
 
 
-def options(value: object) -> dict[str, Any]:
-    """A table handed to the file system (a flag takes it as JSON)."""
-    try:
-        table = json.loads(value) if isinstance(value, str) else value
-    except json.JSONDecodeError:
-        table = None
-    if not isinstance(table, dict) or _holds_null(table):
-        raise Expected("a table of options (as a flag: a JSON object, without null, which TOML does not have)")
-    return table
+def expected(hint: Any, value: object) -> str:
+    """What a type takes, in words, with the word that is near to what was given."""
+    said = [one for _, one in alternatives(hint) if one is not None]
+    return " or ".join(one.of(value) for one in said) + near(str(value), choices(hint))
 
 
-def _holds_null(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return any(map(_holds_null, value.values()))
-    return value is None or (isinstance(value, list) and any(map(_holds_null, value)))
+def choices(hint: Any) -> list[str]:
+    """The words that a type takes, where it takes such."""
+    return [word for _, one in alternatives(hint) if isinstance(one, OneOf) for word in one.choices()]
+
+
+_HINTS: dict[Any, dict[str, Any]] = {}
+
+
+def hints(kind: type[Any]) -> dict[str, Any]:
+    """The types of the keys of a settings class."""
+    if kind not in _HINTS:
+        found = get_type_hints(kind, include_extras=True)
+        _HINTS[kind] = {item.name: found[item.name] for item in dataclasses.fields(kind)}
+    return _HINTS[kind]
+
+
+# ---- keys ----------------------------------------------------------------------------------------------------------
 
 
 def key(
-    parse: Callable[[object], Any],
     default: Any,
-    help: str,
+    help: str = "",
     *,
     positional: int = 0,
     shown: Callable[[], str | None] | None = None,
     many: bool = False,
 ) -> Any:
-    """A field of a settings class: its parser, its default, what `--help` says.
+    """A field of a settings class: its default, what `--help` says.
 
     With `positional` it may also be given without its flag; the arguments come in the order of these numbers. `shown`
     gives the default in words where it is not the one of the field. With `many` the flag may be given several times.
     """
-    about = {"parse": parse, "help": help, "positional": positional, "shown": shown, "many": many}
-    return field(default=default, metadata=about)
+    return field(default=default, metadata={"help": help, "positional": positional, "shown": shown, "many": many})
 
 
-def parameter(name: str, parse: Callable[[object], Any], help: str) -> Any:
+def parameter(name: str, help: str) -> Any:
     """A parameter of the estimators; where it is not given, their default holds, which `--help` shows."""
-    return key(parse, None, help, shown=registries.default(name))
+    return key(None, help, shown=registries.default(name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,85 +232,74 @@ class LogSettings:
     # their topics. Without any all keys are shown.
     first: ClassVar[tuple[str, ...]] = ()
 
-    log_format: str = key(
-        one_of("auto", "table", "plain", "json"), "auto", "auto: table on a terminal, else plain lines"
-    )
-    debug: bool = key(boolean, False, "show the traceback of an error")
-    trust: bool = key(boolean, False, "let a file name hosts, programs and places to write outside of its folder")
+    log_format: Literal["auto", "table", "plain", "json"] = key("auto", "auto: table on a terminal, else plain lines")
+    debug: Switch = key(False, "show the traceback of an error")
+    trust: Switch = key(False, "let a file name hosts, programs and places to write outside of its folder")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputSettings:
     """Where the result goes."""
 
-    out: str | None = key(string, None, "folder to write; it must not exist")
-    force: bool = key(boolean, False, "replace the output folder of an earlier run")
+    out: Text | None = key(None, "folder to write; it must not exist")
+    force: Switch = key(False, "replace the output folder of an earlier run")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterSettings:
     """Where the work runs."""
 
-    scheduler: str | None = key(
-        string, None, "address of a Dask scheduler (default: DASK_SCHEDULER_ADDRESS, else a cluster of this machine)"
+    scheduler: Text | None = key(
+        None, "address of a Dask scheduler (default: DASK_SCHEDULER_ADDRESS, else a cluster of this machine)"
     )
-    connect_timeout: float = key(real(0.0, open_end=True), 30.0, "seconds to wait for the scheduler")
-    rejoin_seconds: float = key(
-        real(0.0), 60.0, "seconds to wait for a lost scheduler to be started again at its address; 0: do not wait"
-    )
-    to: str | None = key(
-        one_named(registries.places),
+    connect_timeout: Positive | None = key(None, "seconds to wait for the scheduler (default: 30)")
+    rejoin_seconds: NonNegative | None = key(
         None,
-        "kind of cluster that is made for the run, and removed after it (default: local)",
+        "seconds to wait for a lost scheduler to be started again at its address; 0: do not wait (default: 60)",
     )
-    workers: int | None = key(
-        whole(0),
+    to: Annotated[str, OneOf(registries.places)] | None = key(
+        None, "kind of cluster that is made for the run, and removed after it (default: local)"
+    )
+    workers: FromZero | None = key(
         None,
         "workers of the cluster that is made; 0: threads of this process, no cluster (default: 0 for small data, else "
         "by cores and memory)",
     )
-    memory_limit: str | None = key(
-        string, None, 'memory of each of these workers, such as "2GiB" (default: its share of the memory)'
+    memory_limit: Text | None = key(
+        None, 'memory of each of these workers, such as "2GiB" (default: its share of the memory)'
     )
-    hosts: tuple[str, ...] | None = key(
-        names, None, "machines of kind ssh: the first has the scheduler, the others the workers"
+    hosts: Names | None = key(None, "machines of kind ssh: the first has the scheduler, the others the workers")
+    tls: Text | None = key(
+        None, 'certificates: "temporary" for the life of the cluster, or a folder of ca.pem, cert.pem, key.pem'
     )
-    tls: str | None = key(
-        string, None, 'certificates: "temporary" for the life of the cluster, or a folder of ca.pem, cert.pem, key.pem'
-    )
-    options: dict[str, Any] | None = key(
-        options, None, "further settings of that kind of cluster, as its package names them"
-    )
+    options: Options | None = key(None, "further settings of that kind of cluster, as its package names them")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings:
     """Which data, and which of its columns."""
 
-    data: str | None = key(
-        string, None, "documents or features: Parquet, .csv or .jsonl, or the output of `dboost prepare`", positional=2
+    data: Text | None = key(
+        None, "documents or features: Parquet, .csv or .jsonl, or the output of `dboost prepare`", positional=2
     )
-    split: str | None = key(string, None, "split of a prepared folder (default: train to train, else test)")
-    features: tuple[str, ...] | None = key(
-        names,
+    split: Text | None = key(None, "split of a prepared folder (default: train to train, else test)")
+    features: Names | None = key(
         None,
         "numeric columns, one list column, or two of sparse rows "
         "(default: what the manifest says, else indices,values, else all)",
     )
-    label: tuple[str, ...] | None = key(names, None, "column of the label; several for tasks (default: the manifest's)")
-    weight: str | None = key(string, None, "column of the example weights (default: every example weighs the same)")
-    n_features: int | None = key(whole(1), None, "number of columns of indices,values (default: the manifest's)")
-    separator: str | None = key(string, None, "of CSV: what stands between fields (default: told by the first rows)")
-    encoding: str | None = key(string, None, "of CSV and JSON lines, such as latin-1 (default: by its mark, or UTF-8)")
+    label: Names | None = key(None, "column of the label; several for tasks (default: the manifest's)")
+    weight: Text | None = key(None, "column of the example weights (default: every example weighs the same)")
+    n_features: FromOne | None = key(None, "number of columns of indices,values (default: the manifest's)")
+    separator: Text | None = key(None, "of CSV: what stands between fields (default: told by the first rows)")
+    encoding: Text | None = key(None, "of CSV and JSON lines, such as latin-1 (default: by its mark, or UTF-8)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewDataSettings(DataSettings):
     """Data that a model is asked about: what it was trained on, or raw documents."""
 
-    text: tuple[str, ...] | None = key(
-        names, None, "columns of the text of raw documents (default: those of the training, or text)"
-    )
+    text: Names | None = key(None, "columns of the text of raw documents (default: those of the training, or text)")
 
 
 def dialect_of(settings: Any) -> Dialect:
@@ -284,10 +309,41 @@ def dialect_of(settings: Any) -> Dialect:
     return Dialect(settings.separator, settings.encoding)
 
 
+# ---- reading -------------------------------------------------------------------------------------------------------
+
+
 def near(word: str, known: Iterable[str]) -> str:
     """The sentence that names the nearest known word, or nothing."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def read_keys(
+    known: Mapping[str, Any],
+    given: Mapping[str, Any],
+    file: str | None = None,
+    *,
+    table: str = "",
+    called: Callable[[str], str] | None = None,
+    elsewhere: Callable[[str], str] = lambda name: "",
+) -> dict[str, Any]:
+    """What was given, as the types of these keys take it.
+
+    `called` says how the user names a key, and `elsewhere` where one may belong that is not known.
+    """
+    called = called or (lambda name: f"{table}.{name}" if table else name)
+    found = {}
+    for name, value in given.items():
+        name = name.replace("-", "_")
+        if name not in known:
+            where = f" in [{table}]" if table else ""
+            raise UsageError(f"unknown key {name!r}{where}{near(name, known) or elsewhere(name)}", file=file)
+        try:
+            found[name] = TypeAdapter(known[name]).validate_python(value)
+        except ValidationError:
+            said = f"{called(name)}: found {value!r}, expected {expected(known[name], value)}"
+            raise UsageError(said, file=file) from None
+    return found
 
 
 def load(
@@ -295,62 +351,54 @@ def load(
 ) -> Settings:
     """Settings from a TOML file and the flags that override it.
 
-    Parameters
-    ----------
-    kind : a settings class
-    file : path of the TOML file, or None
-    flags : mapping of key to value
-        What the command line gave; keys without a value are absent.
-    kept : bool
-        Whether the file is that of work which was broken off, and is judged by who goes on with it.
-    python : bool
-        Whether the values are arguments of a function, which errors call by their names.
-
-    Raises
-    ------
-    UsageError
-        For an unreadable file, an unknown key (with the nearest known one) or a value of the wrong kind, and a key that
-        needs the consent of a flag (``trust``).
+    `flags`: what the command line gave; keys without a value are absent.
+    `kept`: whether the file is that of work which was broken off, and is judged by who goes on with it.
+    `python`: whether the values are arguments of a function, which errors call by their names.
     """
-    known = {item.name: item for item in dataclasses.fields(kind)}
-    values: dict[str, Any] = {}
-    for source, given in ((file, read_toml(file) if file else {}), (None, flags)):
-        for name, value in given.items():
-            where = name if source or python else flag(name)
-            if name not in known:
-                raise UsageError(f"unknown key {name!r}{near(name, known)}", file=source)
-            if source and name == "trust":
-                raise UsageError("a file cannot say that it is trusted", file=source, hint="give --trust")
-            try:
-                values[name] = known[name].metadata["parse"](value)
-            except Expected as wanted:
-                raise UsageError(f"{where}: found {value!r}, expected {wanted}", file=source) from None
-        if source and not kept and not boolean(flags.get("trust", False)):
-            mine = {name: value for name, value in values.items() if name not in flags}
-            trust.refuse(mine, Path.cwd(), local_path(source).resolve().parent, file=source)
-    return kind(**values)
+    known, values = hints(kind), {}
+    if file:
+        content = read_toml(file, "settings file")
+        if "trust" in content:
+            raise UsageError("a file cannot say that it is trusted", file=file, hint="give --trust")
+        values = read_keys(known, content, file)
+    given = read_keys(known, flags, called=None if python else flag)
+    if file and not kept and not given.get("trust", False):
+        mine = {name: value for name, value in values.items() if name not in given}
+        trust.refuse(mine, Path.cwd(), local_path(file).resolve().parent, file=file)
+    return kind(**values | given)
 
 
-def read_toml(file: str) -> dict[str, Any]:
-    """The table of a TOML file; dashes in keys are underscores."""
+def read_toml(path: str, what: str) -> dict[str, Any]:
+    """The content of a TOML file, which errors call `what`."""
     try:
-        table = tomllib.loads(local_path(file, "config").read_text(encoding="utf-8"))
+        return tomllib.loads(local_path(path, what).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UsageError("there is no such settings file", file=file) from None
+        raise UsageError(f"there is no such {what}", file=path) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the settings file cannot be read: {error}", file=file) from None
+        raise UsageError(f"the {what} cannot be read: {error}", file=path) from None
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"the settings file is not valid TOML: {error}", file=file) from None
-    return {name.replace("-", "_"): value for name, value in table.items()}
+        raise UsageError(f"the {what} is not valid TOML: {error}", file=path) from None
+
+
+def read_tables(tables: Mapping[str, Any], known: Iterable[str], file: str | None) -> Mapping[str, Mapping[str, Any]]:
+    """The tables of a file, refused where one is unknown or none."""
+    for table, content in tables.items():
+        known_table(table, known, file)
+        if not isinstance(content, Mapping):
+            raise UsageError(f"{table}: found {content!r}, expected a table [{table}]", file=file)
+    return tables
+
+
+def known_table(table: str, known: Iterable[str], file: str | None = None) -> None:
+    """Refuse a table that there is not."""
+    if table not in known:
+        raise UsageError(f"unknown table {table!r}{near(table, known)}", file=file, hint=f"known: {', '.join(known)}")
 
 
 def given(settings: Any, kind: type[Any]) -> dict[str, Any]:
     """The values of the fields of `kind` that were given."""
-    return {
-        item.name: getattr(settings, item.name)
-        for item in dataclasses.fields(kind)
-        if getattr(settings, item.name) is not None
-    }
+    found = ((item.name, getattr(settings, item.name)) for item in dataclasses.fields(kind))
+    return {name: value for name, value in found if value is not None}
 
 
 def needed(settings: Any, *keys: str) -> None:
@@ -358,3 +406,30 @@ def needed(settings: Any, *keys: str) -> None:
     for name in keys:
         if getattr(settings, name) is None:
             raise UsageError(f"{name} is missing: give {flag(name)} or set it in the --config file")
+
+
+def to_toml(value: Any) -> str:
+    """A value as TOML writes it, which Python reads but does not write."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # JSON's escapes are TOML's, but for the one control character that JSON leaves as it is
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if isinstance(value, float):
+        text = repr(value)
+        return text if any(mark in text for mark in ".e") else f"{text}.0"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{to_toml(str(key))} = {to_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(to_toml, value)) + "]"
+    return str(value)
+
+
+def tables_to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Tables of values as a TOML file."""
+    lines = []
+    for table, values in tables.items():
+        lines += [f"[{table}]", *(f"{name} = {to_toml(value)}" for name, value in values.items()), ""]
+    return "\n".join(lines)

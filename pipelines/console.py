@@ -57,16 +57,8 @@ COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 class Console:
     """One place through which everything is printed.
 
-    Parameters
-    ----------
-    log_format : {"auto", "table", "plain", "json"}
-        ``auto`` is a table on a terminal and plain lines elsewhere.
-    debug : bool
-        Print tracebacks below errors.
-    secrets : iterable of str
-        Values hidden wherever they occur.
-    speak : function of str to str, optional
-        Puts what the library says in a warning into the words of the command line; see ``flags``.
+    `log_format`: ``auto`` is a table on a terminal and plain lines elsewhere.
+    `speak`: puts what the library says in a warning into the words of the command line; see ``flags``.
     """
 
     def __init__(

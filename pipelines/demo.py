@@ -10,7 +10,7 @@ import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +21,12 @@ from dboost.model.fitted import Model
 
 from . import pages
 from .commands.train import NOT_CONVERGED
-from .config import ClusterSettings, LogSettings, OutputSettings, key, one_of, string
+from .config import ClusterSettings, LogSettings, OneOf, OutputSettings, Text, key, tables_to_toml, to_toml
 from .console import Console, finite
 from .inputs import read_model, refuse_existing
 from .report import Block, Commands, Grid, Heading, Paragraph, to_markdown, to_rich
 from .runs.execute import run as execute
 from .sources import arxiv, installed
-from .toml import to_toml
 
 MARKER = "demo.json"
 # The run file, and the held-out documents without their labels, which its model labels.
@@ -46,21 +45,11 @@ FILE_ROWS, GROUP_ROWS = 50_000, 5_000
 
 @dataclass(frozen=True)
 class Source:
-    """A kind of documents.
+    """A kind of documents."""
 
-    Parameters
-    ----------
-    load : function without arguments
-        Gives a table with ``text``, ``label``, ``split``, ``source``.
-    tokenizer : str
-        How a text becomes terms.
-    documents, source, label : str
-        What a document, its source and its label are, in words.
-    """
-
-    load: Any
-    tokenizer: str
-    documents: str
+    load: Any  # gives a table with ``text``, ``label``, ``split``, ``source``
+    tokenizer: str  # how a text becomes terms
+    documents: str  # what a document, its source and its label are, in words
     source: str
     label: str
 
@@ -77,8 +66,10 @@ SOURCES = {
 class DemoSettings(ClusterSettings, OutputSettings, LogSettings):
     """What `dboost demo` takes."""
 
-    out: str | None = key(string, None, "folder to write; it must not exist (default: runs/demo)")
-    data: str = key(one_of(*SOURCES), "installed", "installed (source code of packages) or arxiv (titles)")
+    out: Text | None = key(None, "folder to write; it must not exist (default: runs/demo)")
+    data: Annotated[str, OneOf(SOURCES.keys)] = key(
+        "installed", "installed (source code of packages) or arxiv (titles)"
+    )
 
 
 SETTINGS = DemoSettings
@@ -143,10 +134,8 @@ def write_run(table: pa.Table, source: Source, folder: Path) -> None:
         "predict": {"data": NEW, "keep": ["source"], "top": 3},
         "report": {"top": 30},
     }
-    lines = [f"# dboost run {RUN}: from documents to a report, and labels for documents that nobody has seen"]
-    for name, values in tables.items():
-        lines += ["", f"[{name}]", *(f"{key} = {to_toml(value)}" for key, value in values.items())]
-    (folder / RUN).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    head = f"# dboost run {RUN}: from documents to a report, and labels for documents that nobody has seen\n\n"
+    (folder / RUN).write_text(head + tables_to_toml(tables), encoding="utf-8")
 
 
 def page(

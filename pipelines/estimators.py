@@ -15,20 +15,14 @@ from dboost.errors import UsageError
 
 from . import registries
 from .config import given
-from .fit_settings import ModelSettings
-from .model_settings import ALL, EstimatorSettings
+from .model_settings import ALL, EstimatorSettings, ModelSettings
 
 # Keys that are parameters of the loss, not of the estimator.
 LOSS_PARAMETERS = ("epsilon", "quantile", "width")
 
 
 def made(kind: Any, parameters: Mapping[str, Any], **more: Any) -> Any:
-    """An estimator, its parameters checked together; one for each class takes them for its parts.
-
-    Raises
-    ------
-    UsageError
-    """
+    """An estimator, its parameters checked together; one for each class takes them for its parts."""
     parameters = dict(parameters)
     if kind.__name__ == registries.ESTIMATORS["one_vs_rest"]:
         inner = registries.estimator(parameters.pop("of", "shareboost"))
@@ -41,13 +35,7 @@ def made(kind: Any, parameters: Mapping[str, Any], **more: Any) -> Any:
 
 
 def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
-    """The class of estimator that the settings name, and the parameters that were given.
-
-    Raises
-    ------
-    UsageError
-        A parameter that has no meaning for this estimator or loss.
-    """
+    """The class of estimator that the settings name, and the parameters that were given."""
     parameters = given(settings, ModelSettings)
     if isinstance(settings, EstimatorSettings):
         parameters |= given(settings, EstimatorSettings)

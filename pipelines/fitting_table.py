@@ -27,30 +27,15 @@ LEAST_WORDS = 10
 
 @dataclass(frozen=True)
 class Column:
-    """A column.
-
-    Parameters
-    ----------
-    heading : str
-    right : bool
-        Aligned to the right.
-    least : int, optional
-        Characters down to which it may be cut; None for a column that is whole or of no use.
-    widest : int, optional
-        Characters beyond which it is always cut.
-    sentence : bool
-        Its cells go on in the next line, at their spaces, where they are too wide; `least` is their longest word.
-    drop : int
-        Columns above 0 may be left out, those of the largest number first.
-    cells : tuple of str
-    """
+    """A column."""
 
     heading: str
-    right: bool = False
-    least: int | None = None
-    widest: int | None = None
+    right: bool = False  # aligned to the right
+    least: int | None = None  # characters down to which it may be cut; None for a column that is whole or of no use
+    widest: int | None = None  # characters beyond which it is always cut
+    # Its cells go on in the next line, at their spaces, where they are too wide; `least` is their longest word.
     sentence: bool = False
-    drop: int = 0
+    drop: int = 0  # columns above 0 may be left out, those of the largest number first
     cells: tuple[str, ...] = ()
 
     def natural(self, *, folded: bool) -> int:

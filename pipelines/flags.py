@@ -8,7 +8,6 @@ which keys there are (``config``).
 from __future__ import annotations
 
 import ast
-import dataclasses
 import json
 import re
 import shlex
@@ -46,29 +45,21 @@ def flag(key: str) -> str:
 def speaker(kind: type[Any] | None) -> Callable[[str], str]:
     """A function that turns a sentence of the library into one of the command line.
 
-    Parameters
-    ----------
-    kind : a settings class, or None
-        Its fields are the flags there are; parameters without a flag are left as they are.
+    `kind`: its fields are the flags there are; parameters without a flag are left as they are.
     """
     if kind is None:
         return lambda sentence: sentence
-    keys = {item.name: _is_switch(item) for item in dataclasses.fields(kind)}
+    from .config import hints
+    from .usage import is_switch
+
+    keys = {name: is_switch(hint) for name, hint in hints(kind).items()}
     return lambda sentence: in_flags(sentence, keys)
-
-
-def _is_switch(item: dataclasses.Field[Any]) -> bool:
-    return getattr(item.metadata.get("parse"), "__name__", "") == "boolean"
 
 
 def in_flags(sentence: str, keys: dict[str, bool]) -> str:
     """A sentence with flags in place of parameters.
 
-    Parameters
-    ----------
-    sentence : str
-    keys : dict of str to bool
-        The keys of the command, and whether each is a switch (``--force`` and ``--no-force``).
+    `keys`: the keys of the command, and whether each is a switch (``--force`` and ``--no-force``).
     """
 
     def assigned(match: re.Match[str]) -> str:

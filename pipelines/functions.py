@@ -81,13 +81,7 @@ def _takes(kind: type[Any]) -> Callable[[F], F]:
 
 
 def _settings(kind: type[Any], values: Mapping[str, Any], client: Any) -> Any:
-    """The settings of a command, checked as its flags are.
-
-    Raises
-    ------
-    UsageError
-        An unknown argument, a value of the wrong kind, a cluster beside a client, or one that is needed and missing.
-    """
+    """The settings of a command, checked as its flags are."""
     plain: dict[str, Any] = {}
     for name, value in values.items():
         if name in (item.name for item in dataclasses.fields(LogSettings)):

@@ -38,19 +38,9 @@ MOST_NAMED = 8
 def open_data(settings: DataSettings, preferred: str, model: Model | None = None) -> Any:
     """The ``ParquetData`` that the settings name; nothing but the manifest is read.
 
-    Parameters
-    ----------
-    settings : DataSettings
-    preferred : str
-        The split taken from a prepared folder when none is named.
-    model : Model, optional
-        Its number of features is the width of sparse rows. Where the features are columns, those that it reads are
-        found by their names, and others (a label, an identifier) are left alone.
-
-    Raises
-    ------
-    UsageError, DataError
-        No data named, nothing there, no such split, or columns that the model reads are not there.
+    `preferred`: the split taken from a prepared folder when none is named.
+    `model`: its number of features is the width of sparse rows. Where the features are columns, those that it reads are
+    found by their names, and others (a label, an identifier) are left alone.
     """
     needed(settings, "data")
     path = current(any_path(str(settings.data), "data"))
@@ -83,19 +73,7 @@ def open_data(settings: DataSettings, preferred: str, model: Model | None = None
 
 
 def input_columns(model: Model, first: FileInfo) -> list[str] | None:
-    """Columns of a file that a model reads, by their names; None where its features are no columns of their own.
-
-    Parameters
-    ----------
-    model : Model
-    first : FileInfo
-        The first file of the data.
-
-    Raises
-    ------
-    DataError
-        Columns that the model reads are not there.
-    """
+    """Columns of a file that a model reads, by their names; None where its features are no columns of their own."""
     names, kinds = model.input_names, first.kinds
     if names is None:
         return None
@@ -115,22 +93,7 @@ def input_columns(model: Model, first: FileInfo) -> list[str] | None:
 
 
 def input_positions(model: Model, names: Sequence[str] | None, n_features: int, data: Any) -> NDArray[np.int64]:
-    """Where the columns that a model reads are among those of the data, in the order of ``model.inputs``.
-
-    Parameters
-    ----------
-    model : Model
-    names : sequence of str, optional
-        Names of the features of the data.
-    n_features : int
-        Number of features of the data.
-    data : ParquetData
-
-    Raises
-    ------
-    DataError
-        When the features are not those of the model.
-    """
+    """Where the columns that a model reads are among those of the data, in the order of ``model.inputs``."""
     wanted, manifest = model.input_names, data.resolve()[1]
     if manifest is None and names is not None and wanted is not None and set(wanted) <= set(names):
         place = {name: at for at, name in enumerate(names)}
@@ -164,13 +127,7 @@ def one_or_all(found: tuple[str, ...] | None) -> str | list[str] | None:
 
 
 def read_model(path: str | None) -> Model:
-    """A saved model, from any folder in which ``find_model`` finds one.
-
-    Raises
-    ------
-    DataError, ModelFormatError
-        Nothing there, or not a model.
-    """
+    """A saved model, from any folder in which ``find_model`` finds one."""
     from dboost.estimators import pipeline_folder
     from dboost.estimators.one_vs_rest_folder import is_one_vs_rest
     from dboost.model import fitted as model
@@ -189,15 +146,7 @@ def read_model(path: str | None) -> Model:
 
 
 def refuse_existing(out: str | None, marker: str, force: bool) -> None:
-    """Refuse an output folder that exists or that cannot be written, before any work is done for it.
-
-    Raises
-    ------
-    UsageError
-        When it exists and ``--force`` was not given, is no folder of this kind, or is a path that is not served.
-    StorageError
-        When it cannot be written.
-    """
+    """Refuse an output folder that exists or that cannot be written, before any work is done for it."""
     target = any_path(str(out), "out")
     if isinstance(target, StorePath):
         store_folders.refuse_existing(target, marker, force)

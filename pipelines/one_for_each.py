@@ -36,15 +36,7 @@ class OneForEach(Model):
 
 
 def read_one_for_each(path: str) -> Model:
-    """The models of a folder as one.
-
-    Raises
-    ------
-    UsageError
-        Where they hold other hypotheses than columns.
-    ModelFormatError
-        When the folder is damaged.
-    """
+    """The models of a folder as one."""
     estimator = dboost.load_model(path)
     parts = [one.model_ for one in estimator.estimators_]
     if len(parts) == 1:

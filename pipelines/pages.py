@@ -157,18 +157,7 @@ def named(labels: Sequence[str], weights: NDArray[np.float64], sign: int, most: 
 def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> list[Any]:
     """The features a model uses, in words, and which classes share each.
 
-    Parameters
-    ----------
-    model : Model
-    top : int
-        How many features and classes are listed, the strongest first; the counts are of all.
-    blocks : tuple of str
-        See ``blocks_for``.
-
-    Returns
-    -------
-    list
-        Rich renderables.
+    `top`: how many features and classes are listed, the strongest first; the counts are of all.
     """
     W, labels, words = both_sides(model), labels_of(model), model.hypotheses.words()
     order = np.argsort(-strength(W), kind="stable")[:top]

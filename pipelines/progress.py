@@ -38,18 +38,7 @@ PASSES = {
 class StageLine:
     """What a stage says of itself.
 
-    Parameters
-    ----------
-    name : str
-        Of the stage.
-    write : function of str
-        Writes to the output as it is.
-    say : function of str
-        Says a line in a log.
-    event : function of keywords
-        Tells a machine.
-    in_place : bool
-        Whether there is a terminal whose line can be written over.
+    `in_place`: whether there is a terminal whose line can be written over.
     """
 
     def __init__(
@@ -109,13 +98,7 @@ class StageLine:
 
 
 class Judged:
-    """Fits that are made to be judged on rows that they do not see, in a line now and then and one at the end.
-
-    Parameters
-    ----------
-    say : callable
-        Writes a line.
-    """
+    """Fits that are made to be judged on rows that they do not see, in a line now and then and one at the end."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -142,12 +125,7 @@ class SeveralFits:
     A weaker strength has more features and takes longer: strength i of n counts i + n/2 parts, so that the last counts
     three times what the first does. On titles of arXiv the estimates were between 0.6 and 2 of what was left.
 
-    Parameters
-    ----------
-    line : StageLine
-    strengths : int
-    folds : int
-        Without which paths are fitted beside that of all rows; 0 for a path alone.
+    `folds`: without which paths are fitted beside that of all rows; 0 for a path alone.
     """
 
     def __init__(self, line: StageLine, strengths: int, folds: int = 0) -> None:

@@ -8,50 +8,33 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 
-def losses() -> tuple[str, ...]:
-    """Every loss that `dboost train` takes."""
-    from dboost.losses import LOSSES
+def _words(*places: str) -> Callable[[], tuple[str, ...]]:
+    """The words of tables that are named as ``module:table``, one after another."""
 
-    return tuple(LOSSES)
+    def words() -> tuple[str, ...]:
+        found: list[str] = []
+        for module, _, table in (place.partition(":") for place in places):
+            found += getattr(import_module(module, __package__), table)
+        return tuple(found)
 
-
-def penalties() -> tuple[str, ...]:
-    """Every penalty that has a name."""
-    from dboost.penalties import PENALTIES
-
-    return tuple(PENALTIES)
+    return words
 
 
-def updates() -> tuple[str, ...]:
-    """Every update of a fit."""
-    from dboost.boosting.updates import FORWARD, UPDATES
-
-    return (*UPDATES, FORWARD)
-
-
-def selections() -> tuple[str, ...]:
-    """Every order of features."""
-    from dboost.solvers.row_updates import SELECTIONS
-
-    return tuple(SELECTIONS)
-
-
-def families() -> tuple[str, ...]:
-    """Every family of hypotheses that a table can name."""
-    from dboost.hypotheses import FAMILIES
-
-    return tuple(FAMILIES)
-
-
-def places() -> tuple[str, ...]:
-    """Every kind of cluster."""
-    from .places.registry import PLACES
-
-    return tuple(PLACES)
-
+losses = _words("dboost.losses:LOSSES")
+penalties = _words("dboost.penalties:PENALTIES")
+selections = _words("dboost.solvers.row_updates:SELECTIONS")
+families = _words("dboost.hypotheses:FAMILIES")
+corrective = _words("dboost.boosting.shareboost.trials:CORRECTIVE")
+searches = _words("dboost.boosting.jointboost.sharing:SEARCHES")
+norms = _words("dboost.boosting.leveraging.steepest:NORMS")
+learners = _words("dboost.boosting.rules:RULES")
+# what chooses: a strength in cross-validation, or a candidate in ShareBoost
+rules = _words("dboost.estimators.cross_validated:RULES", "dboost.boosting.shareboost.choice:RULES")
+places = _words(".places.registry:PLACES")
 
 # name in a run file -> the class; "boosted" is one of four, by the loss
 ESTIMATORS = {
@@ -67,16 +50,23 @@ ESTIMATORS = {
     "leveraging_regressor": "LeveragingRegressor",
     "one_vs_rest": "OneVsRestBoostedClassifier",
 }
+estimators = _words(".registries:ESTIMATORS")
+BINARY = ("shareboost", "boosted")
+binary = _words(".registries:BINARY")
 
 
-def estimators() -> tuple[str, ...]:
-    """Every estimator that can be trained."""
-    return tuple(ESTIMATORS)
+def updates() -> tuple[str, ...]:
+    """Every update of a fit."""
+    from dboost.boosting.updates import FORWARD, UPDATES
+
+    return (*UPDATES, FORWARD)
 
 
-def binary() -> tuple[str, ...]:
-    """What can be trained for each class against the others."""
-    return "shareboost", "boosted"
+def scorings() -> tuple[str, ...]:
+    """What judges a strength in cross-validation: two sums over the rows, and the scorers of scikit-learn."""
+    from dboost.estimators.scorers import SUMS, scorer_names
+
+    return (*SUMS, *scorer_names())
 
 
 def estimator(name: str) -> Any:
@@ -93,49 +83,6 @@ def estimator(name: str) -> Any:
 def parameters_of(kind: Any) -> set[str]:
     """The parameters of an estimator."""
     return set(inspect.signature(kind).parameters)
-
-
-def rules() -> tuple[str, ...]:
-    """What chooses: a strength in cross-validation, or a candidate in ShareBoost."""
-    from dboost.boosting.shareboost.choice import RULES
-    from dboost.estimators.cross_validated import RULES as STRENGTHS
-
-    return (*STRENGTHS, *RULES)
-
-
-def scorings() -> tuple[str, ...]:
-    """What judges a strength in cross-validation: two sums over the rows, and the scorers of scikit-learn."""
-    from dboost.estimators.scorers import SUMS, scorer_names
-
-    return (*SUMS, *scorer_names())
-
-
-def corrective() -> tuple[str, ...]:
-    """What solves all weights of ShareBoost again."""
-    from dboost.boosting.shareboost.trials import CORRECTIVE
-
-    return tuple(CORRECTIVE)
-
-
-def searches() -> tuple[str, ...]:
-    """How JointBoost finds the classes that share a stump."""
-    from dboost.boosting.jointboost.sharing import SEARCHES
-
-    return SEARCHES
-
-
-def norms() -> tuple[str, ...]:
-    """The norms of which leveraging takes steps of steepest descent."""
-    from dboost.boosting.leveraging.steepest import NORMS
-
-    return NORMS
-
-
-def learners() -> tuple[str, ...]:
-    """What a round of the leveraging regressor takes."""
-    from dboost.boosting.rules import RULES
-
-    return tuple(RULES)
 
 
 def default(name: str) -> Callable[[], str | None]:
@@ -157,10 +104,6 @@ def in_words(value: object) -> str:
     """A default as a person writes it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return (
-        ",".join(map(str, value))
-        if isinstance(value, tuple)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from dboost.errors import ClusterError, SchedulerLostError
 
-from .cluster import address_of, connect
+from .cluster import CONNECT_SECONDS, REJOIN_SECONDS, address_of, connect
 from .config import ClusterSettings
 from .console import Console
 
@@ -33,17 +33,7 @@ TRY_AGAIN = 0.5
 
 
 class Cluster:
-    """The cluster of a command; use it as a context manager.
-
-    Parameters
-    ----------
-    settings : ClusterSettings
-    console : Console
-    client : distributed.Client, optional
-        The caller's own, which is neither closed here nor made again.
-    data : sequence of paths
-        What is read; see ``connect``.
-    """
+    """The cluster of a command; use it as a context manager."""
 
     def __init__(
         self, settings: ClusterSettings, console: Console, client: Any = None, data: Sequence[str | None] = ()
@@ -51,6 +41,7 @@ class Cluster:
         self.settings = settings
         self.console = console
         self.data = data
+        self.patience = REJOIN_SECONDS if settings.rejoin_seconds is None else settings.rejoin_seconds
         self._given = client
         self._made: list[Any] = []
         self._opened = contextlib.ExitStack()
@@ -75,14 +66,7 @@ class Cluster:
         return self._made[0]
 
     def do(self, work: Callable[[Any], T]) -> T:
-        """Return ``work(client)``; where the scheduler is lost and comes back, the work is called again.
-
-        Raises
-        ------
-        SchedulerLostError
-            The scheduler did not come back within ``rejoin_seconds``, was lost too often, or is one that nobody
-            brings back: that of a cluster that was made here, or of the caller's client.
-        """
+        """Return ``work(client)``; where the scheduler is lost and comes back, the work is called again."""
         losses = 0
         while True:
             try:
@@ -91,20 +75,20 @@ class Cluster:
                 losses += 1
                 address = address_of(self.settings)
                 brought_back = address and self._given is None
-                if not brought_back or not self.settings.rejoin_seconds or losses > REJOINS:
+                if not brought_back or not self.patience or losses > REJOINS:
                     raise
                 self._rejoin(str(address), error)
 
     def _rejoin(self, address: str, lost: SchedulerLostError) -> None:
         """Wait until the scheduler is there again and has a worker, or raise the error by which it was lost."""
-        seconds = self.settings.rejoin_seconds
+        seconds = self.patience
         self.console.event("scheduler_lost", text=lost.what, seconds=seconds)
         self.console.say(f"lost the scheduler {address}; waiting up to {seconds:g} s for it to come back")
         until = time.monotonic() + seconds
         self._leave()
         while True:
             left = until - time.monotonic()
-            patience = max(0.1, min(self.settings.connect_timeout, left))
+            patience = max(0.1, min(self.settings.connect_timeout or CONNECT_SECONDS, left))
             try:
                 client = self._connected(dataclasses.replace(self.settings, connect_timeout=patience))
                 client.wait_for_workers(1, timeout=max(0.1, until - time.monotonic()))

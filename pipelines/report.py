@@ -49,27 +49,14 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table.
-
-    Parameters
-    ----------
-    headings : tuple of str
-    rows : sequence of tuples of str
-    left : frozenset of int
-        Columns that are aligned to the left; numbers are aligned to the right.
-    widest : dict of int to int
-        Columns that are cut at so many characters on a terminal.
-    sentences : frozenset of int
-        Columns whose cells go on in the next line on a terminal, where they are too wide.
-    code : frozenset of int
-        Columns set in a fixed width in Markdown, such as maps.
-    """
+    """A table."""
 
     headings: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
-    left: frozenset[int] = frozenset({0})
-    widest: dict[int, int] = field(default_factory=dict)
-    code: frozenset[int] = frozenset()
+    left: frozenset[int] = frozenset({0})  # columns that are aligned to the left; numbers are aligned to the right
+    widest: dict[int, int] = field(default_factory=dict)  # columns that are cut at so many characters on a terminal
+    code: frozenset[int] = frozenset()  # columns set in a fixed width in Markdown, such as maps
+    # Columns whose cells go on in the next line on a terminal, where they are too wide.
     sentences: frozenset[int] = frozenset()
 
     def markdown(self) -> str:

@@ -38,11 +38,7 @@ class Interrupted(KeyboardInterrupt):
 class Received:
     """What has arrived so far.
 
-    Attributes
-    ----------
-    interruption : Interruption
-        Made with the first signal.
-    numbers : list of int
+    The request is made with the first signal.
     """
 
     def __init__(self) -> None:

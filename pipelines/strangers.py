@@ -73,13 +73,7 @@ class Strangers:
 
 
 def find_strangers(model: Model, data: Any, engine: Any) -> Strangers:
-    """Read the labels of the data, and find the classes that a classifier does not know.
-
-    Raises
-    ------
-    DataError
-        When it knows none of them.
-    """
+    """Read the labels of the data, and find the classes that a classifier does not know."""
     if model.task not in ("binary", "multiclass"):
         return Strangers({})
     reports = engine.map(scan_block, blocks_of(data, labels=True), "classification", name="scan-labels")

@@ -20,39 +20,23 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RegressionFigures:
-    """Figures of one model on one data set.
+    """Figures of one model on one data set."""
 
-    Parameters
-    ----------
-    weight : float
-        Sum of the weights of the observed targets.
-    rmse, mae, largest : float
-        Root mean square, mean absolute and largest error; examples of weight 0 count in none.
-    r2 : float
-        1 - (residual sum of squares) / (sum of squares about the weighted mean of each target); nan where none
-        varies.
-    target_r2 : tuple of float
-        The same of each target by itself.
-    """
-
-    weight: float
-    rmse: float
+    weight: float  # sum of the weights of the observed targets
+    rmse: float  # root mean square, mean absolute and largest error; examples of weight 0 count in none
     mae: float
     largest: float
+    # 1 - (residual sum of squares) / (sum of squares about the weighted mean of each target); nan where none varies.
     r2: float
-    target_r2: tuple[float, ...]
+    target_r2: tuple[float, ...]  # the same of each target by itself
 
 
 def partial(predicted: Float, y: Float, weight: Float, centre: Float) -> Sums:
     """Sums of one batch.
 
-    Parameters
-    ----------
-    predicted, y : float64 arrays, shape (m,), or (m, k) with NaN where a target is missing
-    weight : float64 array, shape (m,)
-    centre : float64 array, shape (1,) or (1, k)
-        Near the mean of the targets, the same for every batch: the sum of squares is taken about it, so that a large
-        mean does not eat its digits.
+    `predicted, y`: float64 arrays, shape (m,), or (m, k) with NaN where a target is missing.
+    `centre`: near the mean of the targets, the same for every batch: the sum of squares is taken about it, so that a
+    large mean does not eat its digits.
     """
     targets = y.reshape(len(weight), -1)
     seen = ~np.isnan(targets)

@@ -44,12 +44,7 @@ def is_text_table(settings: DataSettings) -> bool:
 def as_parquet(settings: S, folder: Path, keep: Sequence[str] = ()) -> S:
     """The settings with the data as Parquet: as it is, or copied into `folder`, unless the same copies stand there.
 
-    Parameters
-    ----------
-    settings : DataSettings
-    folder : pathlib.Path
-    keep : sequence of str
-        Columns that are read beside features, labels and weights.
+    `keep`: columns that are read beside features, labels and weights.
     """
     if not is_text_table(settings):
         return settings

@@ -47,18 +47,10 @@ STRENGTHS = 50
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training came to.
+    """What a training came to."""
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted; of a path that of the weakest strength.
-    path : RegularizationPath, optional
-        Where one was fitted, or a cross-validation chose from one.
-    """
-
-    estimator: Any
-    path: Any = None
+    estimator: Any  # fitted; of a path that of the weakest strength
+    path: Any = None  # where one was fitted, or a cross-validation chose from one
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -80,25 +72,13 @@ def _converged(estimator: Any) -> bool:
 
 @dataclass(frozen=True)
 class Training:
-    """A training whose settings were checked.
+    """A training whose settings were checked."""
 
-    Parameters
-    ----------
-    way : {"fit", "path", "cv"}
-    kind : class of estimator
-    parameters : dict
-        Of the estimator.
-    grid : dict
-        Of a path: its strengths; of a cross-validation: how it chooses.
-    start : str, optional
-        Folder of the model that a single fit starts from.
-    """
-
-    way: str
+    way: str  # {"fit", "path", "cv"}
     kind: Any
-    parameters: dict[str, Any]
-    grid: dict[str, Any]
-    start: str | None = None
+    parameters: dict[str, Any]  # of the estimator
+    grid: dict[str, Any]  # of a path: its strengths; of a cross-validation: how it chooses
+    start: str | None = None  # folder of the model that a single fit starts from
 
     @property
     def n_strengths(self) -> int:
@@ -118,18 +98,11 @@ class Training:
     ) -> Trained:
         """Train.
 
-        Parameters
-        ----------
-        data : ParquetData
-        client : distributed.Client, optional
-        on_round : callable, optional
-            Called with the record of each round; of several fits it says which fit ("strength", "fold").
-        progress : pathlib.Path, optional
-            A folder that is there; the training goes on from what it holds.
-        partial : pathlib.Path, optional
-            Where the model so far is saved when the training is broken off by an interrupt or the loss of the cluster:
-            of a single fit that of its last round, of several that of the last strength that was fitted to all rows.
-            By default ``model.partial`` in the folder of the progress.
+        `on_round`: called with the record of each round; of several fits it says which fit ("strength", "fold").
+        `progress`: a folder that is there; the training goes on from what it holds.
+        `partial`: where the model so far is saved when the training is broken off by an interrupt or the loss of the
+        cluster: of a single fit that of its last round, of several that of the last strength that was fitted to all
+        rows. By default ``model.partial`` in the folder of the progress.
         """
         more: dict[str, Any] = {"client": client, "callbacks": [on_round] if on_round is not None else None}
         if progress is not None:
@@ -184,12 +157,7 @@ def save_path(trained: Trained, out: PathLike, force: bool = False) -> None:
 
 
 def plan_training(settings: TrainedSettings) -> Training:
-    """What the settings ask for, refused here where it has no meaning; nothing is read.
-
-    Raises
-    ------
-    UsageError
-    """
+    """What the settings ask for, refused here where it has no meaning; nothing is read."""
     cv, alphas = settings.cv, settings.alphas
     if settings.start is not None:
         _check_start(settings)

@@ -34,12 +34,8 @@ _HOST_OF_STORE = "endpoint_override="
 def asked(values: Mapping[str, Any], *folders: Path) -> tuple[str, str]:
     """The first key that needs consent, and what it does; two empty texts where none does.
 
-    Parameters
-    ----------
-    values : mapping of key to value
-        Those of a file, without their tables.
-    *folders : pathlib.Path
-        Below which it may write; relative paths are relative to the first.
+    `values`: those of a file, without their tables.
+    `*folders`: below which it may write; relative paths are relative to the first.
     """
     for name, value in values.items():
         if value is None or value in HARMLESS.get(name, ()):
@@ -54,12 +50,7 @@ def asked(values: Mapping[str, Any], *folders: Path) -> tuple[str, str]:
 
 
 def refuse(values: Mapping[str, Any], *folders: Path, file: str, where: str = "") -> None:
-    """Refuse a file that needs a consent which was not given.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse a file that needs a consent which was not given."""
     name, does = asked(values, *folders)
     if name:
         raise UsageError(

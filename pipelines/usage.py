@@ -15,7 +15,7 @@ import click
 
 from dboost.errors import UsageError
 
-from . import config
+from .config import Names, Switch, alternatives, choices, hints, load
 from .flags import flag, near_flag
 from .registries import in_words
 
@@ -26,39 +26,36 @@ CONFIG = "config"
 
 
 class SettingsCommand(click.Command):
-    """A command whose parameters are the fields of a settings class.
-
-    Parameters
-    ----------
-    called : str
-        What is typed for it.
-    summary : str
-    kind : a settings class
-    callback : function of a settings object
-    """
+    """A command whose parameters are the fields of a settings class."""
 
     def __init__(self, called: str, summary: str, kind: type[Any], callback: Callable[[Any], Any]) -> None:
         self.called, self.kind = called, kind
         places = [_Argument(item) for item in positionals(kind)]
-        items = [item for _, found in groups(kind) for item in found]
+        items, types = [item for _, found in groups(kind) for item in found], hints(kind)
         super().__init__(
             called.split()[-1],
-            params=[*places, *map(_option, items), click.Option([f"--{CONFIG}"], metavar="FILE")],
-            callback=lambda **values: callback(config.load(kind, values[CONFIG], self._given(values))),
+            params=[
+                *places,
+                *(_option(item, types[item.name]) for item in items),
+                click.Option([f"--{CONFIG}"], metavar="FILE"),
+            ],
+            callback=lambda **values: callback(load(kind, values[CONFIG], self._given(values))),
             help=summary[0].upper() + summary[1:] + ".",
             context_settings={"allow_extra_args": True, "help_option_names": ["-h", "--help"]},
         )
 
     def _given(self, values: dict[str, Any]) -> dict[str, Any]:
         """The keys that were given, each in one way; a list of names may come in several parts."""
-        found = {}
+        found, types = {}, hints(self.kind)
         for item in dataclasses.fields(self.kind):
             both = [values.get(f"positional_{item.name}"), values[item.name]]
             here = [value for value in both if value not in (None, ())]
             if len(here) > 1:
                 raise self._twice(f"{item.name} is given as {both[0]!r} and with {flag(item.name)}")
             if here:
-                found[item.name] = ",".join(here[0]) if is_list(item) and isinstance(here[0], tuple) else here[0]
+                found[item.name] = (
+                    ",".join(here[0]) if is_list(types[item.name]) and isinstance(here[0], tuple) else here[0]
+                )
         return found
 
     def _twice(self, what: str) -> UsageError:
@@ -102,7 +99,7 @@ class SettingsCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The keys that most need; with `--help all` every key, by the class that has it, the command's own first."""
-        required, few = self.kind.required, self.kind.first and ALL not in ctx.meta
+        types, required, few = hints(self.kind), self.kind.required, self.kind.first and ALL not in ctx.meta
         places = [
             (item.name.upper(), f"the same as {flag(item.name)}" + (" (required)" if item.name in required else ""))
             for item in positionals(self.kind)
@@ -115,7 +112,10 @@ class SettingsCommand(click.Command):
             count = ", ".join(f"{title} ({n})" for title, n in rest if n)
             topics = [("what most need", [items[name] for name in self.kind.first])]
             more = [*more[:1], ("-h, --help all", f"this text with all keys: {count}")]
-        sections = [(title, [(_shown(item), help_of(item, self.kind)) for item in items]) for title, items in topics]
+        sections = [
+            (title, [(_shown(item, types[item.name]), help_of(item, self.kind)) for item in items])
+            for title, items in topics
+        ]
         for title, rows in [("arguments", places), *sections, ("others", more)]:
             if rows:
                 with formatter.section(title):
@@ -129,32 +129,31 @@ class _Argument(click.Argument):
         super().__init__([f"positional_{item.name}"], required=False, metavar=item.name.upper())
 
 
-def _option(item: dataclasses.Field[Any]) -> click.Option:
+def _option(item: dataclasses.Field[Any], hint: Any) -> click.Option:
     """A key as a flag. Values stay text: one place, ``config``, says what a key takes, for flags and for files."""
-    if is_switch(item):
+    if is_switch(hint):
         return click.Option([f"{flag(item.name)}/--no-{flag(item.name)[2:]}", item.name], default=None)
-    choices = getattr(item.metadata["parse"], "choices", None)
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        return [word for word in choices() if word.startswith(incomplete)] if choices is not None else []
+        return [word for word in choices(hint) if word.startswith(incomplete)]
 
-    several = bool(item.metadata["many"]) or is_list(item)
+    several = bool(item.metadata["many"]) or is_list(hint)
     return click.Option([flag(item.name), item.name], multiple=several, default=None, shell_complete=complete)
 
 
-def is_list(item: dataclasses.Field[Any]) -> bool:
+def is_list(hint: Any) -> bool:
     """Whether a key takes several names, which a flag may give together or one by one."""
-    return item.metadata["parse"] is config.names
+    return hint in (Names, Names | None)
 
 
-def is_switch(item: dataclasses.Field[Any]) -> bool:
+def is_switch(hint: Any) -> bool:
     """Whether a key is a flag with and without ``no-``."""
-    return item.metadata["parse"] is config.boolean
+    return hint in (Switch, Switch | None)
 
 
-def _shown(item: dataclasses.Field[Any]) -> str:
+def _shown(item: dataclasses.Field[Any], hint: Any) -> str:
     name = flag(item.name)
-    return f"{name}, --no-{name[2:]}" if is_switch(item) else f"{name} {item.name.upper()}"
+    return f"{name}, --no-{name[2:]}" if is_switch(hint) else f"{name} {item.name.upper()}"
 
 
 def positionals(kind: type[Any]) -> list[dataclasses.Field[Any]]:
@@ -179,8 +178,8 @@ def groups(kind: type[Any]) -> list[tuple[str, list[dataclasses.Field[Any]]]]:
 def help_of(item: dataclasses.Field[Any], kind: type[Any]) -> str:
     """What a key is, what it takes, its default, and whether it is required."""
     said = str(item.metadata["help"])
-    wants = getattr(item.metadata["parse"], "wants", None)
-    note = f"; {wants()}" if wants is not None else ""
+    takes = " or ".join(filter(None, (one.in_help() for _, one in alternatives(hints(kind)[item.name]) if one)))
+    note = f"; {takes}" if takes else ""
     head, _, tail = said.partition(" (default: ")
     if item.name in kind.required:
         return f"{head}{note} (required)"

@@ -16,7 +16,7 @@ from numpydoc.docscrape import NumpyDocString
 
 import dboost
 from pipelines.cli import COMMANDS
-from pipelines.config import ClusterSettings, DataSettings, LogSettings, OutputSettings
+from pipelines.config import ClusterSettings, DataSettings, LogSettings, OutputSettings, hints
 from pipelines.flags import flag
 from pipelines.model_settings import TrainedSettings
 from pipelines.registries import in_words
@@ -140,7 +140,7 @@ def rows() -> list[Option]:
             row = found.setdefault(key, Option(item.name))
             row.commands = (*row.commands, command)
             name = flag(item.name)
-            row.flag = f"`{name}`, `--no-{name[2:]}`" if is_switch(item) else f"`{name}`"
+            row.flag = f"`{name}`, `--no-{name[2:]}`" if is_switch(hints(kind)[item.name]) else f"`{name}`"
             if item.metadata["positional"]:
                 row.flag += f", {item.name.upper()}"
             head, _, tail = words.partition(" (default: ")
@@ -185,7 +185,7 @@ def _is_shared(kind: type[Any], name: str) -> bool:
 
 
 def _field_default(item: dataclasses.Field[Any]) -> str:
-    if is_switch(item) and item.default is not None:
+    if isinstance(item.default, bool):
         return in_words(item.default)
     found = default_of(item).strip()
     return found.removeprefix("(default: ").removesuffix(")") if found else "none"

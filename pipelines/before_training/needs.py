@@ -61,30 +61,14 @@ models of few columns."""
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes that one process takes, by what they are for.
+    """Bytes that one process takes, by what they are for."""
 
-    Parameters
-    ----------
-    name : str
-        As in ``Place``.
-    libraries : float
-        Libraries and compiled loops.
-    held : float
-        Blocks that stay, and what is derived from them.
-    in_work : float
-        Blocks that are being decoded, residuals and sums of all threads.
-    decoded : float
-        Its share of the data, decoded.
-    kept : float
-        Decoded blocks that the engine keeps at most; beyond, blocks are read again in every pass.
-    """
-
-    name: str
-    libraries: float
-    held: float
-    in_work: float
-    decoded: float
-    kept: float
+    name: str  # as in ``Place``
+    libraries: float  # libraries and compiled loops
+    held: float  # blocks that stay, and what is derived from them
+    in_work: float  # blocks that are being decoded, residuals and sums of all threads
+    decoded: float  # its share of the data, decoded
+    kept: float  # decoded blocks that the engine keeps at most; beyond, blocks are read again in every pass
 
     @property
     def total(self) -> float:
@@ -99,24 +83,12 @@ class Memory:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a training takes.
+    """What a training takes."""
 
-    Parameters
-    ----------
-    places : tuple of Memory
-        As the places of the room.
-    driver : float
-        Bytes that this process takes; without a cluster those of its place.
-    seconds : float
-        Of a pass, without what is read again.
-    network : float
-        Bytes between this process and all workers in a pass; 0 without a cluster.
-    """
-
-    places: tuple[Memory, ...]
-    driver: float
-    seconds: float
-    network: float
+    places: tuple[Memory, ...]  # as the places of the room
+    driver: float  # bytes that this process takes; without a cluster those of its place
+    seconds: float  # of a pass, without what is read again
+    network: float  # bytes between this process and all workers in a pass; 0 without a cluster
 
     @property
     def travelling(self) -> float:
@@ -125,15 +97,7 @@ class Needs:
 
 
 def needs_of(shape: Shape, outputs: int, room: Room) -> Needs:
-    """Estimate.
-
-    Parameters
-    ----------
-    shape : Shape
-    outputs : int
-        Columns of W.
-    room : Room
-    """
+    """Estimate."""
     several = AN_OUTPUT * min(outputs, MOST_OUTPUTS) if outputs > 1 else 0
     sums = min(8.0 * (shape.features or 0) * outputs, MOST_SUMS)
     model = 8.0 * (shape.features or 0) * (2 + ACTIVE_SHARE * outputs)

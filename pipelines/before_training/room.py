@@ -17,45 +17,24 @@ from dboost.engine.machine import available_cores, available_memory
 
 @dataclass(frozen=True)
 class Place:
-    """A process that works on partitions.
+    """A process that works on partitions."""
 
-    Parameters
-    ----------
-    name : str
-        Address of a worker; of this process "this process".
-    memory : int
-        Bytes it may use.
-    limited : bool
-        Whether it is ended when it takes more. A worker without a limit of its own, and this process, share what the
-        machine has.
-    threads : int
-    """
-
-    name: str
-    memory: int
+    name: str  # address of a worker; of this process "this process"
+    memory: int  # bytes it may use
+    # Whether it is ended when it takes more. A worker without a limit of its own, and this process, share what the
+    # machine has.
     limited: bool
     threads: int
 
 
 @dataclass(frozen=True)
 class Room:
-    """All of them.
+    """All of them."""
 
-    Parameters
-    ----------
-    places : tuple of Place
-        The workers; without a cluster this process alone.
-    cluster : bool
-    driver : int
-        Bytes that this process may use.
-    swap : int
-        Bytes of swap of this machine.
-    """
-
-    places: tuple[Place, ...]
+    places: tuple[Place, ...]  # the workers; without a cluster this process alone
     cluster: bool
-    driver: int
-    swap: int
+    driver: int  # bytes that this process may use
+    swap: int  # bytes of swap of this machine
 
     @property
     def threads(self) -> int:

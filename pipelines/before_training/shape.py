@@ -26,32 +26,15 @@ that is only in later ones is not counted, and the estimates are then of a fit w
 
 @dataclass(frozen=True)
 class Shape:
-    """How large the data is.
+    """How large the data is."""
 
-    Parameters
-    ----------
-    rows, values : int
-        Rows, and values of features that are stored; of a table all of them.
-    features : int or None
-        Columns; None where only the rows tell.
-    classes : int or None
-        Classes that were seen; None where labels are no classes, or were not there to be seen.
-    tasks : int
-        Label columns.
-    all_labels : bool
-        Whether the labels of all rows were looked at.
-    dense : bool
-        Whether the features are columns of a table or lists of one length.
-    blocks : tuple of ParquetBlock
-    """
-
-    rows: int
+    rows: int  # rows, and values of features that are stored; of a table all of them
     values: int
-    features: int | None
-    classes: int | None
-    tasks: int
-    all_labels: bool
-    dense: bool
+    features: int | None  # columns; None where only the rows tell
+    classes: int | None  # classes that were seen; None where labels are no classes, or were not there to be seen
+    tasks: int  # label columns
+    all_labels: bool  # whether the labels of all rows were looked at
+    dense: bool  # whether the features are columns of a table or lists of one length
     blocks: tuple[ParquetBlock, ...]
 
     @property
@@ -72,13 +55,7 @@ class Shape:
 
 
 def shape_of(data: Any) -> Shape:
-    """Look at ``ParquetData``.
-
-    Raises
-    ------
-    DataError, UsageError, StorageError
-        The files are not there, or not what `data` says.
-    """
+    """Look at ``ParquetData``."""
     files, manifest, split = data.resolve()
     with LocalEngine() as engine, warnings.catch_warnings():
         # What a fit would say of columns it says itself.

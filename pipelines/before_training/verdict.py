@@ -39,24 +39,13 @@ VALUES_OF_A_BLOCK = 1_000_000
 
 @dataclass(frozen=True)
 class Preflight:
-    """What a training is estimated to take, beside what there is.
-
-    Parameters
-    ----------
-    shape : Shape
-    outputs : int
-        Columns of W.
-    room : Room
-    needs : Needs
-    advice : str
-        One sentence; empty where there is nothing to say.
-    """
+    """What a training is estimated to take, beside what there is."""
 
     shape: Shape
-    outputs: int
+    outputs: int  # columns of W
     room: Room
     needs: Needs
-    advice: str
+    advice: str  # one sentence; empty where there is nothing to say
 
     @property
     def fullest(self) -> Memory:
@@ -165,15 +154,7 @@ def preflight(data: Any, *, client: Any = None, kind: str | None = None) -> Pref
 
 
 def judged(shape: Shape, room: Room, kind: str | None = None) -> Preflight:
-    """What follows from a shape and a room.
-
-    Raises
-    ------
-    ClusterError
-        The cluster has no worker.
-    DataError
-        A block fits no worker.
-    """
+    """What follows from a shape and a room."""
     if not room.places:
         raise ClusterError("the cluster has no worker, so there is nothing to compare with", hint="start workers first")
     outputs = shape.outputs(kind)
@@ -183,13 +164,7 @@ def judged(shape: Shape, room: Room, kind: str | None = None) -> Preflight:
 
 
 def announce(data: Any, client: Any, kind: str, console: Any) -> None:
-    """Say it as one line and one event, at the start of a training.
-
-    Raises
-    ------
-    DataError
-        A block fits no worker.
-    """
+    """Say it as one line and one event, at the start of a training."""
     try:
         shape = shape_of(data)
     except (DboostError, OSError):

@@ -35,38 +35,21 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found.
-
-    Parameters
-    ----------
-    check : str
-    state : {"good", "advice", "bad"}
-    found : str
-    advice : str
-        What to do; empty where nothing is.
-    """
+    """What a check found."""
 
     check: str
-    state: str
+    state: str  # {"good", "advice", "bad"}
     found: str
-    advice: str = ""
+    advice: str = ""  # what to do; empty where nothing is
 
 
 @dataclass(frozen=True)
 class Patient:
-    """What is looked at.
-
-    Parameters
-    ----------
-    client : distributed.Client or None
-    data : ParquetData or None
-    path : str or None
-        The data as it was given.
-    """
+    """What is looked at."""
 
     client: Any
     data: Any
-    path: str | None
+    path: str | None  # the data as it was given
 
 
 @dataclass(frozen=True, kw_only=True)

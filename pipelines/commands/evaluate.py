@@ -23,13 +23,13 @@ from ..cluster import engine_on
 from ..config import (
     ClusterSettings,
     DataSettings,
+    FromOne,
     LogSettings,
     NewDataSettings,
     OutputSettings,
+    Text,
     key,
     needed,
-    string,
-    whole,
 )
 from ..console import Console
 from ..inputs import input_positions, open_data, read_model, refuse_existing
@@ -52,9 +52,9 @@ class EvaluateSettings(NewDataSettings, ClusterSettings, OutputSettings, LogSett
     required: ClassVar[tuple[str, ...]] = ("model", "data")
     first: ClassVar[tuple[str, ...]] = ("model", "data", "label", "text", "out", "top", "split", "workers", "force")
 
-    model: str | None = key(string, None, "folder of a model, a run or a retraining", positional=1)
-    out: str | None = key(string, None, "folder for the figures as JSON; it must not exist (default: none)")
-    top: int = key(whole(1), 15, "rows of the longer tables")
+    model: Text | None = key(None, "folder of a model, a run or a retraining", positional=1)
+    out: Text | None = key(None, "folder for the figures as JSON; it must not exist (default: none)")
+    top: FromOne = key(15, "rows of the longer tables")
 
 
 SETTINGS = EvaluateSettings
@@ -153,22 +153,7 @@ def evaluate(model: Model, data: Any, client: Any) -> metrics.Evaluation:
 def sums(model: Model, data: Any, client: Any) -> tuple[Sums, Strangers]:
     """Sums over the data that all figures follow from, partition by partition, where the engine runs.
 
-    Parameters
-    ----------
-    model : Model
-    data : ParquetData
-    client : distributed.Client or None
-
-    Returns
-    -------
-    sums : Sums
-    strangers : Strangers
-        Classes of the data that the model does not know.
-
-    Raises
-    ------
-    DataError
-        When the features are not those of the model, or no label is known to it.
+    Returns the sums, and the classes of the data that the model does not know.
     """
     with engine_on(client) as engine:
         strangers = find_strangers(model, data, engine)
@@ -185,16 +170,8 @@ def sums(model: Model, data: Any, client: Any) -> tuple[Sums, Strangers]:
 def judge(partition: Partition, memo: Any, model: Model, at: Integers, numbers: Integers | None) -> Sums:
     """The sums of one partition; runs where the partition is.
 
-    Parameters
-    ----------
-    partition : Partition
-    memo : object
-        Of the engine; nothing is kept.
-    model : Model
-    at : int64 array, shape (b,)
-        Where the columns that the model reads are.
-    numbers : int64 array, optional
-        Class of the model for each class of the data, -1 where it knows none.
+    `at`: where the columns that the model reads are.
+    `numbers`: class of the model for each class of the data, -1 where it knows none.
     """
     shape = (partition.n_rows, partition.n_features)
     columns = csc_array((partition.values, partition.rows, partition.indptr), shape=shape)

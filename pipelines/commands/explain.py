@@ -18,7 +18,7 @@ from dboost.model.fitted import Model
 from dboost.partition import NUMBERS
 
 from .. import pages
-from ..config import DataSettings, LogSettings, key, needed, string, whole
+from ..config import DataSettings, FromOne, FromZero, LogSettings, Text, key, needed
 from ..console import Console
 from ..fitting_table import FittingTable
 from ..inputs import open_data, read_model
@@ -32,11 +32,11 @@ class ExplainSettings(DataSettings, LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("model",)
 
-    model: str | None = key(string, None, "folder of a model, a run or a retraining", positional=1)
-    text: str | None = key(string, None, "document to explain; - reads it from the standard input", positional=3)
-    data: str | None = key(string, None, "data with the row, in place of a document: features as the model reads them")
-    row: int = key(whole(0), 0, "row of the data, counted from 0")
-    top: int = key(whole(1), 15, "features that are listed")
+    model: Text | None = key(None, "folder of a model, a run or a retraining", positional=1)
+    text: Text | None = key(None, "document to explain; - reads it from the standard input", positional=3)
+    data: Text | None = key(None, "data with the row, in place of a document: features as the model reads them")
+    row: FromZero = key(0, "row of the data, counted from 0")
+    top: FromOne = key(15, "features that are listed")
 
 
 SETTINGS = ExplainSettings

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .. import pages
-from ..config import LogSettings, key, needed, string, whole
+from ..config import FromOne, LogSettings, Text, key, needed
 from ..console import Console
 from ..inputs import read_model
 
@@ -17,8 +17,8 @@ class InspectSettings(LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("model",)
 
-    model: str | None = key(string, None, "folder of a model, a run or a retraining", positional=1)
-    top: int = key(whole(1), 30, "features that are listed")
+    model: Text | None = key(None, "folder of a model, a run or a retraining", positional=1)
+    top: FromOne = key(30, "features that are listed")
 
 
 SETTINGS = InspectSettings

@@ -12,7 +12,7 @@ from dboost import interruption
 from dboost.errors import DataError
 from dboost.files.paths import local_path
 
-from ..config import LogSettings, boolean, key, needed, string
+from ..config import LogSettings, Switch, Text, key, needed
 from ..console import Console
 from ..runs.folder import EVENTS, RUN_FILE, read_events
 from ..runs.lock import holder_of
@@ -28,8 +28,8 @@ class LogsSettings(LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("run",)
 
-    run: str | None = key(string, None, "run folder", positional=1)
-    follow: bool = key(boolean, False, "go on until the run ends")
+    run: Text | None = key(None, "run folder", positional=1)
+    follow: Switch = key(False, "go on until the run ends")
 
 
 SETTINGS = LogsSettings

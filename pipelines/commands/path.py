@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ..config import key, needed, whole
+from ..config import FromOne, key, needed
 from ..console import Console
 from ..inputs import open_data, refuse_existing
 from ..rejoin import Cluster
@@ -25,7 +25,7 @@ class PathCommandSettings(TrainSettings):
         "data", "label", "penalty", "path", "eps", "out", "loss", "features", "workers", "force"
     )  # fmt: skip
 
-    path: int | None = key(whole(1), None, "strengths, falling by a constant factor (default: 20)")
+    path: FromOne | None = key(None, "strengths, falling by a constant factor (default: 20)")
 
 
 SETTINGS = PathCommandSettings

@@ -25,15 +25,15 @@ from dboost.model.fitted import Model
 from ..cluster import engine_on
 from ..config import (
     ClusterSettings,
+    FromOne,
     LogSettings,
+    Names,
     NewDataSettings,
     OutputSettings,
-    boolean,
+    Switch,
+    Text,
     key,
-    names,
     needed,
-    string,
-    whole,
 )
 from ..console import Console, finite
 from ..inputs import read_model, refuse_existing
@@ -59,11 +59,11 @@ class PredictSettings(NewDataSettings, ClusterSettings, OutputSettings, LogSetti
         "model", "data", "out", "keep", "probabilities", "top", "scores", "text", "workers", "force"
     )  # fmt: skip
 
-    model: str | None = key(string, None, "folder of a model, a run or a retraining", positional=1)
-    keep: tuple[str, ...] | None = key(names, None, "columns of the data that are carried through, such as identifiers")
-    probabilities: bool = key(boolean, False, "write the probability of every class, not only of the predicted one")
-    top: int | None = key(whole(1), None, "write this many most probable classes, in order, with their probabilities")
-    scores: bool = key(boolean, False, "write the decision values")
+    model: Text | None = key(None, "folder of a model, a run or a retraining", positional=1)
+    keep: Names | None = key(None, "columns of the data that are carried through, such as identifiers")
+    probabilities: Switch = key(False, "write the probability of every class, not only of the predicted one")
+    top: FromOne | None = key(None, "write this many most probable classes, in order, with their probabilities")
+    scores: Switch = key(False, "write the decision values")
 
 
 SETTINGS = PredictSettings

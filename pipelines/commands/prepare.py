@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator
 
 from dboost import Features, TextFeatures
 from dboost.data import prepare_text
@@ -17,36 +18,36 @@ from ..before_preparing import announce
 from ..cluster import engine_on
 from ..config import (
     ClusterSettings,
-    Expected,
+    FromOne,
+    FromTwo,
     LogSettings,
+    Names,
     OutputSettings,
-    boolean,
+    Says,
+    Switch,
+    Text,
     key,
-    names,
     needed,
-    one_of,
-    string,
-    whole,
 )
 from ..console import Console
 from ..inputs import MANIFEST, refuse_existing
 from ..rejoin import Cluster
 
 
-def documents(value: object) -> int | float:
+def _documents(value: object) -> object:
     """A number of documents (an integer), or a share of them (a number with a point, from 0.0 to 1.0)."""
-    found: Any = value
     if isinstance(value, str):
-        convert: Callable[[str], int | float] = int if value.strip().isdigit() else float
-        try:
-            found = convert(value)
-        except ValueError:
-            found = None
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found:
-        raise Expected("a number of documents, or a share from 0.0 to 1.0")
-    if isinstance(found, float) and found > 1:
-        raise Expected("a number of documents without a point, or a share from 0.0 to 1.0")
-    return found
+        value = int(value) if value.strip().isdigit() else float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value:
+        raise ValueError(value)
+    if isinstance(value, float) and value > 1:
+        raise ValueError(value)
+    return value
+
+
+Documents = Annotated[
+    Any, BeforeValidator(_documents), Says("a number of documents without a point, or a share from 0.0 to 1.0")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,39 +59,39 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
         "data", "text", "label", "out", "test", "keep", "min_df", "ngrams", "workers", "force"
     )  # fmt: skip
 
-    data: str | None = key(
-        string, None, "documents: Parquet, .csv, .tsv or .jsonl (also .gz, ...), a file or a folder", positional=2
+    data: Text | None = key(
+        None, "documents: Parquet, .csv, .tsv or .jsonl (also .gz, ...), a file or a folder", positional=2
     )
-    test: str | None = key(
-        string, None, "held-out documents, which need no labels, prepared with the vocabulary of the others"
+    test: Text | None = key(
+        None, "held-out documents, which need no labels, prepared with the vocabulary of the others"
     )
-    text: tuple[str, ...] = key(names, ("text",), "column of the text; several are joined")
-    column: tuple[str, ...] | None = key(
-        names, None, "columns by their kind, in place of text: title=text,price=number,tags=tags,day=date, ..."
+    text: Names = key(("text",), "column of the text; several are joined")
+    column: Names | None = key(
+        None, "columns by their kind, in place of text: title=text,price=number,tags=tags,day=date, ..."
     )
-    missing: str = key(one_of("refuse", "zero", "indicator"), "refuse", "what a missing value of such a column is")
-    min_count: int = key(whole(1), 1, "categories and tags of columns in fewer rows share a feature")
-    label: str | None = key(string, None, "column of the label, copied")
-    keep: tuple[str, ...] = key(names, (), "further columns to copy")
-    split: str | None = key(string, None, "column that names the split of each document")
-    where: str | None = key(string, None, "a filter of documents, as in: year >= 2020 and lang in ('en', 'de')")
-    on_bad_rows: str = key(
-        one_of("refuse", "quarantine"), "refuse", "documents without text or label: refuse, or put them aside, counted"
+    missing: Literal["refuse", "zero", "indicator"] = key("refuse", "what a missing value of such a column is")
+    min_count: FromOne = key(1, "categories and tags of columns in fewer rows share a feature")
+    label: Text | None = key(None, "column of the label, copied")
+    keep: Names = key((), "further columns to copy")
+    split: Text | None = key(None, "column that names the split of each document")
+    where: Text | None = key(None, "a filter of documents, as in: year >= 2020 and lang in ('en', 'de')")
+    on_bad_rows: Literal["refuse", "quarantine"] = key(
+        "refuse", "documents without text or label: refuse, or put them aside, counted"
     )
-    expect: str | None = key(string, None, "a contract that the documents must keep: columns, ranges, labels, rows")
-    on_drift: str = key(one_of("refuse", "note"), "refuse", "documents that do not keep it: refuse, or say so")
-    write_contract: str | None = key(string, None, "write the contract that these documents keep, to begin with")
-    tokenizer: str = key(one_of("words", "identifiers"), "words", "words, or identifiers of source code")
-    ngrams: int = key(whole(1), 1, "terms of up to so many words")
-    stop_words: tuple[str, ...] | None = key(names, None, "words that are left out; english for a list of them")
-    sublinear_tf: bool = key(boolean, True, "weigh 1 + ln of a count in place of the count")
-    binary: bool = key(boolean, False, "weigh whether a term is there, not how often")
-    min_df: Any = key(documents, 5, "fewest documents (or share of them) a term is in")
-    max_df: Any = key(documents, 0.5, "most documents (or share of them) a term is in")
-    max_features: int | None = key(whole(1), None, "keep the most frequent terms only")
-    hashing: int | None = key(whole(2), None, "hash terms into so many buckets; their names are lost")
-    separator: str | None = key(string, None, "of CSV: what stands between fields (default: told by the first rows)")
-    encoding: str | None = key(string, None, "of CSV and JSON lines, such as latin-1 (default: by its mark, or UTF-8)")
+    expect: Text | None = key(None, "a contract that the documents must keep: columns, ranges, labels, rows")
+    on_drift: Literal["refuse", "note"] = key("refuse", "documents that do not keep it: refuse, or say so")
+    write_contract: Text | None = key(None, "write the contract that these documents keep, to begin with")
+    tokenizer: Literal["words", "identifiers"] = key("words", "words, or identifiers of source code")
+    ngrams: FromOne = key(1, "terms of up to so many words")
+    stop_words: Names | None = key(None, "words that are left out; english for a list of them")
+    sublinear_tf: Switch = key(True, "weigh 1 + ln of a count in place of the count")
+    binary: Switch = key(False, "weigh whether a term is there, not how often")
+    min_df: Documents = key(5, "fewest documents (or share of them) a term is in")
+    max_df: Documents = key(0.5, "most documents (or share of them) a term is in")
+    max_features: FromOne | None = key(None, "keep the most frequent terms only")
+    hashing: FromTwo | None = key(None, "hash terms into so many buckets; their names are lost")
+    separator: Text | None = key(None, "of CSV: what stands between fields (default: told by the first rows)")
+    encoding: Text | None = key(None, "of CSV and JSON lines, such as latin-1 (default: by its mark, or UTF-8)")
 
 
 SETTINGS = PrepareSettings
@@ -153,13 +154,7 @@ def prepare(settings: PrepareSettings, client: Any, console: Console) -> Any:
 
 
 def table_of(settings: PrepareSettings) -> FeaturesOfFiles:
-    """The transform of the columns that are named with their kinds.
-
-    Raises
-    ------
-    UsageError
-        A column has no kind, or two; or text is told beside.
-    """
+    """The transform of the columns that are named with their kinds."""
     columns: dict[str, Any] = {}
     for given in settings.column or ():
         name, found, kind = given.rpartition("=")

@@ -12,7 +12,7 @@ from dboost.files.storage import check_writable, write_file
 from dboost.files.store_folders import local_copy
 from dboost.files.stores import any_path
 
-from ..config import LogSettings, NewDataSettings, boolean, key, needed, string
+from ..config import LogSettings, NewDataSettings, Switch, Text, key, needed
 from ..console import Console
 from ..inputs import read_model
 from ..report_page.held_out import look_at
@@ -27,10 +27,10 @@ class ReportSettings(NewDataSettings, LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("model",)
 
-    model: str | None = key(string, None, "folder of a model, a run or a retraining", positional=1)
-    out: str | None = key(string, None, "HTML file to write (default: report.html in that folder)")
-    force: bool = key(boolean, False, "replace the file")
-    title: str | None = key(string, None, "title of the page (default: the name of the folder)")
+    model: Text | None = key(None, "folder of a model, a run or a retraining", positional=1)
+    out: Text | None = key(None, "HTML file to write (default: report.html in that folder)")
+    force: Switch = key(False, "replace the file")
+    title: Text | None = key(None, "title of the page (default: the name of the folder)")
 
 
 SETTINGS = ReportSettings

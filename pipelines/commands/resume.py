@@ -6,11 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dboost.errors import DataError
+from dboost.errors import DataError, UsageError
 from dboost.files.paths import local_path
 
 from .. import config, trust
-from ..config import ClusterSettings, LogSettings, boolean, key, needed, string
+from ..config import ClusterSettings, LogSettings, Switch, Text, key, needed
 from ..console import Console
 from ..runs.execute import resume
 from ..runs.folder import RUN_FILE
@@ -25,9 +25,9 @@ class ResumeSettings(ClusterSettings, LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("run",)
 
-    run: str | None = key(string, None, "run folder, or the output of a `dboost train` or `path`", positional=1)
-    take_over: bool = key(
-        boolean, False, "go on although the lock names a process of another host, which is known to have ended"
+    run: Text | None = key(None, "run folder, or the output of a `dboost train` or `path`", positional=1)
+    take_over: Switch = key(
+        False, "go on although the lock names a process of another host, which is known to have ended"
     )
 
 
@@ -43,6 +43,9 @@ def run(settings: ResumeSettings, console: Console) -> int:
     folder = local_path(str(settings.run), "run").resolve()
     cluster = {item.name: getattr(settings, item.name) for item in dataclasses.fields(ClusterSettings)}
     named = any(value is not None for name, value in cluster.items() if name not in _PATIENCE)
+    patience = [name for name in _PATIENCE if cluster[name] is not None]
+    if patience and not named:
+        raise UsageError(f"{patience[0]}= without the cluster it is of", hint="give scheduler= too, or leave it out")
     if (folder / RUN_FILE).is_file():
         chosen = ClusterSettings(**cluster) if named else None
         done = resume(folder, cluster=chosen, console=console, take_over=settings.take_over, trust=settings.trust)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from ..config import LogSettings, boolean, key, needed, one_of, string
+from dboost.errors import UsageError
+
+from ..config import LogSettings, OneOf, Switch, Text, key, needed
 from ..console import Console
 from ..retraining.config import read_retraining
 from ..retraining.home import PROMOTED
@@ -19,9 +21,10 @@ class RetrainSettings(LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("file",)
 
-    file: str | None = key(string, None, "file with the tables [retrain] and [gates]", positional=1)
-    exit_code: bool = key(boolean, False, "end with 10 where it was declined, and with 11 where nothing is new")
-    emit: str | None = key(one_of(*SCHEDULES), None, "print what runs this every night there; do nothing")
+    file: Text | None = key(None, "file with the tables [retrain] and [gates]", positional=1)
+    exit_code: Switch = key(False, "end with 10 where it was declined, and with 11 where nothing is new")
+    fail_declined: Switch = key(False, "end with 10 where it was declined, and with 0 otherwise, as --emit wants it")
+    emit: Annotated[str, OneOf(SCHEDULES.keys)] | None = key(None, "print what runs this every night there; do nothing")
 
 
 SETTINGS: Any = RetrainSettings
@@ -29,8 +32,10 @@ EXIT_CODES = {PROMOTED: 0, DECLINED: 10, NOTHING_NEW: 11}
 
 
 def run(settings: RetrainSettings, console: Console) -> int:
-    """Retrain; 0 whatever was decided, as a schedule wants it, unless the exit code is to say it."""
+    """Retrain; 0 whatever was decided, since whoever schedules it may try again what fails, unless it is to be seen."""
     needed(settings, *settings.required)
+    if settings.exit_code and settings.fail_declined:
+        raise UsageError("exit_code= beside fail_declined=, which says less", hint="use one of them")
     if settings.emit is not None:
         plan = read_retraining(str(settings.file))
         if not settings.trust:
@@ -38,4 +43,5 @@ def run(settings: RetrainSettings, console: Console) -> int:
         console.text(SCHEDULES[settings.emit](str(settings.file), settings.trust))
         return 0
     decision = retrain(str(settings.file), trust=settings.trust, console=console)
-    return EXIT_CODES[decision.outcome] if settings.exit_code else 0
+    code = EXIT_CODES[decision.outcome]
+    return code if settings.exit_code or (settings.fail_declined and decision.outcome == DECLINED) else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..config import LogSettings, key, needed, string
+from ..config import LogSettings, Text, key, needed
 from ..console import Console
 from ..retraining.retrain import rollback
 
@@ -16,8 +16,8 @@ class RollbackSettings(LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("home",)
 
-    home: str | None = key(string, None, "folder of the champions, the home of a retraining", positional=1)
-    reason: str | None = key(string, None, "why, for the pages of decisions")
+    home: Text | None = key(None, "folder of the champions, the home of a retraining", positional=1)
+    reason: Text | None = key(None, "why, for the pages of decisions")
 
 
 SETTINGS = RollbackSettings

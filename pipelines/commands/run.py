@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
-from ..config import Expected, LogSettings, boolean, key, needed, string
+from pydantic import BeforeValidator, Field
+
+from ..config import LogSettings, Says, Switch, Text, key, needed
 from ..console import Console
 from ..runs.execute import RunResult, read
 from ..runs.execute import run as execute
 from .train import NOT_CONVERGED
 
-
-def overrides(value: object) -> tuple[str, ...]:
-    """One or more of TABLE.KEY=VALUE; of one text the whole is one."""
-    found: Any = [value] if isinstance(value, str) else value
-    if not isinstance(found, list | tuple) or not all(isinstance(one, str) and "=" in one for one in found):
-        raise Expected("TABLE.KEY=VALUE")
-    return tuple(found)
+# Of one text the whole is one.
+Overrides = Annotated[
+    tuple[Annotated[str, Field(pattern="=")], ...],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    Says("TABLE.KEY=VALUE"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,15 +27,15 @@ class RunSettings(LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("file",)
 
-    file: str | None = key(string, None, "run file with the tables data, prepare, model, evaluate, ...", positional=1)
-    out: str | None = key(string, None, "run folder (default: runs/NAME beside the file)")
-    set: tuple[str, ...] | None = key(
-        overrides, None, "value over that of the file, as in model.alpha=1e-4; may be given several times", many=True
+    file: Text | None = key(None, "run file with the tables data, prepare, model, evaluate, ...", positional=1)
+    out: Text | None = key(None, "run folder (default: runs/NAME beside the file)")
+    set: Overrides | None = key(
+        None, "value over that of the file, as in model.alpha=1e-4; may be given several times", many=True
     )
-    take_over: bool = key(
-        boolean, False, "go on although the lock names a process of another host, which is known to have ended"
+    take_over: Switch = key(
+        False, "go on although the lock names a process of another host, which is known to have ended"
     )
-    print: bool = key(boolean, False, "show the file with all defaults, and where values come from; do nothing")
+    print: Switch = key(False, "show the file with all defaults, and where values come from; do nothing")
 
 
 SETTINGS = RunSettings

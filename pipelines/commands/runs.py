@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..config import LogSettings, key, string
+from ..config import LogSettings, Text, key
 from ..console import Console
 from ..runs.listing import list_runs, table, values
 
@@ -13,7 +13,7 @@ from ..runs.listing import list_runs, table, values
 class RunsSettings(LogSettings):
     """What `dboost runs` takes."""
 
-    folder: str = key(string, "runs", "folder with run folders, at any depth", positional=1)
+    folder: Text = key("runs", "folder with run folders, at any depth", positional=1)
 
 
 SETTINGS = RunsSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..config import LogSettings, key, needed, string
+from ..config import LogSettings, Text, key, needed
 from ..console import Console
 from ..places.registry import PLACES
 from .submit import started_of
@@ -17,7 +17,7 @@ class StopSettings(LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("run",)
 
-    run: str | None = key(string, None, "run folder of a `dboost submit`", positional=1)
+    run: Text | None = key(None, "run folder of a `dboost submit`", positional=1)
 
 
 SETTINGS = StopSettings

@@ -14,7 +14,7 @@ from dboost.files.storage import check_writable, write_file
 
 from ..cluster import check as check_cluster
 from ..cluster import kind_of, request_of
-from ..config import ClusterSettings, LogSettings, boolean, key, needed, string
+from ..config import ClusterSettings, LogSettings, Switch, Text, key, needed, tables_to_toml
 from ..console import Console
 from ..places.registry import PLACES
 from ..runs.execute import read
@@ -22,8 +22,7 @@ from ..runs.folder import RUN_FILE
 from ..runs.lock import holder_of
 from ..runs.run_file import TABLES, RunFile
 from ..runs.stages import check
-from ..toml import to_toml
-from .run import overrides
+from .run import Overrides
 
 STARTED = "submitted.json"
 
@@ -34,12 +33,12 @@ class SubmitSettings(ClusterSettings, LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("file",)
 
-    file: str | None = key(string, None, "run file", positional=1)
-    out: str | None = key(string, None, "run folder (default: runs/NAME beside the file)")
-    set: tuple[str, ...] | None = key(
-        overrides, None, "value over that of the file, as in model.alpha=1e-4; may be given several times", many=True
+    file: Text | None = key(None, "run file", positional=1)
+    out: Text | None = key(None, "run folder (default: runs/NAME beside the file)")
+    set: Overrides | None = key(
+        None, "value over that of the file, as in model.alpha=1e-4; may be given several times", many=True
     )
-    dry_run: bool = key(boolean, False, "show what would be run and sent; do nothing")
+    dry_run: Switch = key(False, "show what would be run and sent; do nothing")
 
 
 SETTINGS = SubmitSettings
@@ -76,13 +75,7 @@ def run(settings: SubmitSettings, console: Console) -> int:
 
 
 def started_of(folder: str) -> tuple[Path, dict[str, Any]]:
-    """The folder of a run that was submitted, and how.
-
-    Raises
-    ------
-    UsageError
-        It was not.
-    """
+    """The folder of a run that was submitted, and how."""
     path = local_path(folder, "run").resolve()
     try:
         found = json.loads((path / STARTED).read_bytes())
@@ -116,7 +109,5 @@ def _target(settings: SubmitSettings, found: RunFile) -> Path:
 
 def _write(found: RunFile, folder: Path) -> None:
     """The run file, with paths that hold from anywhere."""
-    lines = []
-    for table in (table for table in TABLES if table in found.tables):
-        lines += [f"[{table}]", *(f"{name} = {to_toml(value)}" for name, value in found.values.get(table, {}).items())]
-    write_file(folder / RUN_FILE, ("\n".join(lines) + "\n").encode())
+    tables = {table: found.values.get(table, {}) for table in TABLES if table in found.tables}
+    write_file(folder / RUN_FILE, tables_to_toml(tables).encode())

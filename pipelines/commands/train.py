@@ -24,7 +24,7 @@ from dboost.redact import redact_value
 
 from .. import pages
 from ..before_training.verdict import announce
-from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, needed, read_toml
+from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, needed, read_toml, to_toml
 from ..console import Console, finite
 from ..cross_validation import choice_facts, path_table, strength_facts, strengths_table
 from ..inputs import open_data, refuse_existing
@@ -33,7 +33,6 @@ from ..rejoin import Cluster
 from ..runs.folder import TABLES, remove
 from ..runs.lock import LOCK, held, holder_of
 from ..text_tables import as_parquet, is_text_table
-from ..toml import to_toml
 from ..training import FIT, SEVERAL, Trained, Training, plan_training
 
 MARKER = "model.json"
@@ -106,13 +105,7 @@ def work_folder(out: AnyPath) -> Path:
 
 @contextlib.contextmanager
 def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]:
-    """A folder beside the output, for what is to survive a break; it goes when the work is done.
-
-    Raises
-    ------
-    UsageError
-        When another process works there.
-    """
+    """A folder beside the output, for what is to survive a break; it goes when the work is done."""
     out = any_path(str(settings.out), "out").resolve()
     work = work_folder(out)
     check_writable(work)
@@ -148,7 +141,7 @@ def _same_work(file: Path, values: dict[str, Any]) -> bool:
     other = {item.name for kind in (ClusterSettings, LogSettings) for item in dataclasses.fields(kind)}
     mine = {name: to_toml(value) for name, value in values.items() if value is not None and name not in other}
     try:
-        kept = read_toml(str(file))
+        kept = read_toml(str(file), "settings file")
     except UsageError:
         return False
     return mine == {name: to_toml(value) for name, value in kept.items() if name not in other}

@@ -6,11 +6,11 @@ Covers: which loops, and where they go. Does not cover: how they are compiled an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from dboost.files.paths import local_path
 
-from ..config import LogSettings, key, one_of, string
+from ..config import LogSettings, Text, key
 from ..console import Console
 
 
@@ -20,8 +20,8 @@ class WarmSettings(LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ()
 
-    to: str | None = key(string, None, "folder for loops that other machines of this kind can run as well")
-    fits: str = key(one_of("all", "default"), "all", "whose loops: of every fit, or of those that the defaults make")
+    to: Text | None = key(None, "folder for loops that other machines of this kind can run as well")
+    fits: Literal["all", "default"] = key("all", "whose loops: of every fit, or of those that the defaults make")
 
 
 SETTINGS = WarmSettings

@@ -12,18 +12,16 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dboost.errors import ClusterError, UsageError
+from dboost.errors import UsageError
 from dboost.interop.extras import imported
 
+from ..config import tables_to_toml
 from ..runs.folder import RUN_FILE
-from ..toml import to_toml
-from .made import client_of
-from .place import Request
+from .place import Place, Request, called, client_of
 from .security import FILES, TEMPORARY
 
 API = "kubernetes.dask.org/v1"
@@ -36,12 +34,14 @@ _MEMORY, _ABOVE = "4Gi", 0.85
 _TRIES = 6
 
 
-class Kubernetes:
+class Kubernetes(Place):
     """A ``DaskCluster`` and a Job."""
 
-    apart = True
+    takes = ("memory_limit", "tls", "options")
 
-    check = staticmethod(lambda request: check(request))
+    def check_own(self, request: Request) -> None:
+        """See ``check``."""
+        check(request)
 
     @contextlib.contextmanager
     def cluster(self, request: Request) -> Iterator[Any]:
@@ -60,34 +60,24 @@ class Kubernetes:
 
     def start(self, request: Request, folder: Path) -> dict[str, Any]:
         """Apply the manifests."""
-        _called(["kubectl", "apply", "-f", "-"], json.dumps({"apiVersion": "v1", "kind": "List",
-                                                             "items": manifests(request, folder)}))  # fmt: skip
+        _kubectl(["apply", "-f", "-"], {"apiVersion": "v1", "kind": "List", "items": manifests(request, folder)})
         return {"name": _name(request, folder), "namespace": request.options.get("namespace", "default")}
 
     def stop(self, started: dict[str, Any]) -> str:
         """Delete the Job, whose pod is asked to end, and the cluster; data and run folder stay."""
         name, where = started["name"], ["--namespace", started["namespace"]]
         for kind in (f"job/{name}", f"daskcluster.kubernetes.dask.org/{name}"):
-            _called(["kubectl", "delete", "--ignore-not-found", *where, kind], "")
+            _kubectl(["delete", "--ignore-not-found", *where, kind])
         return f"job {name} and its cluster were deleted"
 
 
 def manifests(request: Request, folder: Path) -> list[dict[str, Any]]:
     """Everything that is applied.
 
-    Parameters
-    ----------
-    request : Request
-        Of the options ``image`` and ``claim`` (a PersistentVolumeClaim that can be written from several nodes) are
-        needed; ``namespace``, ``cores``, ``certificates`` (a Secret with ca.pem, cert.pem and key.pem) and ``tries``
-        may be given.
-    folder : pathlib.Path
-        The run folder here, whose run file goes along.
-
-    Raises
-    ------
-    UsageError
-        Something is missing, or TLS is asked for without certificates.
+    `request`: of the options ``image`` and ``claim`` (a PersistentVolumeClaim that can be written from several nodes)
+    are needed; ``namespace``, ``cores``, ``certificates`` (a Secret with ca.pem, cert.pem and key.pem) and ``tries``
+    may be given.
+    `folder`: the run folder here, whose run file goes along.
     """
     check(request)
     name = _name(request, folder)
@@ -243,10 +233,7 @@ def _run_file(folder: Path, name: str) -> str:
 
     tables = tomllib.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
     tables.pop("cluster", None)
-    lines = []
-    for table, values in tables.items():
-        lines += [f"[{table}]", *(f"{key} = {to_toml(value)}" for key, value in values.items()), ""]
-    return "\n".join(lines)
+    return tables_to_toml(tables)
 
 
 def _metadata(name: str, request: Request) -> dict[str, Any]:
@@ -276,13 +263,5 @@ def _memory(request: Request) -> int:
         raise UsageError(f"memory_limit is {request.memory_limit!r}; expected a size such as '4GiB'") from None
 
 
-def _called(command: list[str], given: str) -> str:
-    try:
-        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)
-    except FileNotFoundError:
-        raise UsageError("there is no kubectl on this machine", hint="--dry-run prints what it would apply") from None
-    except subprocess.TimeoutExpired:
-        raise ClusterError("kubectl did not answer within 120 s") from None
-    if done.returncode:
-        raise ClusterError(f"kubectl failed: {' '.join(done.stderr.split())[:300]}")
-    return done.stdout
+def _kubectl(words: list[str], given: Any = None) -> None:
+    called(["kubectl", *words], json.dumps(given) if given else "", 120, "--dry-run prints what it would apply")

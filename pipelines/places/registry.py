@@ -1,13 +1,124 @@
-"""The kinds of clusters by name; a new kind is one file and one line here."""
+"""The kinds of clusters by name; a new kind is a class and a line here."""
 
 from __future__ import annotations
 
-from .gateway import Gateway
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dboost.engine.machine import refuse_daemonic
+from dboost.errors import UsageError
+from dboost.interop.extras import imported
+
 from .kubernetes import Kubernetes
-from .local import Local
-from .place import Place
+from .place import Place, Request, client_of
+from .security import TEMPORARY, security_of, settings_of
 from .slurm import Slurm
-from .ssh import Ssh
+
+
+class Local(Place):
+    """A cluster inside this machine; see ``dboost.engine.dask.cluster``."""
+
+    takes = ("memory_limit", "tls")
+
+    def check_own(self, request: Request) -> None:
+        """A daemonic process may start no workers."""
+        refuse_daemonic()
+
+    @contextlib.contextmanager
+    def cluster(self, request: Request) -> Iterator[Any]:
+        """The embedded cluster."""
+        from dboost.engine.dask.cluster import embedded_cluster
+
+        with (
+            embedded_cluster(request.workers, request.memory_limit, security=security_of(request.tls)) as cluster,
+            cluster.get_client() as client,
+        ):
+            yield client
+
+
+class Gateway(Place):
+    """A cluster that a Dask Gateway makes and encrypts, whose address and login are those of its own settings."""
+
+    takes = ("options",)
+
+    @contextlib.contextmanager
+    def cluster(self, request: Request) -> Iterator[Any]:
+        """A new cluster of the gateway."""
+        gateway = imported("dask_gateway", "gateway")
+        options = dict(request.options)
+        address = options.pop("address", None)
+
+        def make() -> Any:
+            return gateway.Gateway(address).new_cluster(shutdown_on_close=True, **options)
+
+        with client_of("gateway", make, request.number()) as client:
+            yield client
+
+    def shown(self, request: Request, folder: Path) -> str:
+        """The command of the run, and what the gateway is asked for."""
+        return f"{super().shown(request, folder)}\n# {request.number()} workers of the gateway, {request.options}"
+
+
+class Ssh(Place):
+    """Machines that are reached by ssh, through Dask's ``SSHCluster``.
+
+    The first host has the scheduler, each of the others the workers; all need the same Python environment and the same
+    paths.
+    """
+
+    takes = ("memory_limit", "hosts", "tls", "options")
+    says = {"worker_options.n_workers": "workers", "worker_options.memory_limit": "memory_limit", "hosts": "hosts"}
+
+    def check_own(self, request: Request) -> None:
+        """There are hosts, and no secret that would be shown on them."""
+        _arguments(request)
+        if request.tls == TEMPORARY:
+            # Dask hands its settings to the hosts on a command line, where everybody there could read a private key.
+            raise UsageError(
+                "temporary certificates would be shown in the process lists of the hosts",
+                hint="give a folder with certificates that all hosts see",
+            )
+
+    @contextlib.contextmanager
+    def cluster(self, request: Request) -> Iterator[Any]:
+        """A scheduler on the first host, workers on the others."""
+        imported("asyncssh", "ssh")
+        import dask
+        from distributed import SSHCluster
+
+        security = security_of(request.tls)
+        arguments = {**_arguments(request), "security": security}
+        # the hosts take Dask's settings of this process, in which files have names only
+        with dask.config.set(settings_of(request.tls)), client_of("ssh", lambda: SSHCluster(**arguments), 0) as client:
+            yield client
+
+    def shown(self, request: Request, folder: Path) -> str:
+        """The command of the run, and where scheduler and workers go."""
+        hosts = _arguments(request)["hosts"]
+        each = request.workers or 1
+        lines = [super().shown(request, folder), f"# scheduler on {hosts[0]}"]
+        return "\n".join([*lines, *(f"# {each} worker{'s' if each > 1 else ''} on {host}" for host in hosts[1:])])
+
+
+def _arguments(request: Request) -> dict[str, Any]:
+    if len(request.hosts) < 2:
+        raise UsageError(
+            f"kind ssh has {len(request.hosts)} hosts; expected that of the scheduler and one or more of workers",
+            hint="give hosts, such as node1,node2,node3; one name may be given twice",
+        )
+    worker: dict[str, Any] = {"n_workers": request.workers or 1}
+    scheduler: dict[str, Any] = {}
+    if request.memory_limit:
+        worker["memory_limit"] = request.memory_limit
+    if request.tls:
+        worker["protocol"] = scheduler["protocol"] = "tls"
+    given = dict(request.options)
+    worker |= given.pop("worker_options", {})
+    scheduler |= given.pop("scheduler_options", {})
+    return {"hosts": list(request.hosts), "worker_options": worker, "scheduler_options": scheduler, **given}
+
 
 PLACES: dict[str, Place] = {
     "local": Local(),

@@ -18,17 +18,7 @@ FILES = {"tls_ca_file": "ca.pem", "cert": "cert.pem", "key": "key.pem"}
 def security_of(tls: str | None) -> Any:
     """What Dask takes as ``security=``; None for a cluster without TLS.
 
-    Parameters
-    ----------
-    tls : str or None
-        "temporary", or the folder of ca.pem, cert.pem and key.pem, which scheduler, workers and clients all use.
-
-    Raises
-    ------
-    UsageError
-        Temporary certificates need a package that is not installed.
-    DataError
-        A file is missing.
+    `tls`: "temporary", or the folder of ca.pem, cert.pem and key.pem, which scheduler, workers and clients all use.
     """
     if tls is None:
         return None
@@ -56,13 +46,7 @@ def settings_of(tls: str | None) -> dict[str, Any]:
 
 
 def _files(tls: str) -> tuple[str, ...]:
-    """The files of a folder of certificates, in the order of ``FILES``.
-
-    Raises
-    ------
-    DataError
-        One of them is missing.
-    """
+    """The files of a folder of certificates, in the order of ``FILES``."""
     folder = Path(tls).resolve()
     for name in FILES.values():
         if not (folder / name).is_file():

@@ -8,17 +8,14 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dboost.errors import ClusterError, UsageError
+from dboost.errors import ClusterError
 from dboost.interop.extras import imported
 
-from . import driver
-from .made import client_of
-from .place import Request
+from .place import LOG, Place, Request, called, client_of, command
 from .security import security_of
 
 SCRIPT = "driver.sbatch"
@@ -26,14 +23,11 @@ SCRIPT = "driver.sbatch"
 _DRIVER = {"cpus-per-task": "2", "mem": "4G"}
 
 
-class Slurm:
+class Slurm(Place):
     """Jobs of Slurm."""
 
-    apart = True
-
-    def check(self, request: Request) -> None:
-        """A number of workers is needed."""
-        request.number()
+    takes = ("memory_limit", "tls", "options")
+    says = {"memory": "memory_limit", "n_workers": "workers"}
 
     @contextlib.contextmanager
     def cluster(self, request: Request) -> Iterator[Any]:
@@ -75,7 +69,7 @@ def script(request: Request, folder: Path) -> str:
     for name in ("queue", "account"):
         if request.options.get(name):
             wanted.setdefault({"queue": "partition"}.get(name, name), str(request.options[name]))
-    log = shlex.quote(str(folder / driver.LOG))
+    log = shlex.quote(str(folder / LOG))
     lines = [
         "#!/bin/sh",
         f"#SBATCH --job-name=dboost-{_word(folder.name)}",
@@ -84,7 +78,7 @@ def script(request: Request, folder: Path) -> str:
         "#SBATCH --requeue",
         *(f"#SBATCH --{name}={value}" for name, value in wanted.items()),
         # a run on another node that was killed has left its name in the lock; two jobs of one name never run at once
-        f"exec {shlex.join([*driver.command(folder), '--take-over'])}",
+        f"exec {shlex.join([*command(folder), '--take-over'])}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -108,17 +102,8 @@ def _of_a_job(request: Request) -> dict[str, Any]:
     return given
 
 
-def _called(command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    except FileNotFoundError:
-        hint = "submit from a node that has Slurm"
-        raise UsageError(f"there is no {command[0]} on this machine", hint=hint) from None
-    except subprocess.TimeoutExpired:
-        raise ClusterError(f"{command[0]} did not answer within 60 s") from None
-    if done.returncode:
-        raise ClusterError(f"{command[0]} failed: {' '.join(done.stderr.split())[:300]}")
-    return done.stdout
+def _called(program: list[str]) -> str:
+    return called(program, "", 60, "submit from a node that has Slurm")
 
 
 def _word(name: str) -> str:

@@ -29,13 +29,7 @@ class Asked:
 
 
 def asked_of(settings: Any, model: Model) -> Asked:
-    """The columns that the settings ask for.
-
-    Raises
-    ------
-    UsageError
-        For columns that a model of this task cannot give.
-    """
+    """The columns that the settings ask for."""
     if settings.probabilities and model.task in NUMBERS:
         raise UsageError("a regression has no probabilities", hint="leave --probabilities out")
     if settings.top is not None and model.task not in ("binary", "multiclass") and model.tags is None:
@@ -69,18 +63,11 @@ def predictions(
 ) -> pa.Table:
     """The predictions of some rows.
 
-    Parameters
-    ----------
-    scores : float64 array, shape (m, k)
-    file, row : arrays of length m
-        Which row of the input each is.
-    kept : dict of str to array
-        Columns that are carried through.
-    asked : Asked
-        What is given beside the label and its probability: ``probabilities`` of every class in the order of the
-        model's classes, ``top_classes`` and ``top_probabilities`` (the most probable first, equal ones in the order of
-        the classes), ``scores`` (one value, or a list of one for each output). Lists are of a fixed size. Of a model
-        of tags the label is the list of those that are named, and its probability a list beside it.
+    `file, row`: which row of the input each is.
+    `asked`: what is given beside the label and its probability: ``probabilities`` of every class in the order of the
+    model's classes, ``top_classes`` and ``top_probabilities`` (the most probable first, equal ones in the order of the
+    classes), ``scores`` (one value, or a list of one for each output). Lists are of a fixed size. Of a model of tags
+    the label is the list of those that are named, and its probability a list beside it.
     """
     labels = model.labels(scores)
     columns: dict[str, Any] = {"file": file.dictionary_encode(), "row": row, **kept}

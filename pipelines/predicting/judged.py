@@ -37,24 +37,13 @@ from .rows import Read, are_raw, check_transform, raw_rows
 
 @dataclass(frozen=True)
 class Documents:
-    """Labelled rows that a transform reads.
+    """Labelled rows that a transform reads."""
 
-    Parameters
-    ----------
-    read : Read
-        Their pieces.
-    transform : a transform that is saved with models
-    label : str
-    weight : str or None
-    data : str
-        What was named, for errors.
-    """
-
-    read: Read
+    read: Read  # their pieces
     transform: Any
     label: str
     weight: str | None
-    data: str
+    data: str  # what was named, for errors
 
 
 @contextmanager
@@ -65,15 +54,7 @@ def documents_of(
 
     What is copied to be read is gone afterwards.
 
-    Parameters
-    ----------
-    folder : str
-        Of the model, as ``find_model`` gives it.
-
-    Raises
-    ------
-    UsageError
-        No label column is named, or a key has no effect on documents.
+    `folder`: of the model, as ``find_model`` gives it.
     """
     transform = read_transform(folder)
     if not are_raw(settings, transform):
@@ -110,13 +91,7 @@ def trained_label(folder: str) -> Sequence[str]:
 
 
 def sums_of(documents: Documents, model: Model, client: Any) -> tuple[Sums, Strangers]:
-    """Sums over all pieces that all figures follow from, and the labels that the model does not know.
-
-    Raises
-    ------
-    DataError
-        No rows, missing labels, or no label that is known.
-    """
+    """Sums over all pieces that all figures follow from, and the labels that the model does not know."""
     total, seen, counts = None, 0, Counter[Any]()
     held, columns = (model, documents.transform), (documents.label, documents.weight)
     for found, known, unknown in in_order(judge, documents.read.pieces, (), held, columns, client):

@@ -51,9 +51,7 @@ def label_all(
 ) -> int:
     """Write the parts of all pieces, with a bounded number under way; returns the number of rows.
 
-    Parameters
-    ----------
-    tell : function (parts that are done, rows so far)
+    `tell` is given the parts that are done, and the rows so far.
     """
     rows = 0
     for file in folder.glob(".part-*") if isinstance(folder, Path) else ():

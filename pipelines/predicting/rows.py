@@ -52,43 +52,22 @@ Columns = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Read:
-    """What a prediction reads.
+    """What a prediction reads."""
 
-    Parameters
-    ----------
-    pieces : tuple of PreparedRows or RawRows
-        In the order of the rows.
-    columns, of : int
-        Columns that are read, and that there are in the first file.
-    bytes : int
-        Of the files, compressed, in the columns that are read.
-    """
-
-    pieces: tuple[Any, ...]
-    columns: int
+    pieces: tuple[Any, ...]  # in the order of the rows
+    columns: int  # columns that are read, and that there are in the first file
     of: int
-    bytes: int
+    bytes: int  # of the files, compressed, in the columns that are read
 
 
 @dataclass(frozen=True)
 class PreparedRows:
-    """A block of features.
-
-    Parameters
-    ----------
-    block : dboost.data.parquet.block.ParquetBlock
-    at : int64 array
-        Where the columns that the model reads are among those of the block.
-    types : mapping of str to pyarrow.DataType
-        Of the columns that are carried through, over all files.
-    ending : str
-        What the names of the files end with, where they are copies of those of the user.
-    """
+    """A block of features."""
 
     block: Any
-    at: Columns
-    types: Mapping[str, Any] = field(default_factory=dict)
-    ending: str = ""
+    at: Columns  # where the columns that the model reads are among those of the block
+    types: Mapping[str, Any] = field(default_factory=dict)  # of the columns that are carried through, over all files
+    ending: str = ""  # what the names of the files end with, where they are copies of those of the user
 
     def scores(self, model: Model, transform: Any) -> NDArray[np.float64]:
         """Scores of its rows."""
@@ -122,20 +101,11 @@ class PreparedRows:
 
 @dataclass(frozen=True)
 class RawRows:
-    """Consecutive raw documents, or rows of a raw table; `origin` has the file that the user gave for a copy of one.
-
-    Parameters
-    ----------
-    chunk : TextChunk
-    how : TextColumns
-    columns : tuple of str
-        Where the transform reads a table: its columns. Else it reads the texts of `how`.
-    origin : mapping of str to str
-    """
+    """Consecutive raw documents, or rows of a raw table; `origin` has the file that the user gave for a copy of one."""
 
     chunk: TextChunk
     how: TextColumns
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # Where the transform reads a table: its columns. Else it reads the texts of `how`.
     origin: Mapping[str, str] = field(default_factory=dict)
 
     def scores(self, model: Model, transform: Any) -> NDArray[np.float64]:
@@ -200,21 +170,11 @@ class RawRows:
 
 @dataclass(frozen=True)
 class Reads:
-    """The columns that the transform of a model reads.
+    """The columns that the transform of a model reads."""
 
-    Parameters
-    ----------
-    text : tuple of str
-        Those that are texts. A transform of texts alone is given them joined.
-    columns : tuple of str
-        The others.
-    table : bool
-        Whether the transform is given all of them as a table.
-    """
-
-    text: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    table: bool = False
+    text: tuple[str, ...] = ()  # Those that are texts. A transform of texts alone is given them joined.
+    columns: tuple[str, ...] = ()  # the others
+    table: bool = False  # whether the transform is given all of them as a table
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -225,17 +185,8 @@ class Reads:
 def reads_of(transform: Any, text: Sequence[str] | None = None) -> Reads | None:
     """What a transform reads; None where there is none.
 
-    Parameters
-    ----------
-    transform : a transform that is saved with models, or None
-    text : sequence of str, optional
-        The columns of the text; by default those that it was trained on, else ``text``, as what Python fits on a list
-        of documents knows no column.
-
-    Raises
-    ------
-    UsageError
-        It reads columns of a table without names.
+    `text`: the columns of the text; by default those that it was trained on, else ``text``, as what Python fits on a
+    list of documents knows no column.
     """
     if transform is None:
         return None
@@ -328,15 +279,7 @@ def raw_rows(
 ) -> Read:
     """Raw documents, in pieces of some megabytes of text; those in CSV and JSON lines are copied into `staging`.
 
-    Parameters
-    ----------
-    labels : sequence of str
-        Those columns of `keep` that are labels, whose numbers are read as what is learned is.
-
-    Raises
-    ------
-    DataError
-        A column that the model reads is not there or is not text, or a column to keep is not there.
+    `labels`: those columns of `keep` that are labels, whose numbers are read as what is learned is.
     """
     reads = reads_of(transform, text_of(settings))
     assert reads is not None, "callers ask before"

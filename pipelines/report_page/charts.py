@@ -15,35 +15,18 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 10, 34
 
 @dataclass(frozen=True)
 class Line:
-    """A line.
+    """A line."""
 
-    Parameters
-    ----------
-    points : sequence of (x, y)
-        Those that are not finite are left out.
-    kind : str
-        Its class in the style sheet, which gives its colour and dashes.
-    marked : bool
-        Whether points are drawn too.
-    """
-
-    points: Sequence[tuple[float, float]]
-    kind: str = "one"
-    marked: bool = False
+    points: Sequence[tuple[float, float]]  # those that are not finite are left out
+    kind: str = "one"  # its class in the style sheet, which gives its colour and dashes
+    marked: bool = False  # whether points are drawn too
 
 
 def chart(lines: Sequence[Line], x: str, y: str, *, logarithmic: bool = False, unit: bool = False) -> str:
     """An SVG of some lines; empty text where there are no points.
 
-    Parameters
-    ----------
-    lines : sequence of Line
-    x, y : str
-        What the axes say.
-    logarithmic : bool
-        Whether y is drawn by its logarithm; what is not positive is left out.
-    unit : bool
-        Whether both axes go from 0 to 1.
+    `logarithmic`: whether y is drawn by its logarithm; what is not positive is left out.
+    `unit`: whether both axes go from 0 to 1.
     """
     kept = [
         (line, [(a, b) for a, b in line.points if math.isfinite(a) and math.isfinite(b) and (b > 0 or not logarithmic)])

@@ -32,20 +32,13 @@ WORDS, LONGEST = 4, 240
 
 @dataclass
 class HeldOut:
-    """What was found.
-
-    Parameters
-    ----------
-    rows : int
-    calibration : list of dict
-        For each bin of the probability of the predicted class: rows, their mean probability, their share of right ones.
-    mistakes : list of dict
-        The rows whose wrong label was the most probable, the surest first: file and row, text and kept columns where
-        the rows are documents, both labels, the probability, and what spoke for the wrong one.
-    """
+    """What was found."""
 
     rows: int = 0
+    # For each bin of the probability of the predicted class: rows, their mean probability, their share of right ones.
     calibration: list[dict[str, float]] = field(default_factory=list)
+    # The rows whose wrong label was the most probable, the surest first: file and row, text and kept columns where the
+    # rows are documents, both labels, the probability, and what spoke for the wrong one.
     mistakes: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -60,16 +53,8 @@ def look_at(
 ) -> HeldOut | None:
     """Look at the labelled rows that settings name; None for a model without one label a row, and rows without labels.
 
-    Parameters
-    ----------
-    model : Model
-    settings : DataSettings
-        Raw documents where the transform of the model reads them, else features.
-    folder : str
-        Of the model.
-    client : distributed.Client, optional
-    keep : sequence of str
-        Columns of the documents that are shown with a mistake.
+    `settings`: raw documents where the transform of the model reads them, else features.
+    `keep`: columns of the documents that are shown with a mistake.
     """
     if model.task not in ("binary", "multiclass"):
         return None

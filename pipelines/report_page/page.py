@@ -61,19 +61,9 @@ def html(
 ) -> str:
     """The page.
 
-    Parameters
-    ----------
-    model : Model
-    title : str
-    evaluation : dict, optional
-        ``evaluation.json`` of ``dboost evaluate``.
-    held_out : HeldOut, optional
-    path : list of dict, optional
-        The strengths of a path, as in ``path.json``.
-    made : dict, optional
-        ``run.json`` beside the model: settings, parameters, versions, cross-validation.
-    transform : a transform that is saved with models, optional
-        Of documents: by its weights of terms, words are told by which a document is from those that all have.
+    `path`: the strengths of a path, as in ``path.json``.
+    `made`: ``run.json`` beside the model: settings, parameters, versions, cross-validation.
+    `transform`: of documents: by its weights of terms, words are told by which a document is from those that all have.
     """
     labels = pages.labels_of(model)
     matter = _matter(model, transform)

@@ -18,28 +18,17 @@ CALIBRATION = 0.1
 
 @dataclass(frozen=True)
 class Figures:
-    """What the gates look at.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    rows, features : pair of int
-        Training rows, and features in use, of the challenger and of the champion; of the first champion its own twice.
-    label_drift, feature_drift : float
-        Population stability index between the data of the champion and that of the challenger.
-    label_chance, feature_chance : float
-        What these indices seldom exceed where nothing has drifted.
-    rolled_back : str
-        Which version that was rolled back is of the same data and settings, when it was, and why; empty for none.
-    """
+    """What the gates look at."""
 
     comparison: Comparison
+    # Training rows, and features in use, of the challenger and of the champion; of the first champion its own twice.
     rows: tuple[int, int]
     features: tuple[int, int]
-    label_drift: float
+    label_drift: float  # population stability index between the data of the champion and that of the challenger
     feature_drift: float
-    label_chance: float = 0.0
+    label_chance: float = 0.0  # what these indices seldom exceed where nothing has drifted
     feature_chance: float = 0.0
+    # Which version that was rolled back is of the same data and settings, when it was, and why; empty for none.
     rolled_back: str = ""
 
 

@@ -31,13 +31,7 @@ PROMOTED = "promoted"
 
 
 class Home:
-    """A home of champions.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Made when something is written.
-    """
+    """A home of champions."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -133,16 +127,6 @@ class Home:
         """Make the last sound champion before this one the champion, and remember this one; returns both.
 
         One that was made of the same data and settings as what is left, or was left before, is passed over.
-
-        Parameters
-        ----------
-        reason : str
-            Why, for the pages.
-
-        Raises
-        ------
-        UsageError
-            There is none.
         """
         pointer = self._pointer()
         *former, left = _chain(pointer) or [""]
@@ -165,15 +149,7 @@ class Home:
     def prune(self, keep: int) -> list[str]:
         """Delete versions but the latest ones, the champion and the one before it.
 
-        Parameters
-        ----------
-        keep : int
-            How many of the latest stay.
-
-        Returns
-        -------
-        list of str
-            The versions that are gone.
+        Returns the versions that are gone.
         """
         there, former = self.versions(), self.former
         staying = {*there[-keep:], self.champion, *former[-1:]}

@@ -29,18 +29,11 @@ _RARE = 0.5
 
 @dataclass
 class Judged:
-    """What held-out rows say of one model.
+    """What held-out rows say of one model."""
 
-    Parameters
-    ----------
-    losses, wrong : list of float64 arrays
-        Of every row.
-    bins : float64 array, shape (10, 3)
-        Rows, sum of probabilities and number of right ones by the probability of the predicted class.
-    """
-
-    losses: list[NDArray[np.float64]] = field(default_factory=list)
+    losses: list[NDArray[np.float64]] = field(default_factory=list)  # of every row
     wrong: list[NDArray[np.float64]] = field(default_factory=list)
+    # Rows, sum of probabilities and number of right ones by the probability of the predicted class.
     bins: NDArray[np.float64] = field(default_factory=lambda: np.zeros((BINS, 3)))
 
     def loss(self) -> NDArray[np.float64]:
@@ -72,16 +65,9 @@ class Judged:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two models on the same rows; the champion is None where there is none yet.
+    """Two models on the same rows; the champion is None where there is none yet."""
 
-    Parameters
-    ----------
-    labels : array of str, shape (m,)
-        The right ones.
-    challenger, champion : Judged
-    """
-
-    labels: NDArray[Any]
+    labels: NDArray[Any]  # the right ones
     challenger: Judged
     champion: Judged | None
 
@@ -108,22 +94,7 @@ class Comparison:
 
 
 def compare(challenger: str, champion: str | None, data: Any, label: str, staging: Any, engine: Any) -> Comparison:
-    """Judge both models on raw held-out documents.
-
-    Parameters
-    ----------
-    challenger, champion : str
-        Folders of models with their transforms.
-    data : DataSettings
-        The documents.
-    label : str
-        Their label column.
-
-    Raises
-    ------
-    DataError
-        A model holds no transform, or there are no rows.
-    """
+    """Judge both models on raw held-out documents."""
     models = [model_and_transform(one) for one in (challenger, champion) if one is not None]
     judged = [Judged() for _ in models]
     labels: list[NDArray[Any]] = []
@@ -146,13 +117,7 @@ def compare(challenger: str, champion: str | None, data: Any, label: str, stagin
 
 
 def model_and_transform(folder: str) -> tuple[Any, Any]:
-    """A model that can judge raw documents, and what makes its features of them.
-
-    Raises
-    ------
-    DataError, ModelFormatError
-        It is damaged, or no such model.
-    """
+    """A model that can judge raw documents, and what makes its features of them."""
     model, transform = read_model(folder), read_beside(folder)
     if transform is None:
         raise DataError("the model holds no transform, and cannot be judged on raw documents", file=folder)

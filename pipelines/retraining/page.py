@@ -20,12 +20,7 @@ MOST = 20
 def html(values: dict[str, Any], challenger: str | None, champion: str | None) -> str:
     """The page.
 
-    Parameters
-    ----------
-    values : dict
-        Of ``decision.json``.
-    challenger, champion : str
-        Folders of models; None for one that is not there. Words are compared where there are both.
+    `challenger, champion`: folders of models; None for one that is not there. Words are compared where there are both.
     """
     environment = Environment(
         loader=PackageLoader(__package__, "templates"), autoescape=True, undefined=StrictUndefined,

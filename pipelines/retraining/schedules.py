@@ -21,18 +21,14 @@ _HOUR, _MINUTE = 4, 17
 _LONGEST = 52
 # Seconds within which a night that was missed is made up for; a CronJob without them ends for good after 100 misses.
 _LATE = 6 * 3600
-# What follows the path where the files were consented to.
-_TRUST = ["--trust"]
+# What follows the path where the files were consented to, and where a night that was declined is to be seen as failed.
+_TRUST, _SEEN = ["--trust"], ["--fail-declined"]
+# Exit codes after which the next try would end so too: a file without meaning, data, a challenger that was declined.
+_NO_TRY = [2, 3, 10]
 
 
 def _command(file: str, trust: bool = False) -> list[str]:
-    """What is run.
-
-    Raises
-    ------
-    UsageError
-        The path holds a line break, which no line of a schedule can.
-    """
+    """What is run."""
     path = str(Path(file).resolve())
     if re.search(r"[\x00-\x1f\x7f]", path + sys.executable):
         raise UsageError(f"the path {path!r} holds a line break or another control character", hint="rename it")
@@ -60,7 +56,7 @@ def cron(file: str, trust: bool = False) -> str:
 def systemd(file: str, trust: bool = False) -> str:
     """A service and its timer, as two files."""
     name, about = name_of(file), f"dboost retraining of {_unit(Path(file).name)}"
-    command, *arguments = (_quoted(one) for one in _command(file, trust))
+    command, *arguments = (_quoted(one) for one in [*_command(file, trust), *_SEEN])
     # A variable begins with a dollar sign, but for the program itself.
     line = " ".join([command, *(one.replace("$", "$$") for one in arguments)])
     return (
@@ -83,18 +79,19 @@ def _quoted(word: str) -> str:
 
 
 def cronjob(file: str, trust: bool = False) -> str:
-    """A CronJob of Kubernetes; image and claim are to be put in. Two never run at once."""
+    """A CronJob of Kubernetes; image and claim are to be put in. Two never run at once, and no decision is tried again."""
     import yaml
 
     # $(NAME) is a variable there, and a second dollar sign says that it is none.
     path = f"/data/{Path(_command(file, trust)[4]).name}".replace("$(", "$$(")
     container = {
-        "name": "retrain", "image": "dboost:0.1.0", "args": ["dboost", "retrain", path, *_TRUST[: int(trust)]],
+        "name": "retrain", "image": "dboost:0.1.0", "args": ["dboost", "retrain", path, *_TRUST[: int(trust)], *_SEEN],
         "volumeMounts": [{"name": "data", "mountPath": "/data"}],
     }  # fmt: skip
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "dboost-data"}}
-    pod = {"restartPolicy": "OnFailure", "containers": [container], "volumes": [volume]}
-    job = {"spec": {"backoffLimit": 6, "template": {"spec": pod}}}
+    rule = {"action": "FailJob", "onExitCodes": {"containerName": "retrain", "operator": "In", "values": _NO_TRY}}
+    pod = {"restartPolicy": "Never", "containers": [container], "volumes": [volume]}
+    job = {"spec": {"backoffLimit": 6, "podFailurePolicy": {"rules": [rule]}, "template": {"spec": pod}}}
     when = {"schedule": f"{_MINUTE} {_HOUR} * * *", "timeZone": "Etc/UTC", "startingDeadlineSeconds": _LATE}
     text: str = yaml.safe_dump(
         {

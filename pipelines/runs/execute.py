@@ -39,18 +39,10 @@ _OF = "of"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a stage in one call.
+    """What became of a stage in one call."""
 
-    Parameters
-    ----------
-    state : {"done", "skipped", "left out"}
-    why : str
-        Why it was done, or was not.
-    seconds : float
-    """
-
-    state: str
-    why: str
+    state: str  # {"done", "skipped", "left out"}
+    why: str  # why it was done, or was not
     seconds: float = 0.0
 
 

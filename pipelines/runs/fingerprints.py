@@ -36,13 +36,7 @@ NOT_READ = ("keep", "where", "on_bad_rows", "refused")
 
 
 def of_input(given: PathLike) -> Any:
-    """A file, a folder or a pattern that a stage reads; a prepared folder has a fingerprint of its own.
-
-    Raises
-    ------
-    DataError
-        When it is not there.
-    """
+    """A file, a folder or a pattern that a stage reads; a prepared folder has a fingerprint of its own."""
     path = current(any_path(given, "data"))
     several = matches(path)
     if several is not None:

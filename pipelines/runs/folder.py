@@ -37,10 +37,7 @@ _FORMAT = 1
 class RunFolder:
     """A run folder, open for work.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        It is there, and its lock is held.
+    Its lock is held.
     """
 
     def __init__(self, path: Path) -> None:
@@ -124,13 +121,7 @@ class RunFolder:
 
 
 def read_records(path: Path) -> dict[str, Any]:
-    """The records of the stages of a run folder that are done, by name.
-
-    Raises
-    ------
-    DataError
-        When the file is damaged.
-    """
+    """The records of the stages of a run folder that are done, by name."""
     file = path / STAGES
     if not file.is_file():
         return {}

@@ -24,8 +24,8 @@ from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
 from ..before_preparing import kinds_of
+from ..config import to_toml
 from ..inputs import MANIFEST, read_model
-from ..toml import to_toml
 from ..training import Training, plan_training
 from .run_file import RunFile
 
@@ -36,30 +36,15 @@ _OF_CLASSES = ("probability", "probabilities", "top_classes", "top_probabilities
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a data set.
+    """The columns of a data set."""
 
-    Parameters
-    ----------
-    where : str
-        As the run file names it.
-    kinds : mapping of str to str or None
-        Column to kind (``dboost.data.meaning.column_kind``); None where the files do not tell types.
-    whole : bool
-        Whether these are all columns; rows of JSON need not have all.
-    prepared : bool
-        Whether it is a folder of ``dboost prepare``.
-    splits : frozenset of str, optional
-        Splits, where they are known.
-    label : str, optional
-        The label of a prepared folder.
-    """
-
-    where: str
+    where: str  # as the run file names it
+    # Column to kind (``dboost.data.meaning.column_kind``); None where the files do not tell types.
     kinds: Mapping[str, str | None]
-    whole: bool = True
-    prepared: bool = False
-    splits: frozenset[str] | None = None
-    label: str | None = None
+    whole: bool = True  # whether these are all columns; rows of JSON need not have all
+    prepared: bool = False  # whether it is a folder of ``dboost prepare``
+    splits: frozenset[str] | None = None  # splits, where they are known
+    label: str | None = None  # the label of a prepared folder
 
     def has(self, names: Iterable[str]) -> bool:
         """Whether all of these may be columns here."""
@@ -81,12 +66,7 @@ class Columns:
 
 
 def foresee(run: RunFile) -> None:
-    """Refuse a run of which a stage cannot work, before anything is done.
-
-    Raises
-    ------
-    UsageError, DataError, StorageError
-    """
+    """Refuse a run of which a stage cannot work, before anything is done."""
     data = run.table("data")
     training = plan_training(run.model())
     if run.values.get("model", {}).get("start") is not None:
@@ -122,13 +102,7 @@ def raw_test(run: RunFile, table: str) -> str | None:
 
 
 def columns_of(path: str, dialect: Dialect) -> Columns:
-    """The columns of some data.
-
-    Raises
-    ------
-    DataError
-        There is no data.
-    """
+    """The columns of some data."""
     folder = current(any_path(path, "data"))
     if (folder / MANIFEST).is_file():
         manifest = load_manifest(folder)

@@ -16,30 +16,14 @@ _ENDED = {"run_done": "done", "run_stopped": "stopped", "run_failed": "failed"}
 
 @dataclass(frozen=True)
 class Listed:
-    """A run.
+    """A run."""
 
-    Parameters
-    ----------
-    name : str
-        Of its folder, relative to the one that was listed.
-    state : str
-        "running", "done", "stopped" (by a signal), "failed" or "killed".
-    stage : str
-        The last that was begun or done.
-    rounds : int or None
-        Of the last training.
-    gap : float or None
-        Certified relative gap of its last round that has one.
-    age : float
-        Seconds since the last event.
-    """
-
-    name: str
-    state: str
-    stage: str
-    rounds: int | None
-    gap: float | None
-    age: float
+    name: str  # of its folder, relative to the one that was listed
+    state: str  # "running", "done", "stopped" (by a signal), "failed" or "killed"
+    stage: str  # the last that was begun or done
+    rounds: int | None  # of the last training
+    gap: float | None  # certified relative gap of its last round that has one
+    age: float  # seconds since the last event
 
 
 def list_runs(folder: str | Path = "runs") -> list[Listed]:

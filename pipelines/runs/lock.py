@@ -59,14 +59,7 @@ _ENDED: set[tuple[Any, ...]] = set()
 
 
 class Lease:
-    """A lock that this process holds.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-    descriptor : int
-        Of its file, which is closed at the end.
-    """
+    """A lock that this process holds."""
 
     def __init__(self, folder: Path, descriptor: int) -> None:
         self._folder, self._descriptor = folder, descriptor
@@ -76,12 +69,7 @@ class Lease:
         self._lost: dict[str, Any] | None = None
 
     def check(self) -> None:
-        """Refuse to go on where another process has taken the folder over.
-
-        Raises
-        ------
-        StorageError
-        """
+        """Refuse to go on where another process has taken the folder over."""
         if self._lost is not None:
             raise StorageError(
                 f"{_named(self._lost)} has taken this folder over: for {LEASE:g} s there was no sign of life of this "
@@ -134,21 +122,8 @@ class Lease:
 def held(folder: Path, take_over: bool = False, say: Callable[[str], Any] = str) -> Iterator[Lease]:
     """Hold the lock of a run folder that is there.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-    take_over : bool
-        Whether what names another host is known to have ended, as where a cluster's manager starts a run anew and
-        never has two of them; without it that is found out.
-    say : function of str
-        Told what is waited for.
-
-    Raises
-    ------
-    UsageError
-        When another process holds it.
-    StorageError
-        When the file cannot be written.
+    `take_over`: whether what names another host is known to have ended, as where a cluster's manager starts a run anew
+    and never has two of them; without it that is found out.
     """
     try:
         lease = _taken(folder, take_over, say)

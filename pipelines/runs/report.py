@@ -24,17 +24,8 @@ PACKAGES = ("dask", "numpy", "numba", "pyarrow", "scikit-learn", "scipy")
 def report(folder: Path, top: int) -> dict[str, Any]:
     """The report of a run folder whose model is there.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-    top : int
-        Features that are listed.
-
-    Returns
-    -------
-    dict
-        "model" (what it is, its certificate, its strongest features), "evaluation" and "path" where they are there,
-        "versions".
+    Returns "model" (what it is, its certificate, its strongest features), "evaluation" and "path" where they are there,
+    "versions".
     """
     found: dict[str, Any] = {"model": model_values(folder / MODEL, top)}
     evaluation = folder / EVALUATION / "evaluation.json"

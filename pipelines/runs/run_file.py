@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,11 +21,24 @@ from .. import trust
 from ..commands.evaluate import EvaluateSettings
 from ..commands.predict import PredictSettings
 from ..commands.prepare import PrepareSettings
-from ..config import ClusterSettings, DataSettings, Expected, LogSettings, OutputSettings, key, near, string, whole
+from ..config import (
+    ClusterSettings,
+    DataSettings,
+    FromOne,
+    LogSettings,
+    OutputSettings,
+    Text,
+    hints,
+    key,
+    known_table,
+    read_keys,
+    read_tables,
+    read_toml,
+    to_toml,
+)
 from ..estimators import own_defaults
 from ..model_settings import TrainedSettings
 from ..registries import in_words
-from ..toml import to_toml
 
 TABLES = ("data", "prepare", "model", "evaluate", "predict", "report", "cluster")
 # Keys that are paths: those of a file are relative to its folder.
@@ -46,8 +58,8 @@ FILE, SET, DEFAULT = "file", "--set", "default"
 class DataTable(DataSettings):
     """The data: what is trained on, and what is held out."""
 
-    test: str | None = key(
-        string, None, "held-out data, judged and never trained on (default: the split test of what is trained on)"
+    test: Text | None = key(
+        None, "held-out data, judged and never trained on (default: the split test of what is trained on)"
     )
 
 
@@ -55,7 +67,7 @@ class DataTable(DataSettings):
 class ReportTable:
     """The report."""
 
-    top: int = key(whole(1), 30, "features that are listed")
+    top: FromOne = key(30, "features that are listed")
 
 
 # table -> the settings class that has its keys, and those of its keys that belong to other tables
@@ -94,38 +106,19 @@ def keys_of(table: str) -> dict[str, dataclasses.Field[Any]]:
 
 @dataclass(frozen=True)
 class RunFile:
-    """A checked run file.
+    """A checked run file."""
 
-    Parameters
-    ----------
-    values : dict of table to dict of key to value
-        Those that were given.
-    origins : dict of "table.key" to str
-        Where each comes from.
-    tables : frozenset of str
-        Tables that are there, empty ones included.
-    name : str
-        Of the run.
-    folder : pathlib.Path
-        The folder of the file.
-    file : str, optional
-        Its path as it was given; None for tables that Python gave.
-    """
-
-    values: dict[str, dict[str, Any]]
-    origins: dict[str, str]
-    tables: frozenset[str]
-    name: str = "run"
-    folder: Path = field(default_factory=Path.cwd)
-    file: str | None = None
+    values: dict[str, dict[str, Any]]  # those that were given
+    origins: dict[str, str]  # where each comes from
+    tables: frozenset[str]  # tables that are there, empty ones included
+    name: str = "run"  # of the run
+    folder: Path = field(default_factory=Path.cwd)  # the folder of the file
+    file: str | None = None  # its path as it was given; None for tables that Python gave
 
     def reaches(self, cluster: bool = True) -> tuple[str, str, str]:
         """The first key of the file that needs consent (``trust``), as table, key and what it does; else empty texts.
 
-        Parameters
-        ----------
-        cluster : bool
-            Whether the table [cluster] is used at all.
+        `cluster`: whether the table [cluster] is used at all.
         """
         for table, values in self.values.items():
             if self.file is None or (table == "cluster" and not cluster):
@@ -137,12 +130,7 @@ class RunFile:
         return "", "", ""
 
     def refuse_reaching(self, cluster: bool = True) -> None:
-        """Refuse a file that has such a key.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refuse a file that has such a key."""
         table, name, _ = self.reaches(cluster)
         if name:
             trust.refuse({name: self.values[table][name]}, self.folder, file=str(self.file), where=f"{table}.")
@@ -190,28 +178,9 @@ class RunFile:
 
 
 def read_run_file(path: str, overrides: Sequence[str] = ()) -> RunFile:
-    """Read and check a run file.
-
-    Parameters
-    ----------
-    path : str
-    overrides : sequence of str
-        ``"table.key=value"``, which wins over the file.
-
-    Raises
-    ------
-    UsageError
-        For a file that cannot be read, an unknown table or key (with the nearest known one), a value of the wrong kind.
-    """
+    """Read and check a run file; `overrides` are of the form ``"table.key=value"`` and win over the file."""
     file = local_path(path, "run file")
-    try:
-        tables = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError("there is no such run file", file=path) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the run file cannot be read: {error}", file=path) from None
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"the run file is not valid TOML: {error}", file=path) from None
+    tables = read_toml(path, "run file")
     return checked(tables, overrides, file=path, name=file.stem, folder=file.resolve().parent)
 
 
@@ -224,60 +193,40 @@ def checked(
     folder: Path | None = None,
 ) -> RunFile:
     """Check the tables of a run; see ``read_run_file``. Paths are relative to `folder` (default: the current one)."""
-    values: dict[str, dict[str, Any]] = {}
-    origins: dict[str, str] = {}
+    read = {table: _read(table, content, file) for table, content in read_tables(tables, TABLES, file).items()}
+    values = {table: content for table, content in read.items() if content}
     origin = FILE if file is None else Path(file).name
-    for table, content in tables.items():
-        _known_table(table, file)
-        if not isinstance(content, Mapping):
-            raise UsageError(f"{table}: found {content!r}, expected a table [{table}]", file=file)
-        for each, value in content.items():
-            _put(values, origins, table, each.replace("-", "_"), value, origin, file)
+    origins = {f"{table}.{each}": origin for table, content in values.items() for each in content}
     for text in overrides:
         place, equals, value = text.partition("=")
         table, dot, each = place.strip().partition(".")
         if not equals or not dot:
             raise UsageError(f"--set {text}: expected TABLE.KEY=VALUE", hint="as in --set model.alpha=1e-4")
-        _known_table(table, None)
-        _put(values, origins, table, each.replace("-", "_"), value.strip(), SET, None)
+        known_table(table, TABLES)
+        found = _read(table, {each: value.strip()}, None)
+        values.setdefault(table, {}).update(found)
+        origins |= {f"{table}.{each}": SET for each in found}
     base = Path.cwd() if folder is None else folder
     for path in PATHS:
         table, _, each = path.partition(".")
-        found = values.get(table, {}).get(each)
-        if found is not None:
+        given = values.get(table, {}).get(each)
+        if given is not None:
             start = base if origins[path] != SET else Path.cwd()
-            where = any_path(found, path)
+            where = any_path(given, path)
             values[table][each] = str(where) if isinstance(where, StorePath) else os.path.normpath(start / where)
     return RunFile(values, origins, frozenset({*tables, *values}), name, base, file)
 
 
-def _known_table(table: str, file: str | None) -> None:
-    if table not in TABLES:
-        hint = f"known: {', '.join(TABLES)}"
-        raise UsageError(f"unknown table {table!r}{near(table, TABLES)}", file=file, hint=hint)
+def _read(table: str, given: Mapping[str, Any], file: str | None) -> dict[str, Any]:
+    """What was given for the keys of a table."""
 
+    def elsewhere(name: str) -> str:
+        homes = [other for other in TABLES if name in keys_of(other)]
+        return f"; it belongs to [{homes[0]}]" if homes else ""
 
-def _put(
-    values: dict[str, dict[str, Any]],
-    origins: dict[str, str],
-    table: str,
-    name: str,
-    value: Any,
-    origin: str,
-    file: str | None,
-) -> None:
-    known = keys_of(table)
-    if name not in known:
-        nearest = near(name, known)
-        if not nearest:
-            homes = [other for other in TABLES if name in keys_of(other)]
-            nearest = f"; it belongs to [{homes[0]}]" if homes else ""
-        raise UsageError(f"unknown key {name!r} in [{table}]{nearest}", file=file)
-    try:
-        values.setdefault(table, {})[name] = known[name].metadata["parse"](value)
-    except Expected as wanted:
-        raise UsageError(f"{table}.{name}: found {value!r}, expected {wanted}", file=file) from None
-    origins[f"{table}.{name}"] = origin
+    types = hints(_KINDS[table][0])
+    known = {name: types[name] for name in keys_of(table)}
+    return read_keys(known, given, file, table=table, elsewhere=elsewhere)
 
 
 def _defaults(table: str, estimator: str | None) -> dict[str, str]:

@@ -41,54 +41,27 @@ from .run_file import RunFile, keys_of
 
 @dataclass(frozen=True)
 class Work:
-    """What a stage works with.
-
-    Parameters
-    ----------
-    run : RunFile
-    folder : RunFolder
-    console : Console
-    client : function of nothing
-        The Dask client, or None; the first call makes it.
-    """
+    """What a stage works with."""
 
     run: RunFile
     folder: RunFolder
     console: Console
-    client: Callable[[], Any]
+    client: Callable[[], Any]  # the Dask client, or None; the first call makes it
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage.
-
-    Parameters
-    ----------
-    name : str
-    outputs : tuple of str
-        Files and folders of the run folder that it writes, under ``folder.next(name)``.
-    left_out : function of Work
-        Why it is not done at all; empty otherwise.
-    inputs : function of Work
-        Everything it depends on, as JSON.
-    make : function of Work
-        Does it; returns what later stages and a list of runs ask for, as JSON.
-    """
+    """A stage."""
 
     name: str
-    outputs: tuple[str, ...]
-    left_out: Callable[[Work], str]
-    inputs: Callable[[Work], dict[str, Any]]
-    make: Callable[[Work], dict[str, Any]]
+    outputs: tuple[str, ...]  # files and folders of the run folder that it writes, under ``folder.next(name)``
+    left_out: Callable[[Work], str]  # why it is not done at all; empty otherwise
+    inputs: Callable[[Work], dict[str, Any]]  # everything it depends on, as JSON
+    make: Callable[[Work], dict[str, Any]]  # does it; returns what later stages and a list of runs ask for, as JSON
 
 
 def check(run: RunFile) -> None:
-    """Refuse, before anything is read, what has no meaning.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse, before anything is read, what has no meaning."""
     if "data" not in run.values.get("data", {}):
         raise UsageError("data.data is missing: set it in the table [data], or give --set data.data=PATH")
     plan_training(run.model())

@@ -25,13 +25,7 @@ HELD_OUT = 5
 
 
 def load(home: str | None = None) -> pa.Table:
-    """All titles: ``text``, ``label``, ``split``, ``source`` (the identifier).
-
-    Raises
-    ------
-    UsageError
-        When ``DBOOST_DATA_HOME`` is not set or does not hold the file.
-    """
+    """All titles: ``text``, ``label``, ``split``, ``source`` (the identifier)."""
     folder = home or os.environ.get(DATA_VARIABLE)
     if not folder:
         raise UsageError(f"{DATA_VARIABLE} is not set", hint=f"set it to the folder that holds {FILE}")

@@ -45,71 +45,30 @@ SUBWORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 @dataclass(frozen=True)
 class Package:
-    """One class of documents.
+    """One class of documents."""
 
-    Parameters
-    ----------
-    name : str
-        The import name; the label.
-    root : str
-        Its folder.
-    files : tuple of str
-        Its Python files, relative to `root`, in the order in which they are read.
-    definitions : int
-        Functions, methods and classes by a count of lines, before anything is parsed.
-    """
-
-    name: str
-    root: str
-    files: tuple[str, ...]
-    definitions: int
+    name: str  # the import name; the label
+    root: str  # its folder
+    files: tuple[str, ...]  # its Python files, relative to `root`, in the order in which they are read
+    definitions: int  # functions, methods and classes by a count of lines, before anything is parsed
 
 
 @dataclass(frozen=True)
 class Document:
-    """One function, method or class.
+    """One function, method or class."""
 
-    Parameters
-    ----------
-    text : str
-        Source text without the identifiers that give the package away.
-    label : str
-        The package.
-    module : str
-        The file, relative to where packages lie.
-    name : str
-        Qualified name within the file.
-    split : {"train", "test"}
-    """
-
-    text: str
-    label: str
-    module: str
-    name: str
-    split: str
+    text: str  # source text without the identifiers that give the package away
+    label: str  # the package
+    module: str  # the file, relative to where packages lie
+    name: str  # qualified name within the file
+    split: str  # {"train", "test"}
 
 
 def extract(*, classes: int = 12, per_class: int = 1200, at_least: int = 10_000) -> list[Document]:
     """Documents of the largest installed packages.
 
-    Parameters
-    ----------
-    classes : int
-        Packages that take part, the largest first.
-    per_class : int
-        Largest number of documents of a package; raised where the total would stay below `at_least`.
-    at_least : int
-        Fewest documents in all.
-
-    Returns
-    -------
-    list of Document
-        In a fixed order: by label, then by a hash of the file.
-
-    Raises
-    ------
-    DataError
-        When this installation holds fewer documents or fewer than eight packages.
+    `per_class`: largest number of documents of a package; raised where the total would stay below `at_least`.
+    They are in a fixed order: by label, then by a hash of the file.
     """
     packages = choose(find_packages(), classes, at_least)
     # Some definitions are too short, duplicates or unparsable: ask for more than is needed.
@@ -195,18 +154,12 @@ def part_of(module: str) -> str:
 
 @dataclass(frozen=True)
 class GiveAways:
-    """Identifiers that name a package.
+    """Identifiers that name a package."""
 
-    Parameters
-    ----------
-    names : frozenset of str
-        Names of packages and their distributions, lower case, without separators. An identifier that contains one is
-        removed (a name of three letters or fewer only where it is a whole sub-word).
-    words : frozenset of str
-        Whole identifiers: names of modules that only one of the packages has, and what packages are imported as.
-    """
-
+    # Names of packages and their distributions, lower case, without separators. An identifier that contains one is
+    # removed (a name of three letters or fewer only where it is a whole sub-word).
     names: frozenset[str]
+    # Whole identifiers: names of modules that only one of the packages has, and what packages are imported as.
     words: frozenset[str]
 
     def names_package(self, identifier: str) -> bool:
@@ -305,12 +258,7 @@ def definitions(content: bytes) -> Iterator[tuple[str, str]]:
 def clean(text: str, hidden: GiveAways, known: dict[str, bool] | None = None) -> str:
     """Remove every identifier that gives a package away.
 
-    Parameters
-    ----------
-    text : str
-    hidden : GiveAways
-    known : dict, optional
-        Answers that were already found, kept between calls.
+    `known`: answers that were already found, kept between calls.
     """
     answers: dict[str, bool] = {} if known is None else known
 

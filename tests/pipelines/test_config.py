@@ -12,7 +12,7 @@ from dboost.errors import UsageError
 from pipelines import config
 from pipelines.commands.prepare import PrepareSettings
 from pipelines.commands.train import TrainSettings
-from pipelines.fit_settings import ModelSettings
+from pipelines.model_settings import ModelSettings
 
 
 def write(folder: Path, text: str) -> str:
@@ -128,6 +128,6 @@ def test_what_is_needed_is_named() -> None:
 
 
 @pytest.mark.parametrize("kind", [TrainSettings, PrepareSettings])
-def test_every_key_has_a_parser_and_a_help_text(kind: Any) -> None:
+def test_every_key_has_a_help_text_and_words_for_what_it_takes(kind: Any) -> None:
     for item in dataclasses.fields(kind):
-        assert callable(item.metadata["parse"]) and item.metadata["help"], item.name
+        assert item.metadata["help"] and config.expected(config.hints(kind)[item.name], None), item.name

@@ -239,6 +239,10 @@ def test_retrain_says_by_its_exit_code_what_was_decided_where_that_is_asked_for(
         decision = pipelines.Decision(outcome, "", "", [], {})
         monkeypatch.setattr("pipelines.commands.retrain.retrain", lambda *a, found=decision, **k: found)
         assert main(["retrain", nightly, "--exit-code"]) == code and main(["retrain", nightly]) == 0
+        assert main(["retrain", nightly, "--fail-declined"]) == code
+    monkeypatch.undo()
+    assert main(["retrain", nightly, "--fail-declined"]) == 0
+    assert main(["retrain", nightly, "--fail-declined", "--exit-code"]) == 2
 
 
 # ---- what is shown ---------------------------------------------------------------------------------------------------

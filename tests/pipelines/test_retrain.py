@@ -443,6 +443,12 @@ def test_the_other_schedules_are_read_by_what_reads_them(folder: Path, capsys) -
     assert "retrain" in units[0]["Service"]["ExecStart"] and units[1]["Timer"]["Persistent"] == "true"
     job = yaml.safe_load(SCHEDULES["cronjob"](file))
     assert job["spec"]["concurrencyPolicy"] == "Forbid"
+    # a declined challenger is seen, and is no reason to try again
+    spec = job["spec"]["jobTemplate"]["spec"]
+    assert spec["template"]["spec"]["restartPolicy"] == "Never" and spec["backoffLimit"] == 6
+    assert spec["podFailurePolicy"]["rules"][0]["onExitCodes"]["values"] == [2, 3, 10]
+    assert spec["template"]["spec"]["containers"][0]["args"][-1] == "--fail-declined"
+    assert units[0]["Service"]["ExecStart"].endswith("--fail-declined")
     for name in ("prefect", "airflow"):
         ast.parse(SCHEDULES[name](file))
 

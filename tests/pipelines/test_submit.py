@@ -171,3 +171,24 @@ def test_certificates_of_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="no Dask scheduler answers"):
         with connect(ClusterSettings(scheduler="tcp://127.0.0.1:1", connect_timeout=1), quiet):
             pass
+
+
+def test_a_key_of_a_cluster_that_could_have_no_effect_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
+    hosts = ["--to", "ssh", "--hosts", "a,b", "--workers", "2"]
+    for given, said in (
+        (["--workers", "2", "--connect-timeout", "5"], "--connect-timeout is of a scheduler that is there"),
+        (["--workers", "0", "--rejoin-seconds", "5"], "--rejoin-seconds is of a scheduler that is there"),
+        (["--workers", "2", "--hosts", "a,b"], "--hosts has no effect on this kind"),
+        (["--to", "slurm", "--workers", "2", "--hosts", "a,b"], "--hosts has no effect on this kind"),
+        (["--to", "gateway", "--workers", "2", "--memory-limit", "2GiB"], "--memory-limit has no effect on this kind"),
+        (["--to", "gateway", "--workers", "2", "--tls", "temporary"], "--tls has no effect on this kind"),
+        ([*hosts, "--options", '{"worker_options": {"n_workers": 3}}'], "--workers beside options.worker_options"),
+        (["--to", "slurm", "--workers", "2", "--options", '{"n_workers": 3}'], "--workers beside options.n_workers"),
+    ):
+        assert main(["doctor", *given]) == 2, given
+        assert said in capsys.readouterr().err, given
+    assert main(["resume", str(tmp_path), "--connect-timeout", "5"]) == 2
+    assert "--connect-timeout without the cluster it is of" in capsys.readouterr().err
