@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
-from dboost.engine.helping_threads import Helpers
+from dboost.engine.helping_threads import Helpers, give_back, helpers
 
 several = pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="one processor, or no calls"
@@ -134,6 +134,18 @@ def test_processors_that_are_taken_away_are_no_error(monkeypatch):
         monkeypatch.setattr(os, "sched_setaffinity", refused)
         assert pool.submit(sum, [1, 2]).result() == 3
         assert pool.submit(sum, [3, 4]).result() == 7
+
+
+def test_a_pool_that_is_given_back_is_taken_again_where_it_is_the_same_that_is_asked_for():
+    pool = helpers(1)
+    give_back(pool)
+    assert helpers(1) is pool
+    give_back(pool)
+    with helpers(2) as other:
+        assert other is not pool
+        assert other.submit(sum, [1, 2]).result() == 3
+    with pytest.raises(RuntimeError):
+        pool.submit(sum, [1])
 
 
 def test_a_pool_that_is_shut_refuses_work_and_holds_none():

@@ -47,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     "data.daskml": {"errors"},
     "metrics": {"errors", "partition", "compiled"},
     "plots": {"errors"},
-    "model": {"errors", "files", "partition", "losses", "hypotheses", "metrics", "notebook_html"},
+    "model": {"errors", "files", "partition", "compiled", "losses", "hypotheses", "metrics", "notebook_html"},
     "problem": {
         "errors", "partition", "losses", "bounds", "penalties", "hypotheses", "passes", "compiled",
         "engine.base", "engine.seconds",

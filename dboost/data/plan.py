@@ -33,11 +33,11 @@ from dboost.data.planned import (
     take_rows,
 )
 from dboost.data.prepared.mapper import Mapper
-from dboost.data.sparse.csc import Unclean, to_csc
+from dboost.data.sparse.csc import Unclean, dense_to_csc, to_csc
 from dboost.errors import DataError, UsageError
 from dboost.partition import SEVERAL, TASKS, Partition
 
-ASIDE_BYTES = 1_000_000
+ASIDE_BYTES = 8_000_000
 """Data from which on a thread of its own for their digest pays."""
 
 
@@ -184,15 +184,19 @@ def _blocks(
         start, stop = int(bounds[number]), int(bounds[number + 1])
         mine = slice(int(offsets[number]), int(offsets[number + 1]))
         kept = keep[start:stop]
-        indptr, row, value = to_csc(
-            [rows.piece(start, stop)],
-            rows.n_features,
-            dtype=rows.dtype,
-            keep=None if np.all(kept) else kept,
-            names=rows.names,
-            strict=strict,
-            each=engine.on_driver if alone else None,
-        )
+        every = bool(np.all(kept))
+        if strict and every and rows.dense is not None:
+            indptr, row, value = dense_to_csc(rows.dense[start:stop], rows.dtype)
+        else:
+            indptr, row, value = to_csc(
+                [rows.piece(start, stop)],
+                rows.n_features,
+                dtype=rows.dtype,
+                keep=None if every else kept,
+                names=rows.names,
+                strict=strict,
+                each=engine.on_driver if alone else None,
+            )
         y, s = np.ascontiguousarray(codes[mine]), np.ascontiguousarray(weight[mine])
         return Partition(indptr, row, value, y, s, f"block-{number:05d}")
 

@@ -1,6 +1,7 @@
 """Threads that help the one that calls them, on other processors than its own.
 
-Covers: ``Helpers``, a pool whose threads are kept off the processor of the thread that gives them work.
+Covers: ``Helpers``, a pool whose threads are kept off the processor of the thread that gives them work, and the one
+that waits for the next engine of the process.
 Does not cover: what is worked on (``engine.tree``), or how many threads there are (``engine.machine``).
 """
 
@@ -42,6 +43,7 @@ class Helpers(ThreadPoolExecutor):
     """
 
     def __init__(self, count: int) -> None:
+        self.kind = _kind(count)
         # None where threads cannot be placed
         self._processor = _getcpu() if hasattr(os, "sched_setaffinity") else None
         self._allowed = os.sched_getaffinity(0) if self._processor is not None else set()
@@ -93,3 +95,36 @@ class Helpers(ThreadPoolExecutor):
         except OSError:
             # the processors of this process are others by now: the system knows better
             self._placed = False
+
+
+# The pool that was given back last: a thousand small fits, one after the other, start its threads once.
+_waiting: list[Helpers] = []
+_taking = threading.Lock()
+
+
+def helpers(count: int) -> Helpers:
+    """A pool of so many threads: the one that was given back, where it is like that, or a new one."""
+    with _taking:
+        found = _waiting.pop() if _waiting else None
+    if found is not None and found.kind == _kind(count):
+        return found
+    if found is not None:
+        found.shutdown(wait=False)
+    return Helpers(count)
+
+
+def give_back(pool: Helpers) -> None:
+    """Keep a pool for whoever asks for one next, and stop the one that waited so far."""
+    with _taking:
+        others = [*_waiting]
+        _waiting[:] = [pool]
+    for other in others:
+        other.shutdown(wait=False)
+
+
+def _kind(count: int) -> tuple[Any, ...]:
+    """What a pool must have in common with the one asked for.
+
+    Threads do not survive a fork, and are kept to the processors that the process had when they were started.
+    """
+    return os.getpid(), count, os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None

@@ -10,12 +10,13 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from dboost import interruption
 from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, View, finishing_args
 from dboost.engine.bundle import open_partition, run_bundle, staying
-from dboost.engine.helping_threads import Helpers
+from dboost.engine.helping_threads import Helpers, give_back, helpers
 from dboost.engine.machine import available_cores, available_memory
 from dboost.engine.memo import SHARE_OF_MEMORY, MemoStore, process_store
 from dboost.engine.seconds import Seconds
@@ -50,7 +51,7 @@ class LocalEngine:
     def __init__(self, n_threads: int | None = None, memo: MemoStore | None = None) -> None:
         if n_threads is not None and n_threads < 1:
             raise UsageError(f"n_threads is {n_threads}; expected a positive number, or None for all cores")
-        self.n_threads = available_cores() if n_threads is None else int(n_threads)
+        self.n_threads = _cores(_affinity()) if n_threads is None else int(n_threads)
         self.bytes_moved = 0
         self.seconds = Seconds()
         self._store = process_store(lambda: int(SHARE_OF_MEMORY * available_memory())) if memo is None else memo
@@ -178,13 +179,13 @@ class LocalEngine:
         return state
 
     def close(self) -> None:
-        """Stop the threads and forget what was remembered for this engine's runs."""
+        """Let go of the threads, and forget what was remembered for this engine's runs."""
         if self._closed:
             return
         self._closed = True
         self._plan = None
         if self._helpers is not None:
-            self._helpers.shutdown(wait=True)
+            give_back(self._helpers)
             self._helpers = None
         for run in self._runs:
             self._store.drop(run)
@@ -203,8 +204,19 @@ class LocalEngine:
         if self._helpers is None or self._pid != os.getpid():
             # Threads do not survive a fork; a pool inherited from the parent would wait for ever.
             self._pid = os.getpid()
-            self._helpers = Helpers(self.n_threads - 1)
+            self._helpers = helpers(self.n_threads - 1)
         return self._helpers
+
+
+def _affinity() -> tuple[int, ...]:
+    """The processors that this process may use, where the system says."""
+    return tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()
+
+
+@cache
+def _cores(_: tuple[int, ...]) -> int:
+    """As ``available_cores``, whose files of control groups take longer to read than a round of a small fit."""
+    return available_cores()
 
 
 def _stops() -> Callable[[], bool] | None:

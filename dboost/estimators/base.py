@@ -10,6 +10,7 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from types import FunctionType
 from typing import Any, Self
 
@@ -146,6 +147,12 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
             own.__kwdefaults__, own.__annotations__ = made.__kwdefaults__, made.__annotations__
             own.__qualname__ = f"{cls.__qualname__}.__init__"
             cls.__init__ = own  # type: ignore[method-assign]
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """As of scikit-learn, which reads the constructor anew whenever it is asked."""
+        return list(super()._get_param_names())
 
     # ---- fit -------------------------------------------------------------------------------------------------------
 

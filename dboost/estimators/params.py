@@ -202,8 +202,11 @@ def _from_spec(what: str, spec: Any, named: Callable[[str], Any]) -> Any:
 
 def _parameters(found: Any) -> list[str]:
     """Names of the parameters a user may choose; what every loss or penalty has (its name, constants) is none."""
+    names = [item.name for item in fields(found)] if is_dataclass(found) else []
+    if not names:
+        return names
     common = Loss if isinstance(found, Loss) else Penalty
-    return [item.name for item in fields(found) if not hasattr(common, item.name)] if is_dataclass(found) else []
+    return [name for name in names if not hasattr(common, name)]
 
 
 def _alpha(value: Any) -> float | str:

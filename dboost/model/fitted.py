@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.compiled.examples.margins import dense_scores
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import (
     ARRAYS_FILE,
@@ -48,8 +49,7 @@ VERSION = 3
 # Version 1 knew raw columns only, and one loss per task; version 2 had no digest of the document.
 VERSIONS = (1, 2, VERSION)
 SEALED_FROM = 3
-# So many entries of dense rows are multiplied at once: their copies stay in the cache of a core.
-ENTRIES_AT_ONCE = 1 << 16
+_NOT_FINITE = "the batch holds NaN or infinity in a column that the model uses"
 # Arrays of the hypotheses are saved under this prefix.
 _HELD = "hypotheses."
 
@@ -220,10 +220,7 @@ class Model:
         if hasattr(X, "toarray"):
             X = X if X.format in ("csr", "csc") else X.tocsr()
             return self.scores_of_inputs(X[:, self.inputs])
-        X = np.asarray(X)
-        inputs = self.inputs
-        # NumPy takes columns of rows that are stored one after the other much faster so than by an index.
-        return self.scores_of_inputs(np.take(X, inputs, axis=1) if X.flags.c_contiguous else X[:, inputs])
+        return self._scores(np.asarray(X), self.inputs)
 
     def scores_of_inputs(self, X: Any) -> Float:
         """Scores H W + b of a batch that holds only the columns `inputs`, in that order.
@@ -241,7 +238,12 @@ class Model:
         DataError
             When a value is not finite, or the scores of an example are beyond all numbers.
         """
-        scores = self._products(X)
+        self._check_inputs(X)
+        return self._scores(X, np.arange(len(self.inputs)))
+
+    def _scores(self, X: Any, places: NDArray[np.int64]) -> Float:
+        """As `scores_of_inputs`, where dense rows have the inputs at `places`."""
+        scores = self._products(X, places)
         with np.errstate(over="ignore", invalid="ignore"):
             scores += self.intercept
         if not np.all(np.isfinite(scores)):
@@ -252,25 +254,16 @@ class Model:
             )
         return scores
 
-    def _products(self, X: Any) -> Float:
-        """The sums H W, one batch of rows after the other where the rows are dense and the hypotheses their columns."""
+    def _products(self, X: Any, places: NDArray[np.int64]) -> Float:
+        """The sums H W, where dense rows have the columns `inputs` at `places`; sparse ones have no others."""
         if not self.plain or not isinstance(X, np.ndarray):
-            return np.asarray(self.held_columns(X) @ self.W, dtype=np.float64)
-        from scipy.sparse import csr_array
-
-        self._check_inputs(X)
-        m, a = X.shape
-        found = np.empty((m, self.n_outputs))
-        count = max(1, min(m, ENTRIES_AT_ONCE // max(a, 1)))
-        columns = np.tile(np.arange(a, dtype=np.int32), count)
-        ends = np.arange(0, count * a + 1, max(a, 1), dtype=np.int32) if a else np.zeros(count + 1, np.int32)
-        for first in range(0, m, count):
-            rows = np.ascontiguousarray(X[first : first + count], dtype=np.float64)
-            _refuse_infinite(rows)
-            # Every entry is stored, zeros too, so that no pass looks for them. They change no bit of a sum, which the
-            # product makes in the order of the columns, as it does of sparse rows.
-            held = csr_array((rows.ravel(), columns[: rows.size], ends[: len(rows) + 1]), shape=rows.shape)
-            found[first : first + count] = held @ self.W
+            held = X[:, places] if isinstance(X, np.ndarray) else X
+            return np.asarray(self.held_columns(held) @ self.W, dtype=np.float64)
+        if X.dtype not in (np.float32, np.float64) or not (X.flags.c_contiguous or X.flags.f_contiguous):
+            X, places = X[:, places].astype(np.float64), np.arange(len(places))
+        found = np.empty((len(X), self.n_outputs))
+        if not dense_scores(X, places, np.ascontiguousarray(self.W), found):
+            raise DataError(_NOT_FINITE)
         return found
 
     def _check_inputs(self, X: Any) -> None:
@@ -387,7 +380,7 @@ class Model:
 
 def _refuse_infinite(values: NDArray[Any]) -> None:
     if not np.all(np.isfinite(values)):
-        raise DataError("the batch holds NaN or infinity in a column that the model uses")
+        raise DataError(_NOT_FINITE)
 
 
 def read_model(path: PathLike) -> Model:

@@ -82,11 +82,11 @@ def get_penalty(penalty: str | Penalty) -> Penalty:
     L2()
     """
     named = PENALTIES
+    if isinstance(penalty, str) and penalty in named:
+        return named[penalty]()
     known = ", ".join(repr(name) for name in named)
     if isinstance(penalty, str):
-        if penalty not in named:
-            raise UsageError(f"penalty is {penalty!r}", hint=f"expected one of {known}")
-        return named[penalty]()
+        raise UsageError(f"penalty is {penalty!r}", hint=f"expected one of {known}")
     if isinstance(penalty, type) or not isinstance(penalty, Penalty):
         raise UsageError(
             f"penalty is {penalty!r}, which is neither a name nor an instance of a penalty",

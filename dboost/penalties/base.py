@@ -118,7 +118,7 @@ class RowPenalty(ABC):
 
     def total(self, W: FloatArray, lam: npt.ArrayLike) -> float:
         """The penalty of all rows, sum_j lam_j omega(W_j)."""
-        return float(np.sum(per_row(lam, len(W)) * self.value(W)))
+        return float((per_row(lam, len(W)) * self.value(W)).sum())
 
     @abstractmethod
     def dual_norm(self, G: FloatArray) -> FloatArray:

@@ -69,8 +69,15 @@ class Face(Protocol):
         ...
 
 
+class _OfTypes(type(Protocol)):  # type: ignore[misc]
+    """Asks the type of an object, whose answer Python keeps: asking every object takes longer than what is decided."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return issubclass(type(instance), cls)
+
+
 @runtime_checkable
-class ExponentialSolves(Protocol):
+class ExponentialSolves(Protocol, metaclass=_OfTypes):
     """Rows solved and scored under the exponential bound: what ``update="adaboost"`` and the loss ``exp`` need."""
 
     def solve_exponential(
@@ -103,7 +110,7 @@ class CompiledProx(Protocol):
 
 
 @runtime_checkable
-class Faced(Protocol):
+class Faced(Protocol, metaclass=_OfTypes):
     """Smooth pieces with derivatives: what conjugate gradients (``update="newton"``) and corrective steps need."""
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> Face:
@@ -112,7 +119,7 @@ class Faced(Protocol):
 
 
 @runtime_checkable
-class ChargesRows(Protocol):
+class ChargesRows(Protocol, metaclass=_OfTypes):
     """No norm, though rows vanish: a dual point is charged with the conjugate of the rows held (docs/math.md 6.1)."""
 
     def conjugate(self, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -162,7 +163,7 @@ class Objective:
         penalty = self.penalty.of_rows(active) if isinstance(self.penalty, Grouped) else self.penalty
         return penalty.total(W, lam * self.lam_weight[active])
 
-    @property
+    @cached_property
     def resolution(self) -> float:
         """The objective below which everything is rounding: relative gaps are taken to at least this.
 
@@ -193,7 +194,8 @@ class Objective:
         strength = lam * self.lam_weight[at.active]
         if not self.fit_intercept:
             return at.G, at.W, strength
-        return np.vstack([at.G, at.bias]), np.vstack([at.W, at.intercept]), np.append(strength, 0.0)
+        G, W = np.concatenate([at.G, at.bias[None]]), np.concatenate([at.W, at.intercept[None]])
+        return G, W, np.concatenate([strength, [0.0]])
 
     def split_intercept(self, D: Array) -> tuple[Array, Array]:
         """Rows of W and intercept of an array that `with_intercept` shaped."""

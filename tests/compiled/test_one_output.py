@@ -144,6 +144,24 @@ def test_sums_of_columns(block, rng):
     np.testing.assert_allclose(diagonal, (dense**2).T @ h, rtol=1e-12)
 
 
+def test_columns_without_zeros_have_the_bits_of_columns_by_row(rng):
+    """An example more, which no column has, makes the loops read the row of each value."""
+    m, places = 1301, np.arange(3)
+    X = sp.csc_matrix(rng.normal(size=(m, 3)))
+    w, u, h = rng.normal(size=3), rng.normal(size=m), rng.random(m).astype(np.float32)
+    found = []
+    for more in (0, 1):
+        f, out, new = np.ones(m + more), np.empty(3), np.zeros(3)
+        one_output.add_columns(*arrays(X), places, w, f)
+        one_output.column_sums(*arrays(X), places, np.append(u, np.zeros(more)), out)
+        curvature = np.append(h, np.zeros(more, np.float32))
+        given = X.indptr.astype(np.int64), X.indices, X.data.astype(np.float32), places, curvature, out.copy()
+        rest = np.full(3, 0.5), np.full(3, 700.0), np.zeros(3), False, 50, 1e-9, 7, new, np.zeros(3, np.int8)
+        one_output.descend(*given, np.zeros(3), *rest)
+        found.append(np.concatenate([f[:m], out, new]))
+    np.testing.assert_array_equal(*found)
+
+
 def test_columns_are_taken_and_joined(block):
     places = np.array([3, 5, 13])
     halves = block[:500].tocsc(), block[500:].tocsc()

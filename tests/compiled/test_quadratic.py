@@ -46,6 +46,18 @@ def test_curvature_among_columns(block, intercept, rng):
     np.testing.assert_allclose(parts, got, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+def test_columns_without_zeros_have_the_bits_of_columns_by_row(intercept, rng):
+    """A column with one value more makes the loops turn every example to a row."""
+    X = rng.normal(size=(1303, 7))
+    X[:, 6] = 0.0
+    X[::400, 6] = 1.0
+    block, places, h = arrays(sp.csc_matrix(X)), np.arange(6), rng.random(1303)
+    whole = quadratic.gram(*block, places, h, intercept)
+    by_row = quadratic.gram(*block, np.arange(7), h, intercept)
+    np.testing.assert_array_equal(whole, np.delete(np.delete(by_row, 6, 0), 6, 1))
+
+
 def residual(H, g, prices, W, start):
     """How far each entry of W is from the optimum of the model at `start`."""
     net = g - H @ (W - start)

@@ -96,6 +96,19 @@ def test_parts_that_threads_share_give_the_same_bits(monkeypatch, duplicates, ro
     assert many == ([16, 16] if rows == 40 else [1, 1]) or rows in (1, 3)
 
 
+def test_dense_rows_are_put_by_column():
+    rng = np.random.default_rng(5)
+    dense = np.where(rng.random((700, 5)) < 0.8, rng.normal(size=(700, 5)), 0.0)
+    for given in (dense, np.asfortranarray(dense), dense[::2], (9 * dense).astype(np.int32), dense[:0]):
+        found, wanted = csc.dense_to_csc(given, np.dtype(float)), sparse.csc_matrix(given.astype(float))
+        for part, right in zip(found, (wanted.indptr, wanted.indices, wanted.data), strict=True):
+            np.testing.assert_array_equal(part, right)
+    for odd in (np.nan, np.inf):
+        dense[300, 2] = odd
+        with pytest.raises(csc.Unclean):
+            csc.dense_to_csc(dense, np.dtype(float))
+
+
 @pytest.mark.parametrize("offsets", [[0, 30, 20, 40], [0, 20, 60, 80], [-3, 20, 30, 40], [0, 50, 50, 40]])
 def test_damaged_offsets_are_named_in_parts_too(monkeypatch, offsets):
     monkeypatch.setattr(csc, "PART_VALUES", 5)

@@ -60,14 +60,13 @@ def test_an_example_has_the_same_bits_in_every_batch_and_layout():
     assert model.scores_of_inputs(X[:, model.active]).tobytes() == whole.tobytes()
 
 
-def test_dense_rows_have_the_same_bits_wherever_they_are_cut_and_however_they_are_stored(monkeypatch):
+def test_dense_rows_have_the_same_bits_wherever_they_are_cut_and_however_they_are_stored():
     model = make(n=300, active=tuple(range(0, 300, 2)))
-    X = np.random.default_rng(2).integers(-3, 4, size=(64, 300)).astype(np.float32)
+    X = np.random.default_rng(2).integers(-3, 4, size=(70, 300)).astype(np.float32)
     whole = model.decision_function(sp.csr_array(X)).tobytes()
-    for entries in (1, 150, 1000, 1 << 16):
-        monkeypatch.setattr("dboost.model.fitted.ENTRIES_AT_ONCE", entries)
-        for same in (X, np.asfortranarray(X), X.astype(np.int8), X.astype(np.longdouble), np.repeat(X, 2, axis=0)[::2]):
-            assert model.decision_function(same).tobytes() == whole
+    for same in (X, np.asfortranarray(X), X.astype(np.int8), X.astype(np.longdouble), np.repeat(X, 2, axis=0)[::2]):
+        assert model.decision_function(same).tobytes() == whole
+        assert b"".join(model.decision_function(same[i : i + 1]).tobytes() for i in range(70)) == whole
 
 
 def test_no_copy_of_a_dense_batch_is_made_that_lists_its_nonzeros(monkeypatch):

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.kept import njit
+from dboost.compiled.vectors.room import lesser, room
 from dboost.compiled.vectors.scaled_rows import gather, scatter
+
+# Examples of dense rows, and columns of them, that are put by column at a time: they stay in the nearest caches.
+_EXAMPLES = 64
+_COLUMNS = 128
 
 
 @njit(nogil=True, cache=True)
@@ -41,3 +48,34 @@ def add_rows(pointer: Int64, slots: Int32, values: Values, first: int, U: Float6
     for t in range(U.shape[0]):
         i = first + t
         scatter(slots, values, pointer[i], pointer[i + 1], U[t], G, 0)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def dense_scores(X: Values, places: Int64, W: Float64, out: Float64) -> bool:
+    """X[:, places] W into `out` (m, k), each sum in the order of the columns; tell whether all that is read is finite.
+
+    A score has the bits of the same sum over the stored values of a sparse row, in a batch of any size.
+    """
+    m, a, k = X.shape[0], places.shape[0], W.shape[1]
+    x, f = room(_COLUMNS * _EXAMPLES, np.float64), room(k * _EXAMPLES, np.float64)
+    odd = False
+    for first in range(0, m, _EXAMPLES):
+        size = np.uint64(lesser(_EXAMPLES, m - first))
+        f[:] = 0.0
+        for begin in range(0, a, _COLUMNS):
+            end = lesser(begin + _COLUMNS, a)
+            for i in range(size):
+                for c in range(begin, end):
+                    value = np.float64(X[first + i, np.uint64(places[c])])
+                    odd |= not abs(value) < np.inf
+                    x[np.uint64((c - begin) * _EXAMPLES) + i] = value
+            for r in range(k):
+                line = np.uint64(r * _EXAMPLES)
+                for c in range(begin, end):
+                    w, column = W[c, r], np.uint64((c - begin) * _EXAMPLES)
+                    for i in range(size):
+                        f[line + i] += x[column + i] * w
+        for i in range(size):
+            for r in range(k):
+                out[first + i, r] = f[np.uint64(r * _EXAMPLES) + i]
+    return not odd

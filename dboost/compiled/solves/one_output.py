@@ -14,6 +14,12 @@ from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.room import room, zeros
 
 
+@njit(nogil=True, cache=True, **INLINED)
+def of_all(start: np.uint64, stop: np.uint64, of_examples: Values) -> bool:
+    """Whether a column has a value for every example: then they are in order, and no row need be read."""
+    return stop - start == np.uint64(of_examples.shape[0])
+
+
 @njit(nogil=True, cache=True)
 def add_columns(indptr: Int64, rows: Int32, values: Values, places: Int64, w: Float64, f: Float64) -> None:
     """f += sum_c w[c] x_c over the columns x_c at `places`, in their order."""
@@ -21,8 +27,13 @@ def add_columns(indptr: Int64, rows: Int32, values: Values, places: Int64, w: Fl
         x = w[c]
         if x != 0.0:
             j = places[c]
-            for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-                f[np.uint64(rows[p])] += values[p] * x
+            start, stop = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
+            if of_all(start, stop, f):
+                for i in range(f.shape[0]):
+                    f[i] += values[start + np.uint64(i)] * x
+            else:
+                for p in range(start, stop):
+                    f[np.uint64(rows[p])] += values[p] * x
 
 
 @njit(nogil=True, cache=True)
@@ -73,6 +84,16 @@ def _inner(rows: Int32, values: Values, start: np.uint64, stop: np.uint64, v: Va
     a = b = c = d = v.dtype.type(0)
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     whole = stop - (stop - start) % four
+    if of_all(start, stop, v):
+        for p in range(start, whole, four):
+            i = p - start
+            a += values[p] * v[i]
+            b += values[p + one] * v[i + one]
+            c += values[p + two] * v[i + two]
+            d += values[p + three] * v[i + three]
+        for p in range(whole, stop):
+            a += values[p] * v[p - start]
+        return (a + b) + (c + d)
     for p in range(start, whole, four):
         a += values[p] * v[np.uint64(rows[p])]
         b += values[p + one] * v[np.uint64(rows[p + one])]
@@ -196,6 +217,9 @@ def descend(
             if bias:
                 for i in range(m):
                     V[i] += h[i] * step
+            elif of_all(start, stop, V):
+                for i in range(m):
+                    V[i] += h[i] * (values[start + np.uint64(i)] * step)
             else:
                 for p in range(start, stop):
                     r = np.uint64(rows[p])

@@ -76,7 +76,16 @@ class Quadratic:
 
     def missing(self, rows: Rows) -> Rows:
         """Those of some rows that are not in it."""
-        return rows[~np.isin(rows, self.anchor.rows)]
+        return rows[self._slots(rows) < 0]
+
+    def _slots(self, rows: Rows) -> Rows:
+        """The place of each of some rows among the anchor's, -1 where it is not among them."""
+        held = self.anchor.rows
+        if not held.shape[0]:
+            return np.full(rows.shape[0], -1)
+        order = np.argsort(held)
+        places = order[np.minimum(np.searchsorted(held, rows, sorter=order), held.shape[0] - 1)]
+        return np.where(held[places] == rows, places, -1)
 
     def add(self, problem: Problem, columns: DriverColumns, rows: Rows) -> None:
         """Add rows."""
@@ -118,8 +127,7 @@ class Quadratic:
         """
         bias = self._bias
         G, W, strength = problem.objective.with_intercept(at, lam)
-        order = np.argsort(self.anchor.rows)
-        slots = bias + order[np.searchsorted(self.anchor.rows, at.active, sorter=order)]
+        slots = bias + self._slots(at.active)
         if bias:
             slots = np.append(slots, 0)
         prices = unit / scale * strength
