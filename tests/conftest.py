@@ -13,7 +13,6 @@ import pytest
 
 from tests.costs import Costs
 from tests.lanes import for_all_only
-from tests.plain_fits import as_released, be_plain
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -23,18 +22,6 @@ DATA_VARIABLE = "DBOOST_DATA_HOME"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # a shell that runs the tests in its background has interrupts ignored, which some tests send
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-be_plain()
-# What users read and run has their defaults.
-RELEASED = ("test_defaults", "test_docs", "test_docstrings", "test_readme", "test_notebooks", "test_sklearn_battery")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def released_defaults(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The defaults of a user, in the modules that are about them."""
-    with as_released() if request.module.__name__.split(".")[-1] in RELEASED else contextlib.nullcontext():
-        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -97,7 +97,7 @@ def test_threads_end_a_pass_between_its_partitions() -> None:
         dboost.BoostedClassifier(penalty="none", update="gradboost", tol=0.0, max_rounds=10**6),
         dboost.BoostedClassifierCV(cv=3, n_alphas=30),
         dboost.ShareBoostClassifier(),
-        dboost.LeveragingClassifier(max_rounds=10**6, tol=0.0),
+        dboost.LeveragingClassifier(hypotheses=dboost.Columns(), max_rounds=10**6, tol=0.0),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -143,13 +143,13 @@ def test_a_request_is_that_of_its_thread_and_ends_with_its_block() -> None:
 
     def fit() -> None:
         elsewhere.append(interruption.current())
-        elsewhere.append(dboost.BoostedClassifier().fit(X, y).stop_reason_)
+        elsewhere.append(dboost.BoostedClassifier(alpha="quick").fit(X, y).stop_reason_)
 
     with heeded(asked()):
         with pytest.raises(Enough):
             interruption.check()
         with heeded(None):
-            assert dboost.BoostedClassifier().fit(X, y).stop_reason_ == "tol"
+            assert dboost.BoostedClassifier(alpha="quick").fit(X, y).stop_reason_ == "tol"
         other = threading.Thread(target=fit)
         other.start()
         other.join()
@@ -164,10 +164,10 @@ def test_a_fit_inside_a_callback_ends_with_the_one_outside() -> None:
 
     def inner(record: dict[str, Any]) -> None:
         found.request(Enough)
-        dboost.BoostedClassifier().fit(X, y)
+        dboost.BoostedClassifier(alpha="quick").fit(X, y)
 
     with heeded(found), pytest.raises(Enough):
-        dboost.BoostedClassifier(callbacks=[inner]).fit(X, y)
+        dboost.BoostedClassifier(alpha="quick", callbacks=[inner]).fit(X, y)
 
 
 def test_the_library_installs_no_handler_and_an_interrupt_is_python_s() -> None:
@@ -179,8 +179,8 @@ def test_the_library_installs_no_handler_and_an_interrupt_is_python_s() -> None:
         signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        dboost.BoostedClassifier(callbacks=[ctrl_c]).fit(X, y)
-    assert dboost.BoostedClassifier().fit(X, y).stop_reason_ == "tol"
+        dboost.BoostedClassifier(alpha="quick", callbacks=[ctrl_c]).fit(X, y)
+    assert dboost.BoostedClassifier(alpha="quick").fit(X, y).stop_reason_ == "tol"
 
 
 def test_an_interrupt_that_hit_compiled_code_is_raised_as_what_it_was() -> None:

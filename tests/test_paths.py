@@ -42,8 +42,8 @@ def test_other_schemes_are_refused_everywhere_and_nothing_is_written(here, fitte
         "save": lambda: fitted.save(url),
         "save of several": lambda: both.save(url),
         "load_model": lambda: load_model(url),
-        "checkpoint": lambda: BoostedClassifier(checkpoint=url).fit(X, X[:, 0] > 0),
-        "Parquet": lambda: BoostedClassifier().fit(ParquetData(url)),
+        "checkpoint": lambda: BoostedClassifier(alpha="quick", checkpoint=url).fit(X, X[:, 0] > 0),
+        "Parquet": lambda: BoostedClassifier(alpha="quick").fit(ParquetData(url)),
         "Parquet files": lambda: ParquetData([url]).files(),
         "documents": lambda: prepare_text(url, here / "out", text="text"),
         "prepared": lambda: prepare_text(here / "in", url, text="text"),
@@ -65,7 +65,7 @@ def test_a_secret_in_a_refused_path_is_not_told(here):
         assert "hunter22X" not in str(caught.value) and "s3://***@b/x" in str(caught.value)
     for path in ("s3://user:hunter22X@b/x", Path("s3://user:hunter22X@b/x"), ["s3://user:hunter22X@b/x"]):
         assert "hunter22X" not in repr(ParquetData(path))
-    model = BoostedClassifier(checkpoint="s3://user:hunter22X@b/x")
+    model = BoostedClassifier(alpha="quick", checkpoint="s3://user:hunter22X@b/x")
     assert "hunter22X" not in repr(model) + model._repr_html_() + str(model._repr_mimebundle_())
     assert "***@b/x" in repr(model)
     several = OneVsRestBoostedClassifier(model)

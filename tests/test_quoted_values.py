@@ -31,12 +31,14 @@ def test_what_other_libraries_say_of_values_is_left_out():
         "score": lambda: fitted.score(DOCUMENTS, Y),
         "folds": lambda: dboost.BoostedClassifierCV(cv=2).fit(DOCUMENTS, Y),
         "one for each": lambda: dboost.OneVsRestBoostedClassifier().fit(DOCUMENTS, Y),
-        "held out": lambda: dboost.BoostedClassifier(callbacks=[dboost.EarlyStopping(DOCUMENTS, Y)]).fit(X, Y),
+        "held out": lambda: dboost.BoostedClassifier(alpha="quick", callbacks=[dboost.EarlyStopping(DOCUMENTS, Y)]).fit(
+            X, Y
+        ),
         "kernels": lambda: dboost.Kernels(support=objects[:, None]),
         "mixed": lambda: dboost.TableFeatures().fit(mixed),
         "mixed object": lambda: dboost.TableFeatures().fit(mixed.to_numpy()),
         "a frame": lambda: fitted.fit(mixed, Y),
-        "targets": lambda: dboost.BoostedRegressor().fit(X, DOCUMENTS),
+        "targets": lambda: dboost.BoostedRegressor(alpha="quick").fit(X, DOCUMENTS),
         "weights": lambda: fitted.fit(X, Y, DOCUMENTS),
         "bytes": lambda: dboost.TextFeatures().fit([WORD.encode() + b"\xff"]),
         "a number": lambda: dboost.TextFeatures().fit([WORD, 3]),

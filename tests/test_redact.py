@@ -180,7 +180,7 @@ def test_an_address_with_a_secret_is_refused_by_fit_and_shown_nowhere(
     caplog.set_level(logging.DEBUG)
     url = "s3://me:hunter22@bucket/state"
     X, y = np.eye(12), np.arange(12) % 2
-    inner = dboost.BoostedClassifier(checkpoint=url)
+    inner = dboost.BoostedClassifier(alpha="quick", checkpoint=url)
     kinds = (dboost.BoostedRegressor, dboost.ShareBoostClassifier, dboost.BoostedClassifierCV)
     around = [inner, *(kind(checkpoint=url) for kind in kinds), make_pipeline(StandardScaler(), inner)]
     around += [dboost.OneVsRestBoostedClassifier(inner), dboost.StabilitySelection(inner)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dboost import AdaBoostL1Classifier, AdaBoostL1Regressor, UsageError
+from dboost import AdaBoostL1Classifier, AdaBoostL1Regressor, Columns, UsageError
 from dboost.boosting.adaboost_l1.budget import at_margin, budget_suffices
 from dboost.losses import EpsilonInsensitive, Huber, Quantile, get_loss
 from tests.boosting.test_adaboost_l1 import best_margin, fitting, majority, noisy, separable, signed
@@ -188,7 +188,9 @@ def test_every_model_of_a_regression_is_the_lasso_of_its_budget(name, free):
 
     closed = 0
     for rounds in (1, 3, 8, 25):
-        model = AdaBoostL1Regressor(loss=loss, nu=0.4, fit_intercept=free, max_rounds=rounds, tol=0.0).fit(X, Y, S)
+        model = AdaBoostL1Regressor(
+            hypotheses=Columns(), loss=loss, nu=0.4, fit_intercept=free, max_rounds=rounds, tol=0.0
+        ).fit(X, Y, S)
         norm = (np.abs(model.coef_[0]) * peaks).sum()
         assert norm <= model.budget_ * (1 + 1e-12)
         least = within(value, H.shape[1], model.budget_, free) / S.sum()
@@ -201,7 +203,7 @@ def test_every_model_of_a_regression_is_the_lasso_of_its_budget(name, free):
 
 
 def test_the_first_step_is_that_of_least_squares_boosting():
-    model = AdaBoostL1Regressor(max_rounds=1).fit(X, Y)
+    model = AdaBoostL1Regressor(hypotheses=Columns(), max_rounds=1).fit(X, Y)
     peaks = np.abs(X).max(axis=0)
     H, r = X / peaks, Y - Y.mean()
     k = int(np.argmax(np.abs(H.T @ r)))
@@ -211,7 +213,7 @@ def test_the_first_step_is_that_of_least_squares_boosting():
 
 
 def test_a_regression_ends_where_no_hypothesis_has_an_edge():
-    model = AdaBoostL1Regressor(max_rounds=500, tol=1e-6).fit(X, Y)
+    model = AdaBoostL1Regressor(hypotheses=Columns(), max_rounds=500, tol=1e-6).fit(X, Y)
     A = np.hstack([X, np.ones((len(X), 1))])
     best, *_ = np.linalg.lstsq(A, Y, rcond=None)
     assert model.stop_reason_ == "edge"
@@ -219,30 +221,30 @@ def test_a_regression_ends_where_no_hypothesis_has_an_edge():
 
 
 def test_the_unit_of_the_labels_does_not_matter():
-    one, other = (AdaBoostL1Regressor(max_rounds=9).fit(X, unit * Y) for unit in (1.0, 1e9))
+    one, other = (AdaBoostL1Regressor(hypotheses=Columns(), max_rounds=9).fit(X, unit * Y) for unit in (1.0, 1e9))
     np.testing.assert_allclose(other.coef_, 1e9 * one.coef_, rtol=1e-7)
     assert other.budget_ == pytest.approx(1e9 * one.budget_)
     assert other.duality_gap_ == pytest.approx(one.duality_gap_, abs=1e-9)
 
 
 def test_labels_that_are_all_the_same_or_exactly_explained():
-    same = AdaBoostL1Regressor().fit(X, np.full(len(X), 2.5))
+    same = AdaBoostL1Regressor(hypotheses=Columns()).fit(X, np.full(len(X), 2.5))
     assert same.stop_reason_ == "precision" and same.intercept_[0] == pytest.approx(2.5)
-    exact = AdaBoostL1Regressor(max_rounds=200, tol=0.0).fit(X, X[:, 0] - 2.0 * X[:, 3])
+    exact = AdaBoostL1Regressor(hypotheses=Columns(), max_rounds=200, tol=0.0).fit(X, X[:, 0] - 2.0 * X[:, 3])
     assert exact.objective_ < 1e-15 and exact.stop_reason_ in ("precision", "edge", "max_rounds")
 
 
 def test_a_logistic_score_is_a_probability():
     data = noisy(seed=4, weights=False)
-    model = AdaBoostL1Classifier(loss="log", max_rounds=10).fit(data.X, data.y[:, 0])
+    model = AdaBoostL1Classifier(hypotheses=Columns(), loss="log", max_rounds=10).fit(data.X, data.y[:, 0])
     expected = 1.0 / (1.0 + np.exp(-model.decision_function(data.X)))
     np.testing.assert_allclose(model.predict_proba(data.X)[:, 1], expected, rtol=1e-12)
 
 
 def test_refusals():
     with pytest.raises(UsageError, match="loss='poisson'"):
-        AdaBoostL1Regressor(loss="poisson").fit(X, np.abs(Y))
+        AdaBoostL1Regressor(hypotheses=Columns(), loss="poisson").fit(X, np.abs(Y))
     with pytest.raises(UsageError, match="loss='multinomial'"):
-        AdaBoostL1Classifier(loss="multinomial").fit(X, Y > 3.0)
+        AdaBoostL1Classifier(hypotheses=Columns(), loss="multinomial").fit(X, Y > 3.0)
     with pytest.raises(UsageError, match="loss='exp'"):
-        AdaBoostL1Regressor(loss="exp").fit(X, Y)
+        AdaBoostL1Regressor(hypotheses=Columns(), loss="exp").fit(X, Y)

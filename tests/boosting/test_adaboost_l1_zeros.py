@@ -10,7 +10,7 @@ import pickle
 import numpy as np
 import pytest
 
-from dboost import AdaBoostL1Classifier, Stumps, UsageError, load_model
+from dboost import AdaBoostL1Classifier, Columns, Stumps, UsageError, load_model
 from dboost.boosting.adaboost_l1.ensemble import CONSTANT, Ensemble
 from dboost.boosting.adaboost_l1.rounds import AdaBoostL1
 from dboost.boosting.rules import NormalisedEdges
@@ -163,7 +163,9 @@ def test_bits_of_resumed_fits_and_of_threads(family):
 
 def test_the_model_and_its_checkpoint_know_the_setting(tmp_path):
     data = crowded()
-    AdaBoostL1Classifier(keep_zeros=True, max_rounds=3).fit(data.X, data.y[:, 0]).save(tmp_path / "model")
+    AdaBoostL1Classifier(hypotheses=Columns(), keep_zeros=True, max_rounds=3).fit(data.X, data.y[:, 0]).save(
+        tmp_path / "model"
+    )
     assert load_model(tmp_path / "model").get_params()["keep_zeros"] is True
     settings = {"max_rounds": 5, "checkpoint": tmp_path / "checkpoint"}
     AdaBoostL1Classifier(keep_zeros=True, **settings).fit(data.X, data.y[:, 0])
@@ -174,7 +176,7 @@ def test_the_model_and_its_checkpoint_know_the_setting(tmp_path):
 def test_what_is_no_switch_is_refused():
     data = crowded()
     with pytest.raises(UsageError, match="keep_zeros='yes'.*expected True or False"):
-        AdaBoostL1Classifier(keep_zeros="yes").fit(data.X, data.y[:, 0])
+        AdaBoostL1Classifier(hypotheses=Columns(), keep_zeros="yes").fit(data.X, data.y[:, 0])
 
 
 def test_a_hypothesis_and_its_negative_have_one_weight():

@@ -205,6 +205,8 @@ def test_what_they_cannot_be_combined_with_is_named():
     with pytest.raises(UsageError, match="'l2' ties all features"):
         fitting(data, penalty="l2")
     with pytest.raises(UsageError, match="solves for the rows it chooses"):
-        dboost.LeveragingClassifier(alpha=0.1, penalty_factors=factors()).fit(data.X, data.y[:, 0])
+        dboost.LeveragingClassifier(hypotheses=dboost.Columns(), alpha=0.1, penalty_factors=factors()).fit(
+            data.X, data.y[:, 0]
+        )
     with pytest.raises(UsageError, match="use loss='log'"):
         fitting(plain.make("exp", m=20, n=N, seed=4), penalty="l1")

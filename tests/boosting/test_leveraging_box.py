@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dboost import BoostedClassifier, LeveragingClassifier, LeveragingRegressor, Products, UsageError, load_model
+from dboost import (
+    BoostedClassifier,
+    Columns,
+    LeveragingClassifier,
+    LeveragingRegressor,
+    Products,
+    UsageError,
+    load_model,
+)
 from dboost.boosting.leveraging.box import given_bounds
 from dboost.boosting.leveraging.system import Leveraging
 from tests.boosting import plain
@@ -103,7 +111,7 @@ def test_a_strength_for_each_hypothesis(loss):
     alpha = 0.2 * plain.alpha_max(data, "l1")
     estimator = LeveragingClassifier(loss="log") if loss == "log" else LeveragingRegressor()
     y = data.y[:, 0] if loss == "log" else data.y
-    estimator.set_params(alpha=alpha, penalty_factors=factors, tol=1e-9, max_rounds=20_000)
+    estimator.set_params(hypotheses=Columns(), alpha=alpha, penalty_factors=factors, tol=1e-9, max_rounds=20_000)
     model = estimator.fit(data.X, y, data.s)
     lam = alpha * factors * data.s.sum()
     W, b = model.model_.W, np.ravel(model.intercept_)
@@ -116,14 +124,17 @@ def test_a_strength_for_each_hypothesis(loss):
     plain_one = estimator.set_params(penalty_factors=None).fit(data.X, y, data.s)
     assert not np.allclose(np.ravel(plain_one.coef_), dense, atol=1e-3)
     if loss == "log":
-        best = BoostedClassifier(alpha=alpha, penalty="l1", penalty_factors=factors, tol=1e-9).fit(data.X, y, data.s)
+        best = BoostedClassifier(standardize=False, alpha=alpha, penalty="l1", penalty_factors=factors, tol=1e-9)
+        best.fit(data.X, y, data.s)
         np.testing.assert_allclose(np.ravel(best.coef_), dense, atol=1e-4)
 
 
 def test_factors_and_a_box_together():
     data = correlated("log", m=70, n=8, seed=9)
     factors, alpha = [0.2, 1.0, 3.0, 1.0, 0.5, 2.0, 1.0, 1.0], 0.05
-    model = LeveragingClassifier(loss="log", alpha=alpha, penalty_factors=factors, bounds=(-0.1, 0.1), tol=1e-8)
+    model = LeveragingClassifier(
+        hypotheses=Columns(), loss="log", alpha=alpha, penalty_factors=factors, bounds=(-0.1, 0.1), tol=1e-8
+    )
     w = np.ravel(model.set_params(max_rounds=5000).fit(data.X, data.y[:, 0], data.s).coef_)
     G = data.X.T @ data.residual((data.X @ w)[:, None] + np.ravel(model.intercept_))[:, 0]
     lam = alpha * data.s.sum() * np.array(factors)
@@ -147,7 +158,7 @@ def test_bits_of_families_threads_and_resumed_fits():
 
 def test_a_model_and_its_checkpoint_keep_the_bounds(tmp_path):
     data = correlated("log", m=70, n=5, seed=2)
-    settings = {"loss": "log", "max_rounds": 4}
+    settings = {"hypotheses": Columns(), "loss": "log", "max_rounds": 4}
     model = LeveragingClassifier(bounds=(0, np.inf), **settings).fit(data.X, data.y[:, 0])
     model.save(tmp_path / "model")
     assert load_model(tmp_path / "model").get_params()["bounds"] == (0.0, math.inf)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from dboost import Learned, LeveragingClassifier, Products, Stumps, UsageError, load_model
+from dboost import Columns, Learned, LeveragingClassifier, Products, Stumps, UsageError, load_model
 from dboost.boosting.leveraging import steepest as l2
 from dboost.boosting.leveraging.system import Leveraging
 from tests.boosting import plain
@@ -130,9 +130,9 @@ def test_refusals_and_what_a_model_keeps(tmp_path, monkeypatch):
     data = make("log")
     y = data.y[:, 0]
     with pytest.raises(UsageError, match="norm='linf'.*expected one of 'l1', 'l2'"):
-        LeveragingClassifier(norm="linf").fit(data.X, y)
+        LeveragingClassifier(hypotheses=Columns(), norm="linf").fit(data.X, y)
     with pytest.raises(UsageError, match="Algorithm 2 moves one hypothesis at a time"):
-        LeveragingClassifier(norm="l2", alpha=0.01).fit(data.X, y)
+        LeveragingClassifier(hypotheses=Columns(), norm="l2", alpha=0.01).fit(data.X, y)
     from sklearn.tree import DecisionTreeClassifier
 
     with pytest.raises(UsageError, match="gives one at a time"):
@@ -140,6 +140,6 @@ def test_refusals_and_what_a_model_keeps(tmp_path, monkeypatch):
     monkeypatch.setattr(l2, "MOST_HYPOTHESES", 5)
     with pytest.raises(UsageError, match="norm='l2' gives each of .* hypotheses a weight.*at most 5"):
         LeveragingClassifier(norm="l2", hypotheses=Products(max_degree=2)).fit(data.X, y)
-    model = LeveragingClassifier(norm="l2", loss="log", max_rounds=3).fit(data.X, y)
+    model = LeveragingClassifier(hypotheses=Columns(), norm="l2", loss="log", max_rounds=3).fit(data.X, y)
     model.save(tmp_path / "model")
     assert load_model(tmp_path / "model").get_params()["norm"] == "l2"

@@ -36,7 +36,7 @@ def test_data_far_from_zero_are_certified_as_they_are(what):
     x = np.round(rng.normal(size=(80, 2)) * 8) / 8
     y = np.round((x[:, 0] + 0.5 * rng.normal(size=80)) * 1024) / 1024
     alpha, reasons = 0.05, []
-    near = dboost.BoostedRegressor(alpha=alpha, tol=1e-13).fit(x, y)
+    near = dboost.BoostedRegressor(standardize=False, alpha=alpha, tol=1e-13).fit(x, y)
     best = exact_lasso(near.coef_[0], near.intercept_[0], x.tolist(), y.tolist(), alpha)
     for mean in (1e9, 2.0**37, 1e12, 2.0**44, 1e15):
         X, t, given = x, y, {}
@@ -45,11 +45,11 @@ def test_data_far_from_zero_are_certified_as_they_are(what):
         elif what == "targets":
             # what float64 holds of them is the data
             t = y + mean
-            near = dboost.BoostedRegressor(alpha=alpha, tol=1e-13).fit(x, t - mean)
+            near = dboost.BoostedRegressor(standardize=False, alpha=alpha, tol=1e-13).fit(x, t - mean)
             best = exact_lasso(near.coef_[0], near.intercept_[0], x.tolist(), (t - mean).tolist(), alpha)
         else:
             X, t, given = np.column_stack([x, np.full(80, mean)]), y, {"offset": 2}
-        m, said = fitted(dboost.BoostedRegressor(alpha=alpha, tol=1e-6, **given), X, t)
+        m, said = fitted(dboost.BoostedRegressor(standardize=False, alpha=alpha, tol=1e-6, **given), X, t)
         w = m.coef_[0]
         value = exact_lasso(w, m.intercept_[0], X.tolist(), t.tolist(), alpha)
         if what == "offset":
@@ -71,9 +71,11 @@ def test_classes_of_columns_far_from_zero_keep_their_intercepts():
     rng = np.random.default_rng(1)
     x = np.round(rng.normal(size=(90, 3)) * 8) / 8
     y = (x @ rng.normal(size=(3, 3)) + rng.gumbel(size=(90, 3))).argmax(axis=1)
-    near = dboost.BoostedClassifier(penalty="l1/l2", alpha=0.02, tol=1e-9).fit(x, y)
+    near = dboost.BoostedClassifier(standardize=False, penalty="l1/l2", alpha=0.02, tol=1e-9).fit(x, y)
     for mean in (1e9, 1e13):
-        m, said = fitted(dboost.BoostedClassifier(penalty="l1/l2", alpha=0.02, tol=1e-5), x + mean, y)
+        m, said = fitted(
+            dboost.BoostedClassifier(standardize=False, penalty="l1/l2", alpha=0.02, tol=1e-5), x + mean, y
+        )
         F = (x + mean).astype(L) @ m.coef_.T.astype(L) + m.intercept_.astype(L)
         F = F - F.max(axis=1, keepdims=True)
         loss = (np.log(np.exp(F).sum(axis=1)) - F[np.arange(90), y]).mean()
@@ -101,7 +103,9 @@ def test_poisson_with_offsets_far_apart():
     y = rng.poisson(np.exp(0.5 * x[:, 0])).astype(float)
     for low, high in ((-30.0, 30.0), (-100.0, 100.0), (-2000.0, -1900.0), (600.0, 900.0)):
         offset = np.linspace(low, high, 40)
-        m = dboost.BoostedRegressor(loss="poisson", offset=0).fit(np.column_stack([offset, x]), y)
+        m = dboost.BoostedRegressor(standardize=False, alpha="quick", loss="poisson", offset=0).fit(
+            np.column_stack([offset, x]), y
+        )
         o = offset.astype(L)
         b = np.log(L(y.sum())) - o.max() - np.log(np.exp(o - o.max()).sum())
         f = b + o
@@ -142,7 +146,7 @@ def test_groups_of_more_columns_than_examples_are_solved_in_a_few_rounds():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(8, 30))
     y, groups = X[:, 0] + rng.normal(size=8), (np.arange(30) % 6).tolist()
-    first = dboost.BoostedRegressor(penalty="l1/l2", column_groups=groups, max_rounds=1, tol=0.5)
+    first = dboost.BoostedRegressor(alpha="quick", penalty="l1/l2", column_groups=groups, max_rounds=1, tol=0.5)
     alpha = 1e-4 * fitted(first, X, y)[0].alpha_max_
     m = dboost.BoostedRegressor(penalty="l1/l2", column_groups=groups, alpha=alpha, tol=1e-6, max_rounds=20).fit(X, y)
     assert m.stop_reason_ == "tol"

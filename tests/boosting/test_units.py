@@ -167,7 +167,7 @@ def test_a_tube_in_a_large_unit_is_the_insensitive_loss_without_its_rounding(pro
     """Its ends are rounded off over one unit: in a small unit nothing is left of that."""
     X, y = problem
     loss = EpsilonInsensitive(width * 1e4)
-    model = dboost.BoostedRegressor(loss=loss, alpha=0.01, tol=1e-6).fit(X, 1e4 * y)
+    model = dboost.BoostedRegressor(standardize=False, loss=loss, alpha=0.01, tol=1e-6).fit(X, 1e4 * y)
     assert model.history_[-1]["gap"] <= 1e-6 and len(model.history_) < 100
     errors = np.abs(y - model.predict(X) / 1e4) - width
     plain = np.maximum(errors, 0.0).mean() + 0.01 * np.abs(model.coef_).sum() / 1e4
@@ -178,7 +178,9 @@ def test_adaboost_l1_does_not_stall_on_labels_in_a_small_unit(problem):
     X, y = problem
 
     def objective(unit):
-        model = dboost.AdaBoostL1Regressor(loss=EpsilonInsensitive(0.1 * unit), max_rounds=12).fit(X, unit * y)
+        model = dboost.AdaBoostL1Regressor(
+            hypotheses=dboost.Columns(), loss=EpsilonInsensitive(0.1 * unit), max_rounds=12
+        ).fit(X, unit * y)
         return model.history_.column("objective") / unit
 
     found = objective(1e6)

@@ -213,8 +213,8 @@ def test_sparse_rows_in_parquet(multiclass, tmp_path):
     )
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=64, write_page_checksum=True)
     data = ParquetData(tmp_path, features=["indices", "values"], label="label", n_features=12)
-    model = BoostedClassifier(alpha=0.05).fit(data)
-    local = BoostedClassifier(alpha=0.05).fit(X, y)
+    model = BoostedClassifier(standardize=False, alpha=0.05).fit(data)
+    local = BoostedClassifier(standardize=False, alpha=0.05).fit(X, y)
     np.testing.assert_allclose(model.coef_, local.coef_, atol=1e-4)
     assert same(model.predict_proba(data), model.predict_proba(X))
     assert model.score(data) == model.score(X, y)
@@ -256,10 +256,10 @@ def test_data_above_the_budget_streams_with_the_same_bits_and_says_so(tmp_path, 
         plan = build_plan(data, task="classification", engine=engine)
     largest = max(item.nbytes_estimate for item in plan.items)
     assert largest < plan.nbytes_estimate
-    held = BoostedClassifier().fit(data)
+    held = BoostedClassifier(alpha="quick").fit(data)
     small = LocalEngine(1, memo=MemoStore(largest))
     assert small.memory_budget == largest
     monkeypatch.setattr("dboost.estimators.fitting.open_engine", lambda *args, **kwargs: small)
     with pytest.warns(DboostWarning, match=r"read again in every pass"):
-        streamed = BoostedClassifier().fit(data)
+        streamed = BoostedClassifier(alpha="quick").fit(data)
     assert same(streamed.coef_, held.coef_) and same(streamed.intercept_, held.intercept_)

@@ -129,4 +129,4 @@ def test_other_callbacks_are_refused(multiclass):
 
     for callback in (Half(), "print", BoostedClassifier):
         with pytest.raises(UsageError, match="callback"):
-            BoostedClassifier(callbacks=[callback]).fit(*multiclass)
+            BoostedClassifier(alpha="quick", callbacks=[callback]).fit(*multiclass)

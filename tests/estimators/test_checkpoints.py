@@ -176,6 +176,6 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_fit(multiclas
         ("/proc/state", "cannot write"),
     ):
         with pytest.raises(StorageError, match=said):
-            BoostedClassifier(checkpoint=path, callbacks=[seen.append]).fit(*multiclass)
+            BoostedClassifier(alpha="quick", checkpoint=path, callbacks=[seen.append]).fit(*multiclass)
     assert seen == []
     assert os.listdir(tmp_path) == []

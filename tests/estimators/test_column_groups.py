@@ -36,7 +36,7 @@ def data():
 
 def test_by_name_by_place_and_sparse_are_the_same(data):
     table = pd.DataFrame(data.X, columns=NAMES)
-    asked = BoostedClassifier(alpha=0.03, penalty="l1/l2", column_groups=LABELS)
+    asked = BoostedClassifier(standardize=False, alpha=0.03, penalty="l1/l2", column_groups=LABELS)
     by_place = asked.fit(data.X, data.y)
     others = (
         (BY_NAME, table),
@@ -70,7 +70,9 @@ def test_two_processes_find_the_optimum_with_the_bits_of_one(loss, penalty, two_
     oracle = Oracle(data, penalty, LABELS, np.ones(8))
     alpha = 0.2 * oracle.alpha_max()
     lazy = da.from_array(data.X, chunks=(45, -1)), da.from_array(y, chunks=45)
-    asked = KINDS[loss](alpha=alpha, penalty=penalty, tol=1e-7, column_groups=LABELS, client=two_processes)
+    asked = KINDS[loss](
+        standardize=False, alpha=alpha, penalty=penalty, tol=1e-7, column_groups=LABELS, client=two_processes
+    )
     there = asked.fit(*lazy)
     here = clone(asked).set_params(client=None).fit(*lazy)
     np.testing.assert_array_equal(there.coef_, here.coef_)
@@ -135,7 +137,7 @@ def test_paths_folds_and_refits_have_them(data):
 
 
 def test_stability_counts_groups_together(data):
-    asked = BoostedClassifier(penalty="l1/l2", column_groups=LABELS)
+    asked = BoostedClassifier(alpha="quick", penalty="l1/l2", column_groups=LABELS)
     found = dboost.StabilitySelection(asked, n_pairs=2, n_alphas=3, eps=0.5).fit(data.X, data.y)
     chosen = found.frequencies_
     assert chosen.any() and all((np.ptp(chosen[:, LABELS == g], axis=1) == 0.0).all() for g in LABELS)
@@ -166,11 +168,13 @@ BAD = [
 @pytest.mark.parametrize("given,said", BAD)
 def test_what_is_no_grouping_is_refused(data, given, said):
     with pytest.raises(UsageError, match=said):
-        BoostedClassifier(penalty="l1/l2", column_groups=given).fit(pd.DataFrame(data.X, columns=NAMES), data.y)
+        BoostedClassifier(alpha="quick", penalty="l1/l2", column_groups=given).fit(
+            pd.DataFrame(data.X, columns=NAMES), data.y
+        )
 
 
 def test_names_need_named_columns_and_a_penalty_that_ties(data):
     with pytest.raises(UsageError, match="by name in the group 'first', and those of the data have no names"):
-        BoostedClassifier(penalty="l1/l2", column_groups=BY_NAME).fit(data.X, data.y)
+        BoostedClassifier(alpha="quick", penalty="l1/l2", column_groups=BY_NAME).fit(data.X, data.y)
     with pytest.raises(UsageError, match="column_groups needs a norm of several rows, which penalty 'l1'"):
-        BoostedRegressor(column_groups=LABELS).fit(data.X, data.X[:, 0])
+        BoostedRegressor(alpha="quick", column_groups=LABELS).fit(data.X, data.X[:, 0])

@@ -41,9 +41,9 @@ NOT_CHOSEN = ("alpha", "prefer", "max_features", "warm_start")
 def both(kind, data):
     """The estimator that chooses, and the function on the one of a strength."""
     if kind == "regressor":
-        one, chooses = BoostedRegressor(loss="huber", penalty="elastic_net"), BoostedRegressorCV
+        one, chooses = BoostedRegressor(alpha="quick", loss="huber", penalty="elastic_net"), BoostedRegressorCV
     else:
-        one, chooses = MultiTaskBoostedClassifier(penalty="l1/l2"), MultiTaskBoostedClassifierCV
+        one, chooses = MultiTaskBoostedClassifier(alpha="quick", penalty="l1/l2"), MultiTaskBoostedClassifierCV
     params = {name: value for name, value in one.get_params().items() if name not in NOT_CHOSEN}
     return chooses(**params, **FEW), dboost.cross_validated(*data, estimator=one, **FEW)
 

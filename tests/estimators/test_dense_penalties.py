@@ -16,7 +16,7 @@ from dboost.penalties import SmoothL1
 def test_the_ridge_is_scikit_learns_logistic_regression(multiclass):
     """With alpha left alone it is its C = 1."""
     X, y = multiclass
-    ours = BoostedClassifier(penalty="l2_squared", tol=1e-10).fit(X, y)
+    ours = BoostedClassifier(standardize=False, alpha="quick", penalty="l2_squared", tol=1e-10).fit(X, y)
     theirs = LogisticRegression(C=1.0, tol=1e-9, max_iter=10_000).fit(X, y)
     assert ours.alpha_ == pytest.approx(1.0 / len(y))
     assert ours.duality_gap_ <= 1e-10 and ours.stop_reason_ == "tol"

@@ -22,7 +22,7 @@ from dboost import (
 
 def test_grid_search_chooses_a_strength(multiclass):
     X, y = multiclass
-    search = GridSearchCV(BoostedClassifier(penalty="l1/l2"), {"alpha": [0.02, 0.5]}, cv=3).fit(X, y)
+    search = GridSearchCV(BoostedClassifier(alpha="quick", penalty="l1/l2"), {"alpha": [0.02, 0.5]}, cv=3).fit(X, y)
     assert search.best_params_ == {"alpha": 0.02}
     assert search.best_estimator_.predict(X).tolist() == search.predict(X).tolist()
 

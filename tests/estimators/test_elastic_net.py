@@ -114,6 +114,6 @@ def test_two_processes_give_the_bits_of_one(two_processes):
 def test_what_is_not_certified_is_refused_by_name():
     data = plain.make("multinomial", m=60, n=4)
     with pytest.raises(UsageError, match="penalty 'elastic_net'.*hypotheses=Stumps"):
-        BoostedClassifier(penalty="elastic_net", hypotheses=dboost.Stumps()).fit(data.X, data.y)
+        BoostedClassifier(alpha="quick", penalty="elastic_net", hypotheses=dboost.Stumps()).fit(data.X, data.y)
     with pytest.raises(UsageError, match="'l1/l2\\+ridge' does not follow"):
-        BoostedClassifier(penalty="l1/l2+ridge", standardize=True).fit(data.X, data.y)
+        BoostedClassifier(alpha="quick", penalty="l1/l2+ridge", standardize=True).fit(data.X, data.y)

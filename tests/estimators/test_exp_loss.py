@@ -11,7 +11,9 @@ from dboost import BoostedClassifier, BoostedRegressor, DataError, MultiTaskBoos
 @pytest.mark.parametrize("update", ["newton", "adaboost"])
 def test_the_objective_is_that_of_the_definition(binary, update):
     X, y = binary
-    model = BoostedClassifier(loss="exp", penalty="l1", alpha=0.03, tol=1e-6, update=update).fit(X, y)
+    model = BoostedClassifier(standardize=False, loss="exp", penalty="l1", alpha=0.03, tol=1e-6, update=update).fit(
+        X, y
+    )
     f = model.decision_function(X)
     value = np.exp(-f * (2 * y - 1)).mean() + 0.03 * np.abs(model.coef_).sum()
     assert model.objective_ == pytest.approx(value, rel=1e-12)
@@ -37,7 +39,7 @@ def test_probabilities_have_the_link_of_the_loss(binary, tmp_path):
 
 def test_it_takes_two_classes_only(multiclass):
     with pytest.raises(DataError, match="3 classes for a binary loss"):
-        BoostedClassifier(loss="exp").fit(*multiclass)
+        BoostedClassifier(alpha="quick", loss="exp").fit(*multiclass)
     for kind in (BoostedRegressor, MultiTaskBoostedClassifier):
         with pytest.raises(UsageError, match="loss='exp'"):
             kind(loss="exp").fit(*multiclass)

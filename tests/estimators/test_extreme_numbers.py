@@ -41,7 +41,7 @@ def test_a_common_factor_of_all_weights_changes_no_bit(scale: float, update: str
 
 @pytest.mark.parametrize("scale", [2.0**-60, 1.0, 2.0**60])
 def test_the_strength_auto_without_a_largest_is_of_the_weights_that_were_given(scale: float) -> None:
-    fit = dboost.BoostedClassifier(penalty="l2_squared").fit(X, Y, np.full(60, scale))
+    fit = dboost.BoostedClassifier(alpha="quick", penalty="l2_squared").fit(X, Y, np.full(60, scale))
     assert fit.alpha_ == pytest.approx(1.0 / (60 * scale), rel=1e-15)
 
 
@@ -49,7 +49,7 @@ def test_the_strength_auto_without_a_largest_is_of_the_weights_that_were_given(s
 @pytest.mark.parametrize("scale", [1e155, 1e300, 1e-300])
 def test_targets_beyond_squares_are_refused_in_one_line(loss: str, scale: float) -> None:
     with pytest.raises(DataError, match="largest target") as caught:
-        dboost.BoostedRegressor(loss=loss).fit(X, scale * T)
+        dboost.BoostedRegressor(alpha="quick", loss=loss).fit(X, scale * T)
     assert "\n" not in str(caught.value)
 
 
@@ -59,10 +59,10 @@ def test_a_column_beyond_squares_is_refused_by_name(scale: float, standardize: b
     frame = pd.DataFrame(X, columns=["a", "b", "mass", "d", "e"])
     frame["mass"] *= scale
     with pytest.raises(DataError, match=r"column 'mass'; divide it by 1e[+-]?\d+, or leave it out"):
-        dboost.BoostedClassifier(standardize=standardize).fit(frame, Y)
+        dboost.BoostedClassifier(alpha="quick", standardize=standardize).fit(frame, Y)
     frame["b"] *= scale
     with pytest.raises(DataError, match="and 1 other columns are like it; column 'b'"):
-        dboost.BoostedClassifier(standardize=standardize).fit(frame, Y)
+        dboost.BoostedClassifier(alpha="quick", standardize=standardize).fit(frame, Y)
 
 
 def test_one_large_column_does_not_empty_the_model_of_the_others() -> None:
@@ -81,13 +81,13 @@ def test_columns_whose_squares_are_no_float32_are_fitted_without_a_warning(dtype
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fit = dboost.BoostedClassifier(penalty=penalty).fit(large, Y)
+        fit = dboost.BoostedClassifier(alpha="quick", penalty=penalty).fit(large, Y)
     assert np.all(np.isfinite(fit.coef_))
 
 
 def test_a_column_of_noise_is_certified_at_the_strength_auto() -> None:
     # constant beside a free intercept: its sums are rounding, and a share of that is no strength
-    fit = dboost.BoostedClassifier(penalty="l1").fit(np.full((60, 1), 3969.2427, np.float32), Y)
+    fit = dboost.BoostedClassifier(alpha="quick", penalty="l1").fit(np.full((60, 1), 3969.2427, np.float32), Y)
     assert fit.stop_reason_ == "tol" and not fit.coef_.any()
 
 
@@ -183,5 +183,5 @@ def test_a_constant_column_stays_out_of_a_standardised_fit_without_a_warning_of_
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         warnings.simplefilter("ignore", DboostWarning)
-        fit = dboost.BoostedClassifier(penalty=penalty, standardize=True, max_rounds=20).fit(constant, Y)
+        fit = dboost.BoostedClassifier(alpha="quick", penalty=penalty, standardize=True, max_rounds=20).fit(constant, Y)
     assert fit.coef_[0, 1] == 0.0 and np.count_nonzero(fit.coef_) > 1

@@ -97,7 +97,7 @@ def test_a_constant_column_that_cannot_be_scaled_is_named(table):
         model = BoostedClassifier(**WANTED).fit(wider, y)
     assert set(model.active_features_) <= {"time", "year", "noise"}
     # without a scale they only cost what they hold
-    BoostedClassifier(penalty="l1").fit(wider, y)
+    BoostedClassifier(alpha="quick", penalty="l1").fit(wider, y)
 
 
 def test_a_regression_on_times_reaches_least_squares(table):

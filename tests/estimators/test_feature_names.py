@@ -33,7 +33,7 @@ FITS: dict[str, Any] = {
     "multitask": (dboost.MultiTaskBoostedClassifier(alpha=0.02), np.c_[Y, 1 - Y]),
     "shareboost": (dboost.ShareBoostClassifier(max_rounds=2), Y),
     "adaboost-l1": (dboost.AdaBoostL1Classifier(hypotheses=dboost.Stumps(signed=True), max_rounds=3), Y),
-    "leveraging": (dboost.LeveragingClassifier(max_rounds=3), Y),
+    "leveraging": (dboost.LeveragingClassifier(hypotheses=dboost.Columns(), max_rounds=3), Y),
     "jointboost": (dboost.JointBoostClassifier(max_rounds=2), Y),
     "one-vs-rest": (dboost.OneVsRestBoostedClassifier(), Y + (X.toarray()[:, 1] > 0)),
 }
@@ -79,13 +79,13 @@ def test_paths_and_cross_validations_take_names() -> None:
 )
 def test_names_without_meaning_are_refused(given: Any, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        dboost.BoostedClassifier().fit(X, Y, feature_names=given)
+        dboost.BoostedClassifier(alpha="quick").fit(X, Y, feature_names=given)
 
 
 def test_data_with_names_keeps_its_own() -> None:
     table = pa.table({name: X.toarray()[:, j] for j, name in enumerate(NAMES)})
     with pytest.raises(UsageError, match="names of its own"):
-        dboost.BoostedClassifier().fit(table, Y, feature_names=NAMES)
+        dboost.BoostedClassifier(alpha="quick").fit(table, Y, feature_names=NAMES)
 
 
 TEXTS = ["waves and sand", "clouds and wind", "waves and salt", "wind and rain"] * 6

@@ -47,7 +47,7 @@ def objective(model, X, y, weight=None):
 @pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf"])
 def test_attributes_state_the_objective_and_its_certificate(multiclass, penalty):
     X, y = multiclass
-    model = BoostedClassifier(penalty=penalty, alpha=0.05).fit(X, y)
+    model = BoostedClassifier(standardize=False, penalty=penalty, alpha=0.05).fit(X, y)
     assert model.classes_.tolist() == ["ant", "bee", "cat"]
     assert model.coef_.shape == (3, 12)
     assert model.intercept_.shape == (3,)
@@ -67,7 +67,7 @@ def test_attributes_state_the_objective_and_its_certificate(multiclass, penalty)
     # The certificate bounds what any other weights can reach: random steps do not get below it.
     rng = np.random.default_rng(0)
     for scale in (1e-3, 1e-2, 0.1):
-        other = BoostedClassifier(penalty=penalty, alpha=0.05).fit(X, y)
+        other = BoostedClassifier(standardize=False, penalty=penalty, alpha=0.05).fit(X, y)
         moved = type("Moved", (), {})()
         moved.coef_ = other.coef_ + scale * rng.normal(size=other.coef_.shape)
         moved.intercept_, moved.classes_, moved.alpha_, moved.penalty = other.intercept_, other.classes_, 0.05, penalty
@@ -93,7 +93,7 @@ def test_binary_l1_agrees_with_a_smooth_solver(binary):
     best = scipy.optimize.minimize(
         value, np.zeros(25), jac=True, bounds=bounds, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10}
     )
-    model = BoostedClassifier(penalty="l1", alpha=0.03, tol=TIGHT).fit(X, y)
+    model = BoostedClassifier(standardize=False, penalty="l1", alpha=0.03, tol=TIGHT).fit(X, y)
     assert model.coef_.shape == (1, 12)
     assert model.objective_ == pytest.approx(best.fun, rel=1e-8)
     np.testing.assert_allclose(model.coef_[0], best.x[:12] - best.x[12:24], atol=1e-4)
@@ -101,7 +101,7 @@ def test_binary_l1_agrees_with_a_smooth_solver(binary):
 
 def test_auto_alpha_and_alpha_max(multiclass):
     X, y = multiclass
-    model = BoostedClassifier().fit(X, y)
+    model = BoostedClassifier(alpha="quick").fit(X, y)
     assert model.alpha_ == pytest.approx(0.05 * model.alpha_max_)
     assert BoostedClassifier(alpha=model.alpha_max_ * 1.001).fit(X, y).active_features_ == []
     assert BoostedClassifier(alpha=model.alpha_max_ * 0.99, tol=1e-6).fit(X, y).active_features_ != []
@@ -113,7 +113,7 @@ def test_auto_alpha_and_alpha_max(multiclass):
 @pytest.mark.parametrize("loss", ["log", "multinomial"])
 def test_two_classes_either_way(binary, loss):
     X, y = binary
-    model = BoostedClassifier(loss=loss, penalty="l1", alpha=0.05, tol=1e-8).fit(X, y)
+    model = BoostedClassifier(standardize=False, loss=loss, penalty="l1", alpha=0.05, tol=1e-8).fit(X, y)
     assert model.coef_.shape == ((1, 12) if loss == "log" else (2, 12))
     assert model.predict_proba(X).shape == (len(y), 2)
     assert model.decision_function(X).shape == ((len(y),) if loss == "log" else (len(y), 2))
@@ -133,7 +133,7 @@ def test_every_container_gives_the_same_bits(multiclass):
     X, y = multiclass
     names = [f"col {j}" for j in range(12)]
     frame = pd.DataFrame(X, columns=names)
-    reference = BoostedClassifier(alpha=0.05).fit(X, y)
+    reference = BoostedClassifier(standardize=False, alpha=0.05).fit(X, y)
     inputs = {
         "fortran": (np.asfortranarray(X), y),
         "list": (X.tolist(), y.tolist()),
@@ -146,14 +146,14 @@ def test_every_container_gives_the_same_bits(multiclass):
         "arrow": (pa.table({name: X[:, j] for j, name in enumerate(names)}), pa.array(y.tolist())),
     }
     for kind, (data, labels) in inputs.items():
-        model = BoostedClassifier(alpha=0.05).fit(data, labels)
+        model = BoostedClassifier(standardize=False, alpha=0.05).fit(data, labels)
         assert model.coef_.tobytes() == reference.coef_.tobytes(), kind
         assert model.intercept_.tobytes() == reference.intercept_.tobytes(), kind
         for method in ("predict_proba", "decision_function"):
             assert getattr(model, method)(data).tobytes() == getattr(reference, method)(X).tobytes(), kind
         assert model.predict(data).tolist() == reference.predict(X).tolist(), kind
         assert model.score(data, labels) == reference.score(X, y), kind
-    named = BoostedClassifier(alpha=0.05).fit(frame, y)
+    named = BoostedClassifier(standardize=False, alpha=0.05).fit(frame, y)
     assert named.feature_names_in_.tolist() == names
     assert set(named.active_features_) < set(names)
 
@@ -194,7 +194,7 @@ def test_labels_of_any_type_come_back(multiclass, labels):
 
 def test_booleans_are_two_classes(binary):
     X, y = binary
-    model = BoostedClassifier().fit(X, y == 1)
+    model = BoostedClassifier(alpha="quick").fit(X, y == 1)
     assert model.classes_.tolist() == [False, True]
     assert model.predict(X).dtype == bool
 
@@ -205,12 +205,12 @@ def test_weight_two_is_the_row_twice_and_zero_its_absence(multiclass):
     weight[:20], weight[20:35] = 2, 0
     repeat = np.repeat(np.arange(len(y)), weight.astype(int))
     for penalty in ("l1", "l1/l2", "l1/linf"):
-        a = BoostedClassifier(penalty=penalty, alpha=0.03, tol=TIGHT).fit(X, y, weight)
-        b = BoostedClassifier(penalty=penalty, alpha=0.03, tol=TIGHT).fit(X[repeat], y[repeat])
+        a = BoostedClassifier(standardize=False, penalty=penalty, alpha=0.03, tol=TIGHT).fit(X, y, weight)
+        b = BoostedClassifier(standardize=False, penalty=penalty, alpha=0.03, tol=TIGHT).fit(X[repeat], y[repeat])
         np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-6)
         assert a.objective_ == pytest.approx(b.objective_, rel=1e-9)
         assert a.objective_ == pytest.approx(objective(a, X, y, weight), rel=1e-10)
-        plain = BoostedClassifier(penalty=penalty, alpha=0.03, tol=TIGHT).fit(X, y)
+        plain = BoostedClassifier(standardize=False, penalty=penalty, alpha=0.03, tol=TIGHT).fit(X, y)
         assert np.abs(plain.coef_ - a.coef_).max() > 1e-3
 
 
@@ -252,9 +252,9 @@ def test_declared_classes_without_examples_are_kept(multiclass):
     again = BoostedClassifier(alpha=0.05, classes=["ant", "asp", "bee", "cat"], warm_start=True)
     assert again.fit(X, y).fit(X, y).coef_.shape == (4, 12)
     with pytest.raises(DataError, match="cat"):
-        BoostedClassifier(classes=["ant", "bee"]).fit(X, y)
+        BoostedClassifier(alpha="quick", classes=["ant", "bee"]).fit(X, y)
     with pytest.raises(DataError, match="only one class"):
-        BoostedClassifier(classes=["ant", "bee"]).fit(X, np.full(len(y), "ant"))
+        BoostedClassifier(alpha="quick", classes=["ant", "bee"]).fit(X, np.full(len(y), "ant"))
 
 
 def test_two_of_three_declared_classes_are_multinomial(multiclass):
@@ -281,7 +281,7 @@ def test_texts_of_numbers_weigh_them_in_fits_and_in_what_is_saved(multiclass, tm
 
 def test_a_class_weight_of_zero_is_refused(multiclass):
     with pytest.raises(UsageError, match="class_weight is 0 for label 'bee'"):
-        BoostedClassifier(class_weight={"bee": 0}).fit(*multiclass)
+        BoostedClassifier(alpha="quick", class_weight={"bee": 0}).fit(*multiclass)
 
 
 def test_standardize_penalises_by_deviation(multiclass):
@@ -295,7 +295,7 @@ def test_standardize_penalises_by_deviation(multiclass):
 
 def test_missing_labels_leave_their_entries_out(tasks):
     X, Y = tasks
-    model = MultiTaskBoostedClassifier(penalty="l1/l2", alpha=0.02).fit(X, Y)
+    model = MultiTaskBoostedClassifier(standardize=False, penalty="l1/l2", alpha=0.02).fit(X, Y)
     assert model.classes_.tolist() == [0, 1, 2]
     assert model.coef_.shape == (3, 12)
     F = X @ model.coef_.T + model.intercept_
@@ -308,7 +308,7 @@ def test_missing_labels_leave_their_entries_out(tasks):
     right = ((F > 0) == (Y == 1))[seen].mean()
     assert model.score(X, Y) == pytest.approx(right)
     coded = np.where(seen, 2 * np.nan_to_num(Y) - 1, np.nan)
-    signed = MultiTaskBoostedClassifier(penalty="l1/l2", alpha=0.02).fit(X, coded)
+    signed = MultiTaskBoostedClassifier(standardize=False, penalty="l1/l2", alpha=0.02).fit(X, coded)
     assert signed.coef_.tobytes() == model.coef_.tobytes()
 
 
@@ -331,7 +331,7 @@ def test_task_names_come_from_the_table(tasks):
 def test_a_fit_that_ends_early_warns_with_its_gap(multiclass):
     X, y = multiclass
     with pytest.warns(ConvergenceWarning, match=r"gap of \S+.*tol=1e-12"):
-        model = BoostedClassifier(tol=1e-12, max_rounds=4).fit(X, y)
+        model = BoostedClassifier(alpha="quick", tol=1e-12, max_rounds=4).fit(X, y)
     assert model.stop_reason_ == "max_rounds"
     assert model.n_iter_ == 4
     assert model.duality_gap_ > 1e-12

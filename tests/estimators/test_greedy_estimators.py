@@ -34,17 +34,17 @@ from tests.estimators.test_persistence import Killed, killer
 NAMES = ["lstat", "rm", "age", "tax", "dis"]
 PAIRS = Columns() | Products(min_degree=2, max_degree=2)
 KINDS = {
-    "adaboost_l1": AdaBoostL1Classifier(nu=0.7, max_rounds=8),
-    "keep_zeros": AdaBoostL1Classifier(keep_zeros=True, max_rounds=8),
-    "logistic": AdaBoostL1Classifier(loss="log", max_rounds=8),
-    "lasso of a budget": AdaBoostL1Regressor(loss="huber", max_rounds=8),
-    "adaboost": LeveragingClassifier(max_rounds=8),
-    "epsilon": LeveragingClassifier(step=0.05, max_rounds=8),
-    "steepest": LeveragingClassifier(norm="l2", max_rounds=8),
-    "box": LeveragingClassifier(bounds=(0.0, 0.5), max_rounds=8),
-    "penalised": LeveragingClassifier(loss="log", alpha="auto", max_rounds=8),
-    "ls-boost": LeveragingRegressor(learner="nearest", max_rounds=8),
-    "lasso": LeveragingRegressor(alpha=0.01, max_rounds=8),
+    "adaboost_l1": AdaBoostL1Classifier(hypotheses=Columns(), nu=0.7, max_rounds=8),
+    "keep_zeros": AdaBoostL1Classifier(hypotheses=Columns(), keep_zeros=True, max_rounds=8),
+    "logistic": AdaBoostL1Classifier(hypotheses=Columns(), loss="log", max_rounds=8),
+    "lasso of a budget": AdaBoostL1Regressor(hypotheses=Columns(), loss="huber", max_rounds=8),
+    "adaboost": LeveragingClassifier(hypotheses=Columns(), max_rounds=8),
+    "epsilon": LeveragingClassifier(hypotheses=Columns(), step=0.05, max_rounds=8),
+    "steepest": LeveragingClassifier(hypotheses=Columns(), norm="l2", max_rounds=8),
+    "box": LeveragingClassifier(hypotheses=Columns(), bounds=(0.0, 0.5), max_rounds=8),
+    "penalised": LeveragingClassifier(hypotheses=Columns(), loss="log", alpha="auto", max_rounds=8),
+    "ls-boost": LeveragingRegressor(hypotheses=Columns(), learner="nearest", max_rounds=8),
+    "lasso": LeveragingRegressor(hypotheses=Columns(), alpha=0.01, max_rounds=8),
 }
 
 
@@ -148,11 +148,11 @@ def test_a_killed_fit_goes_on_with_the_same_bits(model, family, X, tmp_path):
 def test_a_checkpoint_of_other_parameters_is_refused(X, tmp_path):
     path = tmp_path / "checkpoint"
     y = target(KINDS["adaboost_l1"], X)
-    AdaBoostL1Classifier(max_rounds=3, checkpoint=path).fit(X, y)
+    AdaBoostL1Classifier(hypotheses=Columns(), max_rounds=3, checkpoint=path).fit(X, y)
     with pytest.raises(UsageError, match="other settings of system"):
-        AdaBoostL1Classifier(nu=0.5, max_rounds=3, checkpoint=path).fit(X, y)
+        AdaBoostL1Classifier(hypotheses=Columns(), nu=0.5, max_rounds=3, checkpoint=path).fit(X, y)
     with pytest.raises(UsageError, match="other settings of"):
-        LeveragingClassifier(checkpoint=path).fit(X, y)
+        LeveragingClassifier(hypotheses=Columns(), checkpoint=path).fit(X, y)
 
 
 def test_a_callback_ends_the_fit(model, X):
@@ -177,7 +177,7 @@ def test_stumps_are_their_columns(X, kind):
 
 def test_margins_of_the_training_data(X):
     y = np.where(X[:, 0] + 0.2 * X[:, 1] > 0, 1, 0)
-    model = AdaBoostL1Classifier(max_rounds=60).fit(X, y)
+    model = AdaBoostL1Classifier(hypotheses=Columns(), max_rounds=60).fit(X, y)
     peaks = np.abs(X).max(axis=0)
     norm = (np.abs(model.coef_[0]) * peaks).sum() + abs(model.intercept_[0])
     least = (np.where(y == 1, 1, -1) * model.decision_function(X)).min() / norm
@@ -188,7 +188,7 @@ def test_margins_of_the_training_data(X):
 def test_the_scale_of_a_column_does_not_matter_to_adaboost_l1(X):
     y = target(KINDS["adaboost_l1"], X)
     scale = np.array([1e-3, 5.0, 1.0, 1e4, 0.3])
-    one, other = (AdaBoostL1Classifier(max_rounds=15).fit(Z, y) for Z in (X, X * scale))
+    one, other = (AdaBoostL1Classifier(hypotheses=Columns(), max_rounds=15).fit(Z, y) for Z in (X, X * scale))
     np.testing.assert_allclose(one.coef_, other.coef_ * scale, rtol=1e-5, atol=1e-8)
 
 
@@ -198,7 +198,7 @@ def test_algorithm_2_is_the_l1_problem(X, kind, family):
     model = clone(KINDS[kind]).set_params(max_rounds=3000, tol=1e-7, hypotheses=family, alpha=0.03)
     model.fit(X, target(model, X))
     other = BoostedRegressor if kind == "lasso" else BoostedClassifier
-    best = other(penalty="l1", alpha=0.03, tol=1e-9, hypotheses=family).fit(X, target(model, X))
+    best = other(standardize=False, penalty="l1", alpha=0.03, tol=1e-9, hypotheses=family).fit(X, target(model, X))
     assert model.stop_reason_ == "tol" and model.objective_ == pytest.approx(best.objective_, rel=2e-7)
     assert model.active_features_ == best.active_features_
     assert model.alpha_max_ == pytest.approx(best.alpha_max_)
@@ -206,8 +206,8 @@ def test_algorithm_2_is_the_l1_problem(X, kind, family):
 
 def test_a_warm_start_goes_on(X):
     y = target(KINDS["adaboost"], X)
-    whole = LeveragingClassifier(max_rounds=20).fit(X, y)
-    model = LeveragingClassifier(max_rounds=10, warm_start=True).fit(X, y)
+    whole = LeveragingClassifier(hypotheses=Columns(), max_rounds=20).fit(X, y)
+    model = LeveragingClassifier(hypotheses=Columns(), max_rounds=10, warm_start=True).fit(X, y)
     model.fit(X, y)
     np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-12)
 
@@ -217,12 +217,12 @@ def test_refusals(X):
     with pytest.raises(UsageError, match="infinite class"):
         LeveragingClassifier(hypotheses=Products(max_degree=None)).fit(X, y)
     with pytest.raises(UsageError, match="nu=0"):
-        AdaBoostL1Classifier(nu=0).fit(X, y)
+        AdaBoostL1Classifier(hypotheses=Columns(), nu=0).fit(X, y)
     with pytest.raises(UsageError, match="step='half'"):
-        LeveragingClassifier(step="half").fit(X, y)
+        LeveragingClassifier(hypotheses=Columns(), step="half").fit(X, y)
     with pytest.raises(UsageError, match="learner='best'"):
-        LeveragingRegressor(learner="best").fit(X, y == "yes")
+        LeveragingRegressor(hypotheses=Columns(), learner="best").fit(X, y == "yes")
     with pytest.raises(UsageError, match="loss='squared'"):
-        LeveragingClassifier(loss="squared").fit(X, y)
+        LeveragingClassifier(hypotheses=Columns(), loss="squared").fit(X, y)
     with pytest.raises(ValueError, match="Only binary classification is supported"):
-        AdaBoostL1Classifier().fit(X, np.arange(len(X)) % 3)
+        AdaBoostL1Classifier(hypotheses=Columns()).fit(X, np.arange(len(X)) % 3)

@@ -87,7 +87,7 @@ def test_a_countable_class_has_no_share_of_zeros():
 @pytest.mark.parametrize("given", ["products", ["columns"], 2, Columns])
 def test_what_is_no_family_is_refused(given):
     with pytest.raises(UsageError, match="hypotheses=.*expected None"):
-        BoostedClassifier(hypotheses=given).fit(rows(), np.arange(23) % 2)
+        BoostedClassifier(alpha="quick", hypotheses=given).fit(rows(), np.arange(23) % 2)
 
 
 def test_a_family_survives_clone_and_repr():

@@ -105,19 +105,19 @@ def test_folds_by_name_are_no_feature_either(frame):
 def test_a_name_that_is_no_column_is_refused_with_the_nearest(frame, kind):
     table = TABLES[kind](frame)
     with pytest.raises(UsageError, match="y='lable' names no column of X; did you mean 'label'"):
-        BoostedClassifier().fit(table, "lable")
+        BoostedClassifier(alpha="quick").fit(table, "lable")
     with pytest.raises(UsageError, match="sample_weight='weights' names no column of X; give weights"):
-        BoostedClassifier().fit(table, "label", "weights")
+        BoostedClassifier(alpha="quick").fit(table, "label", "weights")
     with pytest.raises(UsageError, match="sample_weight='w' names no column of X"):
-        BoostedClassifier().fit(frame[FEATURES].to_numpy(), frame["label"], "w")
+        BoostedClassifier(alpha="quick").fit(frame[FEATURES].to_numpy(), frame["label"], "w")
 
 
 def test_a_polars_query_that_has_not_been_run_is_refused_with_the_repair(frame):
     lazy = to_polars(frame).lazy()
-    model = BoostedClassifier().fit(frame[FEATURES], frame["label"])
+    model = BoostedClassifier(alpha="quick").fit(frame[FEATURES], frame["label"])
     for call in (
-        lambda: BoostedClassifier().fit(lazy, "label"),
-        lambda: BoostedClassifier().fit(lazy, frame["label"]),
+        lambda: BoostedClassifier(alpha="quick").fit(lazy, "label"),
+        lambda: BoostedClassifier(alpha="quick").fit(lazy, frame["label"]),
         lambda: OneVsRestBoostedClassifier().fit(lazy, "label"),
         lambda: model.predict(lazy),
         lambda: model.score(lazy, "label"),

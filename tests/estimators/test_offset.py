@@ -133,7 +133,7 @@ def test_a_checkpoint_belongs_to_its_offset(counts, tmp_path):
 def test_folds_are_judged_with_their_offsets(counts):
     """Scaling the exposures by a constant is a matter of the intercept alone."""
     table, y = counts
-    asked = dboost.BoostedRegressor(loss="poisson", offset="exposure", tol=1e-8)
+    asked = dboost.BoostedRegressor(alpha="quick", loss="poisson", offset="exposure", tol=1e-8)
     one = dboost.cross_validated(table, y, estimator=asked, folds=np.arange(120) % 3, n_alphas=4, fold_tol=1e-8)
     other = dboost.cross_validated(
         table.assign(exposure=table["exposure"] + 3.0), y, estimator=asked, folds=np.arange(120) % 3, n_alphas=4,
@@ -169,16 +169,16 @@ REFUSED = [
 @pytest.mark.parametrize("given,said", REFUSED)
 def test_what_names_no_columns_is_refused(classes, given, said):
     with pytest.raises(UsageError, match=said):
-        BoostedClassifier(offset=given).fit(*classes)
+        BoostedClassifier(alpha="quick", offset=given).fit(*classes)
 
 
 def test_other_refusals(classes, counts):
     wide, labels = classes
     with pytest.raises(UsageError, match="no feature is left"):
-        BoostedClassifier(offset=CLASSES).fit(wide[CLASSES], labels)
+        BoostedClassifier(alpha="quick", offset=CLASSES).fit(wide[CLASSES], labels)
     with pytest.raises(UsageError, match="class 'dog' has no example"):
-        BoostedClassifier(offset=[*CLASSES, "d"], classes=["ant", "bee", "cat", "dog"]).fit(wide, labels)
+        BoostedClassifier(alpha="quick", offset=[*CLASSES, "d"], classes=["ant", "bee", "cat", "dog"]).fit(wide, labels)
     with pytest.raises(UsageError, match="offset= with hypotheses=Stumps"):
-        BoostedClassifier(offset=CLASSES, hypotheses=dboost.Stumps()).fit(wide, labels)
+        BoostedClassifier(alpha="quick", offset=CLASSES, hypotheses=dboost.Stumps()).fit(wide, labels)
     with pytest.raises(UsageError, match="give a place, from 0 on"):
         poisson(offset="exposure").fit(counts[0].to_numpy(), counts[1])

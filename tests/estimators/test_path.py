@@ -12,7 +12,7 @@ def test_a_path_goes_from_no_feature_to_many(multiclass):
     X, y = multiclass
     path = regularization_path(X, y, penalty="l1/l2", n_alphas=8, eps=0.05, tol=1e-6)
     assert len(path) == 8
-    largest = BoostedClassifier(penalty="l1/l2").fit(X, y).alpha_max_
+    largest = BoostedClassifier(alpha="quick", penalty="l1/l2").fit(X, y).alpha_max_
     np.testing.assert_allclose(path.alphas, largest * np.geomspace(1, 0.05, 8), rtol=1e-9)
     assert path.n_active_rows[0] == 0
     assert path.n_active_rows[-1] > 6
@@ -45,7 +45,7 @@ def test_a_point_of_a_path_is_the_single_fit(multiclass):
 
 def test_a_path_of_tasks(tasks):
     X, Y = tasks
-    template = MultiTaskBoostedClassifier(penalty="l1/l2", tol=1e-5)
+    template = MultiTaskBoostedClassifier(alpha="quick", penalty="l1/l2", tol=1e-5)
     path = regularization_path(X, Y, estimator=template, n_alphas=4, eps=0.1)
     assert path.coefs.shape == (4, 3, 12)
     assert isinstance(path.estimator(-1), MultiTaskBoostedClassifier)

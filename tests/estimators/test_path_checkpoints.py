@@ -201,7 +201,7 @@ def test_an_interrupt_that_compiled_code_turned_into_another_error_is_one(multic
         raise SystemError("something else")
 
     with pytest.raises(SystemError, match="something else"):
-        BoostedClassifier(callbacks=[as_nobody_does]).fit(*multiclass)
+        BoostedClassifier(alpha="quick", callbacks=[as_nobody_does]).fit(*multiclass)
 
 
 def test_an_interrupt_before_the_first_round_leaves_the_estimator_as_it_was(multiclass):

@@ -43,8 +43,8 @@ def test_other_estimators_have_them(kind, loss):
     data = plain.make(loss, m=90, n=8, seed=4)
     y = np.where(data.y == 0, np.nan, data.y) if loss == "multitask" else data.y
     kept = np.isfinite(F)
-    found = kind(alpha=0.02, tol=1e-8, penalty_factors=F).fit(data.X, y)
-    scaled = kind(alpha=0.02, tol=1e-8).fit(data.X[:, kept] / F[kept], y)
+    found = kind(standardize=False, alpha=0.02, tol=1e-8, penalty_factors=F).fit(data.X, y)
+    scaled = kind(standardize=False, alpha=0.02, tol=1e-8).fit(data.X[:, kept] / F[kept], y)
     np.testing.assert_allclose(found.coef_[:, kept] * F[kept], scaled.coef_, atol=1e-3)
     assert found.objective_ == pytest.approx(scaled.objective_, rel=2e-8)
 
@@ -113,7 +113,7 @@ REFUSED = [
 @pytest.mark.parametrize("given,said", REFUSED)
 def test_what_has_no_meaning_is_refused(data, given, said):
     with pytest.raises(UsageError, match=said):
-        BoostedClassifier(penalty_factors=given).fit(pd.DataFrame(data.X, columns=NAMES), data.y)
+        BoostedClassifier(alpha="quick", penalty_factors=given).fit(pd.DataFrame(data.X, columns=NAMES), data.y)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_what_they_cannot_be_combined_with_is_named(data, others, said):
 
 def test_names_need_names(data):
     with pytest.raises(UsageError, match="the features of the data have no names"):
-        BoostedClassifier(penalty_factors={"x0": 2.0}).fit(data.X, data.y)
+        BoostedClassifier(alpha="quick", penalty_factors={"x0": 2.0}).fit(data.X, data.y)
 
 
 # ---- adaptive refits -------------------------------------------------------------------------------------------------
@@ -157,6 +157,6 @@ def test_what_has_no_adaptive_factors_is_refused(data):
     with pytest.raises(UsageError, match="uses no feature"):
         dboost.adaptive_factors(BoostedClassifier(alpha=10.0).fit(data.X, data.y))
     with pytest.raises(UsageError, match="induced hypotheses"):
-        dboost.adaptive_factors(BoostedClassifier(hypotheses=dboost.Stumps()).fit(data.X, data.y))
+        dboost.adaptive_factors(BoostedClassifier(alpha="quick", hypotheses=dboost.Stumps()).fit(data.X, data.y))
     with pytest.raises(UsageError, match="gamma"):
         dboost.adaptive_factors(BoostedClassifier(alpha=0.01).fit(data.X, data.y), gamma=-1.0)

@@ -124,7 +124,7 @@ def test_under_a_penalty_of_entries_every_target_is_fitted_by_itself(rows, free)
 @pytest.mark.parametrize("alpha", [0.2, 0.05])
 def test_it_is_the_optimum_that_proximal_steps_find(data, alpha, request):
     X, Y = request.getfixturevalue(data)
-    ours = MultiTaskBoostedRegressor(loss=LOSSES, alpha=alpha, tol=1e-9).fit(X, Y)
+    ours = MultiTaskBoostedRegressor(standardize=False, loss=LOSSES, alpha=alpha, tol=1e-9).fit(X, Y)
     best, V = proximal(X, Y, alpha)
     assert ours.duality_gap_ <= 1e-9
     assert ours.objective_ == pytest.approx(best, rel=1e-6)
@@ -257,11 +257,27 @@ def test_other_libraries_predict_the_same(rows):
 @pytest.mark.parametrize(
     ("estimator", "error", "said"),
     [
-        (MultiTaskBoostedRegressor(loss=["squared", "log"]), UsageError, "is of 2 targets, and there are 4"),
-        (MultiTaskBoostedRegressor(loss=["squared"] * 3 + ["multinomial"]), UsageError, "loss 'multinomial' cannot be"),
-        (MultiTaskBoostedRegressor(loss=["log"] * 4), DataError, "of target 0 in row .*loss 'log' takes 0 and 1"),
-        (dboost.BoostedRegressor(loss=["squared", "log"]), UsageError, "BoostedRegressor takes None or 'squared'"),
-        (dboost.BoostedClassifier(loss="log,log"), UsageError, "BoostedClassifier takes None or 'log'"),
+        (
+            MultiTaskBoostedRegressor(alpha="quick", loss=["squared", "log"]),
+            UsageError,
+            "is of 2 targets, and there are 4",
+        ),
+        (
+            MultiTaskBoostedRegressor(alpha="quick", loss=["squared"] * 3 + ["multinomial"]),
+            UsageError,
+            "loss 'multinomial' cannot be",
+        ),
+        (
+            MultiTaskBoostedRegressor(alpha="quick", loss=["log"] * 4),
+            DataError,
+            "of target 0 in row .*loss 'log' takes 0 and 1",
+        ),
+        (
+            dboost.BoostedRegressor(alpha="quick", loss=["squared", "log"]),
+            UsageError,
+            "BoostedRegressor takes None or 'squared'",
+        ),
+        (dboost.BoostedClassifier(alpha="quick", loss="log,log"), UsageError, "BoostedClassifier takes None or 'log'"),
     ],
 )
 def test_what_cannot_be_is_refused(rows, estimator, error, said):
@@ -277,8 +293,10 @@ def test_targets_that_are_far_from_all_predictions_do_not_keep_others_from_movin
     far = 400.0 * rng.standard_t(2, size=40) + 60.0 * X[:, 2]
     Y = np.column_stack([far, far, (rng.random(40) < 0.5).astype(float)])
     tube = EpsilonInsensitive(30.0)
-    both = MultiTaskBoostedRegressor(loss=[tube, tube, "log"], penalty="l1", alpha=0.5, tol=1e-6).fit(X, Y)
-    alone = dboost.BoostedRegressor(loss=tube, penalty="l1", alpha=0.5, tol=1e-8).fit(X, far)
+    both = MultiTaskBoostedRegressor(
+        standardize=False, loss=[tube, tube, "log"], penalty="l1", alpha=0.5, tol=1e-6
+    ).fit(X, Y)
+    alone = dboost.BoostedRegressor(standardize=False, loss=tube, penalty="l1", alpha=0.5, tol=1e-8).fit(X, far)
     assert both.stop_reason_ == "tol" and alone.coef_.any()
     assert both.history_[-1]["passes"] < 200
     np.testing.assert_allclose(both.coef_[:2], np.vstack([alone.coef_] * 2), rtol=1e-3)

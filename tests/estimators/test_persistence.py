@@ -56,7 +56,7 @@ def test_clone_keeps_client_and_callbacks_by_reference(multiclass):
 
 
 def test_before_a_fit_there_is_nothing(multiclass, tmp_path):
-    model = BoostedClassifier()
+    model = BoostedClassifier(alpha="quick")
     assert not hasattr(model, "coef_")
     for call in (
         lambda: model.predict(multiclass[0]),
@@ -163,7 +163,7 @@ def test_warm_start_saves_work(multiclass):
 
 def test_warm_start_refuses_other_classes_and_features(multiclass, binary):
     X, y = multiclass
-    model = BoostedClassifier(warm_start=True).fit(X, y)
+    model = BoostedClassifier(alpha="quick", warm_start=True).fit(X, y)
     with pytest.raises(UsageError, match="12 features, this one has 11"):
         model.fit(X[:, :11], y)
     with pytest.raises(UsageError, match="other names"):
@@ -187,7 +187,7 @@ def test_warm_start_goes_by_names_of_columns_and_labels(multiclass):
         if labels is y:
             assert warm.model_.certificate.passes < cold.model_.certificate.passes
     with pytest.raises(UsageError, match="classes differ"):
-        BoostedClassifier(warm_start=True).fit(X, y).fit(X, np.char.add("other ", y.astype(str)))
+        BoostedClassifier(alpha="quick", warm_start=True).fit(X, y).fit(X, np.char.add("other ", y.astype(str)))
 
 
 class Killed(BaseException):

@@ -16,6 +16,7 @@ from sklearn.linear_model import PoissonRegressor
 from dboost import (
     BoostedClassifier,
     BoostedRegressor,
+    Columns,
     DataError,
     LeveragingRegressor,
     ParquetData,
@@ -72,7 +73,7 @@ def test_l2_squared_is_the_poisson_regressor(data, alpha, weighted, fit_intercep
     """Its objective is half the mean deviance without the constant, and alpha/2 |w|^2, as ours is."""
     X, y, weight = data
     weight = weight if weighted else np.ones(400)
-    ours = BoostedRegressor(penalty="l2_squared", alpha=alpha, fit_intercept=fit_intercept, **CLOSE)
+    ours = BoostedRegressor(standardize=False, penalty="l2_squared", alpha=alpha, fit_intercept=fit_intercept, **CLOSE)
     ours.fit(X, y, weight)
     theirs = PoissonRegressor(alpha=alpha, fit_intercept=fit_intercept, tol=1e-10, max_iter=10_000).fit(X, y, weight)
     f = X @ theirs.coef_ + theirs.intercept_
@@ -92,7 +93,13 @@ def test_l2_squared_is_the_poisson_regressor(data, alpha, weighted, fit_intercep
 def test_l1_is_the_optimum_of_a_general_solver(data, penalty, update, fit_intercept):
     X, y, weight = data
     model = BoostedRegressor(
-        penalty=penalty, alpha=0.05, update=update, fit_intercept=fit_intercept, loss="poisson", tol=1e-7
+        standardize=False,
+        penalty=penalty,
+        alpha=0.05,
+        update=update,
+        fit_intercept=fit_intercept,
+        loss="poisson",
+        tol=1e-7,
     ).fit(X, y, weight)
     best = lowest(X, y, weight, 0.05, fit_intercept=fit_intercept)
     found = model.model_.certificate
@@ -109,7 +116,7 @@ def test_without_a_penalty(data):
 
 def test_along_a_path_every_model_is_certified(data):
     X, y, weight = data
-    estimator = BoostedRegressor(loss="poisson", penalty="l1", tol=1e-7)
+    estimator = BoostedRegressor(standardize=False, alpha="quick", loss="poisson", penalty="l1", tol=1e-7)
     path = regularization_path(X, y, sample_weight=weight, n_alphas=8, estimator=estimator)
     assert (path.gaps <= 1e-7).all()
     for alpha, value in zip(path.alphas, path.objectives, strict=True):
@@ -129,8 +136,15 @@ def test_counts_of_a_million_and_means_of_a_millionth(scale, fit_intercept):
     y = rng.poisson(mean).astype(float)
     if scale < 1.0:
         y[[7, 1500]] = 1.0
-    alpha = BoostedRegressor(loss="poisson", penalty="l1", fit_intercept=fit_intercept).fit(X, y).alpha_max_ * 0.02
-    model = BoostedRegressor(loss="poisson", penalty="l1", alpha=alpha, tol=1e-6, fit_intercept=fit_intercept)
+    alpha = (
+        BoostedRegressor(standardize=False, alpha="quick", loss="poisson", penalty="l1", fit_intercept=fit_intercept)
+        .fit(X, y)
+        .alpha_max_
+        * 0.02
+    )
+    model = BoostedRegressor(
+        standardize=False, loss="poisson", penalty="l1", alpha=alpha, tol=1e-6, fit_intercept=fit_intercept
+    )
     model.fit(X, y)
     assert 0.0 <= model.duality_gap_ <= 1e-6
     f = X @ model.coef_[0] + model.intercept_[0]
@@ -161,15 +175,15 @@ def test_labels_that_are_no_counts_are_refused_with_their_row(data, bad):
     y = y.copy()
     y[37] = bad
     with pytest.raises(DataError, match=r"label .* in row 37: loss 'poisson' takes counts, numbers from 0 to 2\*\*53"):
-        BoostedRegressor(loss="poisson").fit(X, y)
-    BoostedRegressor(loss="squared").fit(X, y)
+        BoostedRegressor(alpha="quick", loss="poisson").fit(X, y)
+    BoostedRegressor(alpha="quick", loss="squared").fit(X, y)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_labels_that_are_no_numbers_are_refused(data, bad):
     X, y, _ = data
     with pytest.raises(ValueError, match="NaN|infinity"):
-        BoostedRegressor(loss="poisson").fit(X, np.where(np.arange(400) == 7, bad, y))
+        BoostedRegressor(alpha="quick", loss="poisson").fit(X, np.where(np.arange(400) == 7, bad, y))
 
 
 def test_of_files_and_collections_the_partition_is_named(data, tmp_path):
@@ -178,16 +192,16 @@ def test_of_files_and_collections_the_partition_is_named(data, tmp_path):
     y[250] = -2.0
     blocks = da.from_array(X, chunks=(100, 10)), da.from_array(y, chunks=(100,))
     with pytest.raises(DataError, match="label -2 in row 50 of partition block-00002: loss 'poisson' takes counts"):
-        BoostedRegressor(loss="poisson").fit(*blocks)
+        BoostedRegressor(alpha="quick", loss="poisson").fit(*blocks)
     pd.DataFrame(X, columns=[f"c{j}" for j in range(10)]).assign(y=y).to_parquet(tmp_path / "t.parquet")
     with pytest.raises(DataError, match="label -2 in row 250 of partition t.parquet.*loss 'poisson' takes counts"):
-        BoostedRegressor(loss="poisson").fit(ParquetData(tmp_path / "t.parquet", label="y"))
+        BoostedRegressor(alpha="quick", loss="poisson").fit(ParquetData(tmp_path / "t.parquet", label="y"))
 
 
 def test_nothing_but_zeros_has_no_best_intercept(data):
     X, _, _ = data
     with pytest.raises(DataError, match="every label is 0.*minus infinity.*fit_intercept=False"):
-        BoostedRegressor(loss="poisson").fit(X, np.zeros(400))
+        BoostedRegressor(alpha="quick", loss="poisson").fit(X, np.zeros(400))
     model = BoostedRegressor(loss="poisson", penalty="l1", alpha=0.01, fit_intercept=False).fit(X, np.zeros(400))
     assert model.duality_gap_ <= 1e-4
 
@@ -214,8 +228,8 @@ def test_pairs_without_a_bound_are_refused(data, settings, message):
 def test_other_estimators_do_not_take_it(data):
     X, y, _ = data
     with pytest.raises(UsageError, match="BoostedClassifier takes None or"):
-        BoostedClassifier(loss="poisson").fit(X, y > 1)
-    assert "loss" not in LeveragingRegressor().get_params()
+        BoostedClassifier(alpha="quick", loss="poisson").fit(X, y > 1)
+    assert "loss" not in LeveragingRegressor(hypotheses=Columns()).get_params()
 
 
 # ---- what is made of the scores, and what is kept --------------------------------------------------------------------

@@ -50,7 +50,7 @@ def test_sparse_values_that_are_not_finite_are_refused_by_row_and_column(multicl
     spoiled = np.array(X, dtype=float)
     spoiled[3, 4] = value
     with pytest.raises(DataError, match=f"^{shown} in row 3.*column '?4"):
-        BoostedClassifier().fit(kind(spoiled), y)
+        BoostedClassifier(alpha="quick").fit(kind(spoiled), y)
 
 
 def test_bad_data_is_refused(multiclass, tasks):
@@ -68,17 +68,17 @@ def test_bad_data_is_refused(multiclass, tasks):
         (X.astype(str), y),
     ]:
         with pytest.raises(ValueError, match=r"."):
-            BoostedClassifier().fit(data, labels)
+            BoostedClassifier(alpha="quick").fit(data, labels)
     with pytest.raises(ValueError, match="all sample weights are zero"):
-        BoostedClassifier().fit(X, y, np.zeros(len(y)))
+        BoostedClassifier(alpha="quick").fit(X, y, np.zeros(len(y)))
     with pytest.raises(ValueError, match="weight"):
-        BoostedClassifier().fit(X, y, -np.ones(len(y)))
+        BoostedClassifier(alpha="quick").fit(X, y, -np.ones(len(y)))
     X, Y = tasks
     for labels in (Y[:, 0], Y + 1, Y + 0.5, np.where(np.isnan(Y), -1, Y)):
         with pytest.raises(DataError):
-            MultiTaskBoostedClassifier().fit(X, labels)
+            MultiTaskBoostedClassifier(alpha="quick").fit(X, labels)
     with pytest.raises(UsageError, match="class_weight"):
-        MultiTaskBoostedClassifier(class_weight="balanced").fit(X, Y)
+        MultiTaskBoostedClassifier(alpha="quick", class_weight="balanced").fit(X, Y)
 
 
 LABELS = [
@@ -115,7 +115,7 @@ def test_integers_are_labels_with_scikit_learns_warning(y):
 def test_a_column_of_another_name_is_refused_at_prediction(multiclass):
     X, y = multiclass
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)])
-    model = BoostedClassifier().fit(frame, y)
+    model = BoostedClassifier(alpha="quick").fit(frame, y)
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame.rename(columns={"c3": "other"}))
     spoiled = frame.copy()

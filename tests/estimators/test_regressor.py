@@ -58,7 +58,7 @@ def objective(model, X, y, weight, epsilon):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_squared_loss_is_the_lasso(data, fit_intercept):
     X, y, weight = data
-    model = BoostedRegressor(alpha=0.1, tol=1e-12, fit_intercept=fit_intercept).fit(X, y, weight)
+    model = BoostedRegressor(standardize=False, alpha=0.1, tol=1e-12, fit_intercept=fit_intercept).fit(X, y, weight)
     lasso = Lasso(alpha=0.1, tol=1e-14, fit_intercept=fit_intercept).fit(X, y, weight)
     np.testing.assert_allclose(model.coef_[0], lasso.coef_, atol=1e-6)
     np.testing.assert_allclose(model.intercept_, lasso.intercept_, atol=1e-6)
@@ -76,7 +76,7 @@ def test_without_penalty_it_is_least_squares(data):
 @pytest.mark.parametrize(("loss", "epsilon"), [("epsilon_insensitive", EpsilonInsensitive().epsilon), (LOSSES[2], 0.5)])
 def test_the_tube_is_certified_and_its_objective_that_of_the_definition(data, loss, epsilon):
     X, y, weight = data
-    model = BoostedRegressor(loss=loss, alpha=0.05, tol=1e-9).fit(X, y, weight)
+    model = BoostedRegressor(standardize=False, loss=loss, alpha=0.05, tol=1e-9).fit(X, y, weight)
     assert model.duality_gap_ <= 1e-9
     assert model.objective_ == pytest.approx(objective(model, X, y, weight, epsilon), rel=1e-12)
     rng = np.random.default_rng(1)
@@ -110,7 +110,7 @@ def test_a_path_of_regressions(data):
 def test_every_input_in_memory_gives_the_same_fit_and_bits(data, loss):
     X, y, weight = data
     frame = pd.DataFrame(X, columns=NAMES)
-    expected = BoostedRegressor(loss=loss, alpha=0.1).fit(X, y, weight)
+    expected = BoostedRegressor(standardize=False, loss=loss, alpha=0.1).fit(X, y, weight)
     prediction = expected.predict(X)
     assert (prediction.shape, prediction.dtype) == ((120,), np.float64)
     np.testing.assert_allclose(prediction, X @ expected.coef_[0] + expected.intercept_[0], rtol=1e-12, atol=1e-12)
@@ -124,7 +124,7 @@ def test_every_input_in_memory_gives_the_same_fit_and_bits(data, loss):
         (X, y.astype(object), X),
     ]
     for fitted_on, target, predicted_on in cases:
-        model = BoostedRegressor(loss=loss, alpha=0.1).fit(fitted_on, target, weight)
+        model = BoostedRegressor(standardize=False, loss=loss, alpha=0.1).fit(fitted_on, target, weight)
         assert model.predict(predicted_on).tobytes() == prediction.tobytes()
         assert model.score(fitted_on, target, weight) == r2_score(y, prediction, sample_weight=weight)
 
@@ -290,24 +290,24 @@ def test_induction_stop_follows_from_the_history(data):
 def test_several_targets_are_refused(data, wrap):
     X, y, _ = data
     with pytest.raises(DataError, match="one BoostedRegressor for each column"):
-        BoostedRegressor().fit(X, wrap(np.stack([y, y], axis=1)))
+        BoostedRegressor(alpha="quick").fit(X, wrap(np.stack([y, y], axis=1)))
 
 
 def test_targets_that_are_no_numbers_are_refused(data):
     X, y, _ = data
     for target in (y.astype(str), y.astype(str).astype(object), np.arange(120).astype("M8[s]"), y + 1j):
         with pytest.raises(ValueError, match=r"type|[Cc]omplex"):
-            BoostedRegressor().fit(X, target)
+            BoostedRegressor(alpha="quick").fit(X, target)
     for bad in (np.nan, np.inf):
         with pytest.raises(ValueError, match="NaN|infinity"):
-            BoostedRegressor().fit(X, np.where(np.arange(120) == 7, bad, y))
+            BoostedRegressor(alpha="quick").fit(X, np.where(np.arange(120) == 7, bad, y))
 
 
 @pytest.mark.parametrize("loss", ["log", "tukey", 3, EpsilonInsensitive, ["squared"]])
 def test_other_losses_are_refused(data, loss):
     X, y, _ = data
     with pytest.raises(UsageError, match="BoostedRegressor takes None or 'squared', 'epsilon_insensitive'"):
-        BoostedRegressor(loss=loss).fit(X, y)
+        BoostedRegressor(alpha="quick", loss=loss).fit(X, y)
 
 
 def test_loss_none_is_squared(data):

@@ -107,7 +107,9 @@ def test_without_an_intercept_a_positive_refit_is_nnls_and_may_drop_a_feature():
     X = rng.normal(size=(80, 4))
     X[:, 3] = 0.6 * X[:, 0] + 0.6 * X[:, 1] + 0.1 * X[:, 3]
     y = X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=80)
-    model = BoostedRegressor(penalty="l1", alpha=0.05, positive=True, fit_intercept=False, tol=1e-9).fit(X, y)
+    model = BoostedRegressor(
+        standardize=False, penalty="l1", alpha=0.05, positive=True, fit_intercept=False, tol=1e-9
+    ).fit(X, y)
     found = relaxed(model, X, y)
     weights, length = nnls(X[:, model.model_.active], y)
     assert 3 in model.model_.active and (weights == 0.0).any()
@@ -198,8 +200,7 @@ def test_paths_and_folds_keep_them_and_may_be_relaxed(tmp_path, two_processes):
     assert (along.gaps <= 1e-4).all() and np.all(SIGNS * along.coefs >= 0.0) and along.coefs[-1].any()
     one = made("log")
     again = [
-        dboost.regularization_path(one.X, one.y[:, 0], n_alphas=4, checkpoint=tmp_path / "c", **given)
-        for _ in range(2)
+        dboost.regularization_path(one.X, one.y[:, 0], n_alphas=4, checkpoint=tmp_path / "c", **given) for _ in range(2)
     ]
     np.testing.assert_array_equal(again[0].coefs, again[1].coefs)
     lazy = da.from_array(one.X, chunks=(45, -1)), da.from_array(one.y[:, 0], chunks=45)

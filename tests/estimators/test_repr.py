@@ -19,6 +19,7 @@ from dboost import (
     AdaBoostL1Classifier,
     BoostedClassifier,
     BoostedRegressor,
+    Columns,
     MultiTaskBoostedClassifier,
     OneVsRestBoostedClassifier,
     ParquetData,
@@ -121,7 +122,7 @@ def test_repr_of_two_classes_says_nothing_that_is_always_so(binary, params):
 
 def test_repr_of_a_budget_names_the_problem_its_gap_is_of_and_holds_tol_against_the_margin(binary):
     X, y = binary
-    model = AdaBoostL1Classifier(max_rounds=3, tol=0.125).fit(X, y)
+    model = AdaBoostL1Classifier(hypotheses=Columns(), max_rounds=3, tol=0.125).fit(X, y)
     budget, margin, gap = model.budget_, model.margin_, model.margin_gap_
     assert model.stop_reason_ == "max_rounds" and gap > model.tol
     for text in (repr(model), map_html(model)):

@@ -216,7 +216,13 @@ def test_early_stopping_on_rows_that_lack_a_class():
 
 
 def test_other_systems_and_offsets_are_scored():
-    found = dboost.cross_validated(X, TWO, estimator=dboost.LeveragingClassifier(max_rounds=5), cv=3, scoring="roc_auc")
+    found = dboost.cross_validated(
+        X,
+        TWO,
+        estimator=dboost.LeveragingClassifier(hypotheses=dboost.Columns(), max_rounds=5),
+        cv=3,
+        scoring="roc_auc",
+    )
     assert found.fold_scores_.shape == (3, 1) and found.best_score_ > 0.8
     begin = rng.normal(size=150)
     moved = BoostedRegressorCV(offset=6, folds=np.arange(150) % 3, alphas=ALPHAS, scoring="neg_mean_squared_error")

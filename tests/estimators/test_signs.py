@@ -87,7 +87,7 @@ def test_where_no_feature_may_have_its_sign_there_is_no_path():
     rng = np.random.default_rng(0)
     x = rng.normal(size=100)
     X, y = np.column_stack([x, x + 0.01 * rng.normal(size=100)]), -x + 0.1 * rng.normal(size=100)
-    estimator = dboost.BoostedRegressor(positive=True)
+    estimator = dboost.BoostedRegressor(alpha="quick", positive=True)
     one = dboost.BoostedRegressor(positive=True, alpha=0.1).fit(X, y)
     assert one.alpha_max_ == 0.0 and not one.coef_.any() and one.duality_gap_ <= 1e-4
     for asked in (

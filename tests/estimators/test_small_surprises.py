@@ -33,7 +33,11 @@ def test_weights_and_intercept_are_those_that_the_certificate_is_about():
 
 
 def test_a_target_that_does_not_vary_is_predicted():
-    for fitted in (dboost.BoostedRegressor(), dboost.BoostedRegressorCV(cv=3), dboost.AdaBoostL1Regressor()):
+    for fitted in (
+        dboost.BoostedRegressor(),
+        dboost.BoostedRegressorCV(cv=3),
+        dboost.AdaBoostL1Regressor(hypotheses=dboost.Columns()),
+    ):
         fitted.fit(X, FLAT)
         np.testing.assert_allclose(fitted.predict(X), FLAT, rtol=1e-12)
         assert fitted.objective_ == 0.0 and not fitted.coef_.any()
@@ -66,16 +70,18 @@ def test_weights_that_nothing_ties_sum_to_zero_over_the_classes():
 
 
 def test_numbers_of_any_type_are_numbers():
-    plain = dboost.BoostedClassifier(alpha=0.05).fit(X, Y)
+    plain = dboost.BoostedClassifier(standardize=False, alpha=0.05).fit(X, Y)
     mixed = pd.DataFrame({"a": X[:, 0], "b": pd.Series(X[:, 1], dtype=object), "c": X[:, 2], "d": X[:, 3]})
     long = X.astype(np.longdouble)
     for same in (long, sp.csr_array(long), X.astype(object), mixed, mixed.astype(object)):
-        fitted = dboost.BoostedClassifier(alpha=0.05).fit(same, Y)
+        fitted = dboost.BoostedClassifier(standardize=False, alpha=0.05).fit(same, Y)
         assert fitted.coef_.tobytes() == plain.coef_.tobytes()
         assert np.array_equal(fitted.predict(same), plain.predict(X))
     for wrong in ("1.5", None, 1j):
         with pytest.raises(DataError, match="'b'"):
-            dboost.BoostedClassifier().fit(mixed.assign(b=pd.Series([wrong, *X[1:, 1]], dtype=object)), Y)
+            dboost.BoostedClassifier(standardize=False, alpha="quick").fit(
+                mixed.assign(b=pd.Series([wrong, *X[1:, 1]], dtype=object)), Y
+            )
 
 
 def test_folds_without_an_order_are_refused():
@@ -92,7 +98,7 @@ def test_a_transform_of_no_rows_is_refused():
 
 def test_a_task_of_one_class_is_told_by_its_name():
     with pytest.raises(DataError, match="only one class in 1 of 1 tasks, which are called 0; drop these tasks"):
-        dboost.MultiTaskBoostedClassifier().fit(X, np.ones((60, 1), int))
+        dboost.MultiTaskBoostedClassifier(alpha="quick").fit(X, np.ones((60, 1), int))
 
 
 def test_a_wrong_parameter_is_told_by_the_class_that_was_called():

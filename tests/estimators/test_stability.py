@@ -58,11 +58,14 @@ def plain_loop(estimator, X, y, weight, alphas, seed, n_pairs):
 
 
 CASES = {
-    "rows of classes": (dboost.BoostedClassifier(penalty="l1/l2", tol=1e-9), "multiclass"),
-    "entries of classes": (dboost.BoostedClassifier(penalty="l1", tol=1e-9, standardize=True), "multiclass"),
-    "two classes": (dboost.BoostedClassifier(tol=1e-9), "binary"),
-    "numbers": (dboost.BoostedRegressor(tol=1e-9), "numbers"),
-    "tasks": (dboost.MultiTaskBoostedClassifier(penalty="l1/l2", tol=1e-9), "tasks"),
+    "rows of classes": (dboost.BoostedClassifier(alpha="quick", penalty="l1/l2", tol=1e-9), "multiclass"),
+    "entries of classes": (
+        dboost.BoostedClassifier(alpha="quick", penalty="l1", tol=1e-9, standardize=True),
+        "multiclass",
+    ),
+    "two classes": (dboost.BoostedClassifier(alpha="quick", tol=1e-9), "binary"),
+    "numbers": (dboost.BoostedRegressor(alpha="quick", tol=1e-9), "numbers"),
+    "tasks": (dboost.MultiTaskBoostedClassifier(alpha="quick", penalty="l1/l2", tol=1e-9), "tasks"),
 }
 
 
@@ -136,7 +139,7 @@ def stored(folder, X, y, group, name):
     return ParquetData(path, features=NAMES, label="label")
 
 
-ROWS = dboost.BoostedClassifier(penalty="l1/l2", tol=1e-3)
+ROWS = dboost.BoostedClassifier(alpha="quick", standardize=False, penalty="l1/l2", tol=1e-3)
 FEW = {"estimator": ROWS, "n_pairs": 2, "n_alphas": 2, "eps": 0.3, "random_state": 2}
 
 
@@ -321,11 +324,20 @@ def test_after_max_seconds_no_pair_begins_and_those_that_have_are_whole():
         ({"estimator": dboost.BoostedClassifier}, "expected one of BoostedClassifier"),
         ({"estimator": dboost.BoostedClassifierCV()}, "which fit at a given strength"),
         ({"estimator": dboost.ShareBoostClassifier()}, "expected one of BoostedClassifier"),
-        ({"estimator": dboost.BoostedClassifier(penalty="l2_squared")}, "'l2_squared' leaves no single feature out"),
+        (
+            {"estimator": dboost.BoostedClassifier(penalty="l2_squared")},
+            "'l2_squared' leaves no single feature out",
+        ),
         ({"estimator": dboost.BoostedClassifier(penalty="l2")}, "'l2' leaves no single feature out"),
         ({"estimator": dboost.BoostedClassifier(penalty="none")}, "'none' leaves no single feature out"),
-        ({"estimator": dboost.BoostedClassifier(hypotheses=dboost.Stumps())}, "each half sample induces others"),
-        ({"estimator": dboost.BoostedClassifier(checkpoint="c")}, "has checkpoint=, which is of one fit"),
+        (
+            {"estimator": dboost.BoostedClassifier(hypotheses=dboost.Stumps())},
+            "each half sample induces others",
+        ),
+        (
+            {"estimator": dboost.BoostedClassifier(checkpoint="c")},
+            "has checkpoint=, which is of one fit",
+        ),
         ({"estimator": dboost.BoostedClassifier(callbacks=[print])}, "has callbacks="),
     ],
 )

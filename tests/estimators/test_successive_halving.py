@@ -19,7 +19,7 @@ X = RNG.normal(size=(M, N)).astype(np.float32).astype(np.float64)
 W = np.zeros((N, K))
 W[:4] = 2.0 * RNG.normal(size=(4, K))
 Y = np.argmax(X @ W + RNG.gumbel(size=(M, K)), axis=1)
-ROWS = dboost.BoostedClassifier(penalty="l1/l2", tol=1e-4)
+ROWS = dboost.BoostedClassifier(alpha="quick", penalty="l1/l2", tol=1e-4)
 ALPHAS = [0.3, 0.1, 0.03, 0.01, 0.003]
 GRID = {"penalty": ["l1/l2", "l1"], "alpha": ALPHAS}
 
@@ -124,7 +124,12 @@ def test_arrays_of_dask_and_sparse_rows(client):
 
 def test_regression_tasks_and_errors():
     y = X @ W[:, 0] + RNG.normal(size=M)
-    model = halved(X, y, dboost.BoostedRegressor(), {"penalty": ["l1"], "alpha": [1.0, 0.1, 0.01], "loss": ["squared"]})
+    model = halved(
+        X,
+        y,
+        dboost.BoostedRegressor(),
+        {"penalty": ["l1"], "alpha": [1.0, 0.1, 0.01], "loss": ["squared"]},
+    )
     assert model.best_params_["alpha"] < 1.0
     tasks = np.sign(X[:, :2] + 0.1 * RNG.normal(size=(M, 2))).astype(int)
     model = halved(X, tasks, dboost.MultiTaskBoostedClassifier(), {"alpha": [0.2, 0.02]})

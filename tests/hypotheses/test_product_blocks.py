@@ -41,8 +41,8 @@ SYSTEMS = {
     "standardize": BoostedClassifier(update="gradboost", alpha=0.02, standardize=True, rows_per_round=2, max_rounds=3),
     "shareboost": ShareBoostClassifier(max_rounds=4),
     "shareboost by trials": ShareBoostClassifier(rule="row", shortlist=3, max_rounds=3),
-    "adaboost+l1": AdaBoostL1Classifier(max_rounds=5),
-    "leveraging": LeveragingClassifier(max_rounds=5),
+    "adaboost+l1": AdaBoostL1Classifier(hypotheses=Columns(), max_rounds=5),
+    "leveraging": LeveragingClassifier(hypotheses=Columns(), max_rounds=5),
     "l2": BoostedClassifier(penalty="l2", alpha=0.02, max_rounds=30),
 }
 
@@ -98,7 +98,8 @@ def test_every_system_takes_what_it_takes_of_the_explicit_matrix(name, monkeypat
         np.testing.assert_array_equal(again.decision_function(X), scores)
     # systems of stumps take them on tables unless columns are asked for
     columns = Columns() if name in ("adaboost+l1", "leveraging") else None
-    matrix = model.set_params(hypotheses=columns).fit(H, y)
+    as_they_are = {"standardize": False} if name in ("gradboost", "adaboost", "l2") else {}
+    matrix = model.set_params(hypotheses=columns, **as_they_are).fit(H, y)
     assert sorted(names[int(column[1:])] for column in matrix.active_features_) == sorted(entered)
     np.testing.assert_allclose(matrix.decision_function(H), scores, rtol=1e-5, atol=1e-7)
 

@@ -35,9 +35,9 @@ def test_the_digest_sees_one_bit() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 4))
     y = (X[:, 0] > 0).astype(int)
-    model = dboost.BoostedClassifier(penalty="l1").fit(X, y)
+    model = dboost.BoostedClassifier(alpha="quick", penalty="l1").fit(X, y)
     before = same_bits.digest(model)
-    assert before == same_bits.digest(dboost.BoostedClassifier(penalty="l1").fit(X, y))
+    assert before == same_bits.digest(dboost.BoostedClassifier(alpha="quick", penalty="l1").fit(X, y))
     model.model_.W[0, 0] = np.nextafter(model.model_.W[0, 0], np.inf)
     assert same_bits.digest(model) != before
 

@@ -95,7 +95,7 @@ def test_a_dead_process_s_folder_goes_and_a_running_one_s_stays(kind: str, docum
 
 def test_saving_a_model_clears_what_was_left_of_it(tmp_path: Path) -> None:
     X = np.random.default_rng(0).standard_normal((40, 3))
-    model = dboost.BoostedClassifier().fit(X, X[:, 0] > 0)
+    model = dboost.BoostedClassifier(alpha="quick").fit(X, X[:, 0] > 0)
     (tmp_path / ".model.0123456789ab.partial").mkdir()
     (tmp_path / ".model.0123456789ab.partial" / "half").write_text("half")
     model.save(tmp_path / "model")

@@ -351,7 +351,7 @@ def test_a_terminal_without_the_letters_shows_them_escaped(tmp_path: Path, monke
     pq.write_table(pa.table({"text": texts, "label": [i % 2 for i in range(40)]}), tmp_path / "d.parquet")
     steps = (
         ["prepare", str(tmp_path / "d.parquet"), "--label", "label", "--out", str(tmp_path / "p"), "--max-df", "1.0"],
-        ["train", str(tmp_path / "p"), "--out", str(tmp_path / "m")],
+        ["train", str(tmp_path / "p"), "--out", str(tmp_path / "m"), "--alpha", "quick"],
     )
     for step in steps:
         assert main([*step, *LOCAL]) == 0

@@ -32,7 +32,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("houses")
     pq.write_table(houses(), folder / "train.parquet")
     arguments = ["train", str(folder / "train.parquet"), "--label", "label", "--out", str(folder / "model")]
-    assert main([*arguments, *LOCAL, "--alpha", "0.02", "--log-format", "json"]) == 0
+    assert main([*arguments, *LOCAL, "--alpha", "0.05", "--log-format", "json"]) == 0
     assert read_model(folder / "model").input_names is not None
     assert "size" not in (read_model(folder / "model").input_names or ())
     return folder / "model"

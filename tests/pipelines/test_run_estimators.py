@@ -18,13 +18,14 @@ from dboost.model.fitted import read_model
 from pipelines.cli import main
 from pipelines.runs.fingerprints import of_model
 
+COLUMNS = [{"family": "columns"}]
 ESTIMATORS: dict[str, tuple[dict[str, Any], str]] = {
     "shareboost": ({"max_rounds": 3, "rule": "norm", "standardize": False}, "label"),
     "jointboost": ({"max_rounds": 3}, "label"),
     "adaboost_l1": ({"max_rounds": 5, "nu": 0.5, "keep_zeros": True, "loss": "log"}, "two"),
-    "adaboost_l1_regressor": ({"max_rounds": 5, "nu": 0.5, "loss": "huber"}, "number"),
+    "adaboost_l1_regressor": ({"max_rounds": 5, "nu": 0.5, "loss": "huber", "hypotheses": COLUMNS}, "number"),
     "leveraging": ({"max_rounds": 5, "loss": "log", "step": "exact", "bounds": [-0.5, "inf"]}, "two"),
-    "leveraging_regressor": ({"max_rounds": 5, "learner": "edge"}, "number"),
+    "leveraging_regressor": ({"max_rounds": 5, "learner": "edge", "hypotheses": COLUMNS}, "number"),
     "regressor": ({"alpha": 0.01, "loss": "quantile", "quantile": 0.8, "width": 0.2}, "number"),
     "boosted": ({"hypotheses": [{"family": "products", "max_degree": 2}], "alpha": 0.02, "tol": 0.01}, "label"),
     "multitask": ({"alpha": 0.02}, "two,other"),
