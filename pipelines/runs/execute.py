@@ -22,9 +22,9 @@ from dboost.files.storage import check_writable, sha256_json, write_file
 from dboost.redact import redact
 
 from ..asynchronous import serves_asynchronous
+from ..cluster import Cluster
 from ..config import ClusterSettings
 from ..console import Console, console_of_call, finite
-from ..rejoin import Cluster
 from . import folder as names
 from .folder import RunFolder
 from .foresight import foresee

@@ -1,21 +1,24 @@
 """The stages of a run: what each depends on, and what it does.
 
-Covers: prepare, train, evaluate, predict, report. Does not cover: which of them are done already and the moment in
-which one is (``folder``), their order (``execute``).
+Covers: prepare, train, evaluate, predict, report; what a run came to, as plain values. Does not cover: which of them
+are done already and the moment in which one is (``folder``), their order (``execute``).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import platform
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import dboost
 from dboost.data import load_manifest
-from dboost.data.manifest import FORMAT_VERSION
+from dboost.data.manifest import FORMAT_VERSION, MANIFEST
 from dboost.errors import UsageError
 from dboost.estimators.model_folders import read_transform
 from dboost.files.storage import write_file
@@ -26,16 +29,15 @@ from .. import pages
 from ..commands import evaluate, predict, prepare, train
 from ..config import DataSettings, NewDataSettings, dialect_of
 from ..console import Console, finite
-from ..inputs import MANIFEST, columns_of, open_data, read_model
+from ..inputs import columns_of, open_data, read_model
 from ..report_page.held_out import look_at
 from ..report_page.page import html, read_json
 from ..text_tables import as_parquet
 from ..training import plan_training, save_path
 from . import fingerprints
 from . import folder as names
-from .folder import RunFolder
+from .folder import EVALUATION, MODEL, PATH, RunFolder
 from .foresight import raw_test
-from .report import report
 from .run_file import RunFile, keys_of
 
 
@@ -324,3 +326,38 @@ STAGES = (
     Stage("predict", (names.PREDICTIONS,), _opened_new, _model_inputs("predict"), _predict),
     Stage("report", (names.REPORT, names.REPORT_PAGE), lambda work: None, _report_inputs, _report),
 )
+
+
+PACKAGES = ("dask", "numpy", "numba", "pyarrow", "scikit-learn", "scipy")
+
+
+def report(folder: Path, top: int) -> dict[str, Any]:
+    """The report of a run folder whose model is there.
+
+    Returns "model" (what it is, its certificate, its strongest features), "evaluation" and "path" where they are there,
+    "versions".
+    """
+    found: dict[str, Any] = {"model": model_values(folder / MODEL, top)}
+    evaluation = folder / EVALUATION / "evaluation.json"
+    if evaluation.is_file():
+        found["evaluation"] = json.loads(evaluation.read_bytes())
+    path = folder / PATH / "path.json"
+    if path.is_file():
+        found["path"] = json.loads(path.read_bytes())
+    found["versions"] = versions()
+    return found
+
+
+def model_values(folder: Path, top: int) -> dict[str, Any]:
+    """A model as plain values."""
+    model = read_model(str(folder))
+    values = pages.map_values(model)
+    values["features"] = values["features"][:top]
+    return {"facts": dict(pages.model_facts(model)), **values}
+
+
+def versions() -> dict[str, str]:
+    """What it was made with."""
+    return {"python": platform.python_version(), "dboost": dboost.__version__} | {
+        name: version(name) for name in PACKAGES
+    }

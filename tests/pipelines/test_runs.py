@@ -75,13 +75,18 @@ def done(*names: str) -> dict[str, str]:
 
 def test_a_run_does_all_stages_once_and_a_second_call_does_none(file: Path, monkeypatch) -> None:
     reads: Counter[str] = Counter()
-    for name in ("read_text", "read_bytes"):
 
-        def counted(path: Path, *how: Any, method: str = name, read: Any = getattr(Path, name), **more: Any) -> Any:
-            reads[f"{method} {path.name}"] += 1
+    def counting(name: str) -> None:
+        read = getattr(Path, name)
+
+        def counted(path: Path, *how: Any, **more: Any) -> Any:
+            reads[f"{name} {path.name}"] += 1
             return read(path, *how, **more)
 
         monkeypatch.setattr(Path, name, counted)
+
+    counting("read_text")
+    counting("read_bytes")
     result = pipelines.run(file)
     # what a stage has written is opened once there, and once under the name that it has when it is done
     assert reads["read_text _dboost.json"] == 2
