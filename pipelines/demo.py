@@ -89,6 +89,8 @@ def run(settings: DemoSettings, console: Console) -> int:
     values = {"documents": counts, "evaluation": done.evaluation, "seconds": dict(console.seconds)}
     write_file(Path(out, MARKER), (json.dumps(finite(values), indent=1, default=str) + "\n").encode())
     console.page("demo", shown, values)
+    for what, command in next_steps(out, done.folder):
+        console.say(f"{what}:\n  {command}")
     console.say(f"the report of the run: {done.folder / 'report.html'}")
     return 0 if done.converged else NOT_CONVERGED
 
@@ -140,19 +142,6 @@ def page(
     """The page as renderables: a heading, what came out in a few sentences, the map, labels of new documents."""
     model = read_model(str(run / "model"))
     seconds = grid(("stage", "seconds"), [(name, f"{spent:.1f}") for name, spent in console.seconds.items()])
-    commands = [
-        ("the same again: finds nothing to do", f"dboost run {out}/{RUN}"),
-        ("the whole map of the model", f"dboost inspect {run}/model"),
-        ("label raw documents", f"dboost predict {run}/model {out}/{NEW} --keep source --out {out}/labelled"),
-        (
-            "more features, fewer errors",
-            f"dboost train {run}/prepared --split train --alpha auto --prefer accurate --out {out}/more",
-        ),
-        (
-            "the same with documents of your own",
-            "dboost prepare YOUR.parquet --text text --label label --out runs/yours",
-        ),
-    ]
     return [
         Words(
             f"\n{counts['train'] + counts['test']:,} documents: {source.documents}. The label is the {source.label}, "
@@ -170,7 +159,23 @@ def page(
         pages.titled("Documents without labels, and what the model says", labelled(run / "predictions", source)),
         Words(""),
         pages.titled("Seconds", seconds),
-        *(Words(f"\n{what}:\n  {command}") for what, command in commands),
+    ]
+
+
+def next_steps(out: str, run: Path) -> list[tuple[str, str]]:
+    """What may be done next, and how it is typed."""
+    return [
+        ("the same again: finds nothing to do", f"dboost run {out}/{RUN}"),
+        ("the whole map of the model", f"dboost inspect {run}/model"),
+        ("label raw documents", f"dboost predict {run}/model {out}/{NEW} --keep source --out {out}/labelled"),
+        (
+            "more features, fewer errors",
+            f"dboost train {run}/prepared --split train --alpha auto --prefer accurate --out {out}/more",
+        ),
+        (
+            "the same with documents of your own",
+            "dboost prepare YOUR.parquet --text text --label label --out runs/yours",
+        ),
     ]
 
 
