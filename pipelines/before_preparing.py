@@ -25,8 +25,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, DboostError, StorageError
 from dboost.files.stores import any_path
 
-from .before_training.needs import MIB
-from .before_training.room import Place, Room, room_of
+from .before_training.needs import MIB, Place, Room, room_of
 from .before_training.verdict import BARE_WORKER, ENDED_AT, in_words
 
 LIBRARIES = 220 * MIB

@@ -15,16 +15,16 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from rich.text import Text as Words
 
 from dboost.files.storage import write_file, write_folder
-from dboost.model.fitted import Model
 
 from . import pages
 from .commands.train import NOT_CONVERGED
 from .config import ClusterSettings, LogSettings, OneOf, OutputSettings, Text, key, tables_to_toml, to_toml
 from .console import Console, finite
+from .fitting_table import FittingTable, grid
 from .inputs import read_model, refuse_existing
-from .report import Block, Commands, Grid, Heading, Paragraph, to_markdown, to_rich
 from .runs.execute import run as execute
 from .sources import arxiv, installed
 
@@ -34,9 +34,6 @@ RUN, NEW = "topics.toml", "new.parquet"
 FEATURES = 300
 """Terms that the model may use: without a number it takes what labels held-out rows best, and rows of one file resemble
 each other so much that this is all of them."""
-REPORT = "report.md"
-# Up to so many classes, a map leaves room for the classes that a feature speaks against.
-NARROW_MAP = 16
 # New documents of the page, with what the model says of each.
 LABELLED = 5
 # Documents in a file and in a row group: a few tasks for each worker, each of some megabytes.
@@ -88,12 +85,13 @@ def run(settings: DemoSettings, console: Console) -> int:
         Path(folder, MARKER).write_text(json.dumps({"documents": counts}) + "\n", encoding="utf-8")
     console.say(f"dboost run {out}/{RUN}")
     done = execute(Path(out, RUN), overrides=cluster_of(settings), console=console)
-    blocks = page(out, source, counts, Path(done.folder), done.evaluation or {}, console)
-    write_file(Path(out, REPORT), to_markdown(blocks).encode())
+    shown = page(out, source, counts, Path(done.folder), done.evaluation or {}, console)
     values = {"documents": counts, "evaluation": done.evaluation, "seconds": dict(console.seconds)}
     write_file(Path(out, MARKER), (json.dumps(finite(values), indent=1, default=str) + "\n").encode())
-    console.page("demo", to_rich(blocks), values)
-    console.say(f"This page: {out}/{REPORT}   the report of the run: {done.folder / 'report.html'}")
+    console.page("demo", shown, values)
+    for what, command in next_steps(out, done.folder):
+        console.say(f"{what}:\n  {command}")
+    console.say(f"the report of the run: {done.folder / 'report.html'}")
     return 0 if done.converged else NOT_CONVERGED
 
 
@@ -140,100 +138,50 @@ def write_run(table: pa.Table, source: Source, folder: Path) -> None:
 
 def page(
     out: str, source: Source, counts: dict[str, Any], run: Path, found: dict[str, Any], console: Console
-) -> list[Block]:
-    """The page as blocks."""
+) -> list[Any]:
+    """The page as renderables: a heading, what came out in a few sentences, the map, labels of new documents."""
     model = read_model(str(run / "model"))
-    blocks = pages.blocks_for(console.rich.encoding)
-    gap = model.certificate.gap
+    seconds = grid(("stage", "seconds"), [(name, f"{spent:.1f}") for name, spent in console.seconds.items()])
     return [
-        Heading("dboost demo", level=1),
-        Paragraph(
-            f"{counts['train'] + counts['test']:,} documents: {source.documents}. The label is the {source.label}, "
+        Words(
+            f"\n{counts['train'] + counts['test']:,} documents: {source.documents}. The label is the {source.label}, "
             f"{len(counts['classes'])} of them. They come from {counts['sources']:,} {source.source}s, none of which "
             f"is in both parts: {counts['train']:,} documents to learn from, {counts['test']:,} held out."
         ),
-        Paragraph(
-            f"The {model.penalty} model uses {model.n_hypotheses:,} of {model.n_features:,} terms and labels "
+        Words(
+            f"\nThe {model.penalty} model uses {model.n_hypotheses:,} of {model.n_features:,} terms and labels "
             f"{pages.percent(1.0 - found['error'])} of the held-out documents right; saying the most frequent "
             f"{source.label} always, {pages.percent(1.0 - counts['blind_error'])}. Its objective is certified to be "
-            f"at most {gap:.1e} (relative) above the best possible one."
+            f"at most {model.certificate.gap:.1e} (relative) above the best possible one.\n"
         ),
-        Heading("The strongest features, and who shares them"),
-        strongest(model, 12, blocks),
-        *([Paragraph(legend(model, blocks))] if len(counts["classes"]) <= pages.WIDEST_MAP else []),
-        Heading(f"What speaks for each {source.label}"),
-        by_class(model),
-        Heading("Documents without labels, and what the model says"),
-        labelled(run / "predictions", source),
-        Heading("Seconds"),
-        Grid(("stage", "seconds"), [(name, f"{seconds:.1f}") for name, seconds in console.seconds.items()]),
-        Heading("Next steps"),
-        Commands(
-            [
-                (f"dboost run {out}/{RUN}", "the same again: finds nothing to do"),
-                (f"dboost inspect {run}/model", "the whole map of the model"),
-                (f"dboost predict {run}/model {out}/{NEW} --keep source --out {out}/labelled", "label raw documents"),
-                (
-                    f"dboost train {run}/prepared --split train --alpha auto --prefer accurate --out {out}/more",
-                    "more features, fewer errors",
-                ),
-                (
-                    "dboost prepare YOUR.parquet --text text --label label --out runs/yours",
-                    "the same with documents of your own",
-                ),
-            ]
+        *pages.sparsity_map(model, 12, pages.blocks_for(console.rich.encoding)),
+        Words(""),
+        pages.titled("Documents without labels, and what the model says", labelled(run / "predictions", source)),
+        Words(""),
+        pages.titled("Seconds", seconds),
+    ]
+
+
+def next_steps(out: str, run: Path) -> list[tuple[str, str]]:
+    """What may be done next, and how it is typed."""
+    return [
+        ("the same again: finds nothing to do", f"dboost run {out}/{RUN}"),
+        ("the whole map of the model", f"dboost inspect {run}/model"),
+        ("label raw documents", f"dboost predict {run}/model {out}/{NEW} --keep source --out {out}/labelled"),
+        (
+            "more features, fewer errors",
+            f"dboost train {run}/prepared --split train --alpha auto --prefer accurate --out {out}/more",
+        ),
+        (
+            "the same with documents of your own",
+            "dboost prepare YOUR.parquet --text text --label label --out runs/yours",
         ),
     ]
 
 
-def labelled(predictions: Path, source: Source) -> Grid:
+def labelled(predictions: Path, source: Source) -> FittingTable:
     """A few of the documents that the run labelled, from the first to the last one."""
     table = pq.read_table(predictions, columns=["source", "prediction"])
     rows = table.take(np.linspace(0, table.num_rows - 1, LABELLED).astype(int)).to_pylist()
-    return Grid(
-        (source.source, source.label),
-        [(str(row["source"]), str(row["prediction"])) for row in rows],
-        left=frozenset({0, 1}),
-        widest={0: 70},
-    )
-
-
-def strongest(model: Model, top: int, blocks: tuple[str, ...]) -> Grid:
-    """The features with the largest weights, and who shares them; what does not fit beside a wide map is left out."""
-    W, labels, words = pages.both_sides(model), pages.labels_of(model), model.hypotheses.words()
-    drawn, narrow = len(labels) <= pages.WIDEST_MAP, len(labels) <= NARROW_MAP
-    headings = ["feature", "weight", pages.LETTERS[: len(labels)] if drawn else "classes", "for"]
-    rows = []
-    for j in np.argsort(-pages.strength(W), kind="stable")[:top].tolist():
-        row = [words[j], f"{pages.strength(W[j : j + 1])[0]:.2f}"]
-        row.append(pages.map_row(W[j], blocks) if drawn else f"{np.count_nonzero(W[j])}")
-        row.append(pages.named(labels, W[j], +1, 3 if narrow else 2))
-        rows.append((*row, pages.named(labels, W[j], -1, 1)) if narrow else tuple(row))
-    return Grid(
-        (*headings, "against") if narrow else tuple(headings),
-        rows,
-        left=frozenset({0, 2, 3, 4} if drawn else {0, 3, 4}),
-        widest={0: 16, 3: 30, 4: 18},
-        code=frozenset({2} if drawn else ()),
-    )
-
-
-def legend(model: Model, blocks: tuple[str, ...]) -> str:
-    """What the characters of the map mean."""
-    strong, weak, against, slightly, unused = blocks
-    classes = ", ".join(f"{letter} {label}" for letter, label in zip(pages.LETTERS, pages.labels_of(model)))
-    return (
-        f"{strong} speaks for the class, {weak} with less than half of the largest weight; {against} and {slightly} "
-        f"against it; {unused} not used. Classes: {classes}."
-    )
-
-
-def by_class(model: Model) -> Grid:
-    """The strongest features for each class."""
-    W, labels, words = pages.both_sides(model), pages.labels_of(model), model.hypotheses.words()
-    used = np.count_nonzero(W, axis=0)
-    rows = []
-    for r, label in enumerate(labels):
-        best = [words[j] for j in np.argsort(-W[:, r], kind="stable")[:7].tolist() if W[j, r] > 0]
-        rows.append((label, f"{used[r]:,}", ", ".join(best)))
-    return Grid(("class", "features", "the strongest"), rows, left=frozenset({0, 2}), widest={0: 16, 2: 70})
+    shown = [(str(row["source"]), str(row["prediction"])) for row in rows]
+    return grid((source.source, source.label), shown, left={0, 1})

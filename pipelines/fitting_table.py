@@ -10,7 +10,7 @@ columns that must not be folded until one of them is gone.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,8 +33,6 @@ class Column:
     right: bool = False  # aligned to the right
     least: int | None = None  # characters down to which it may be cut; None for a column that is whole or of no use
     widest: int | None = None  # characters beyond which it is always cut
-    # Its cells go on in the next line, at their spaces, where they are too wide; `least` is their longest word.
-    sentence: bool = False
     drop: int = 0  # columns above 0 may be left out, those of the largest number first
     cells: tuple[str, ...] = ()
 
@@ -47,8 +45,6 @@ class Column:
     def narrowest(self) -> int:
         """Width down to which it may be cut."""
         whole = self.natural(folded=True)
-        if self.sentence:
-            return max(cell_len(word) for text in (self.heading, *self.cells) for word in text.split(" "))
         return whole if self.least is None else min(self.least, whole)
 
 
@@ -84,7 +80,7 @@ class FittingTable:
                 Text(folded(column.heading, wide)),
                 justify="right" if column.right else "left",
                 width=wide,
-                no_wrap=not column.sentence,
+                no_wrap=True,
                 overflow="ellipsis",
             )
         for row in zip(*(column.cells for column in shown), strict=True):
@@ -130,3 +126,14 @@ def folded(heading: str, width: int) -> str:
         else:
             lines.append(word)
     return "\n".join(lines)
+
+
+def grid(headings: Sequence[str], rows: Iterable[Sequence[str]], left: Iterable[int] = (0,)) -> FittingTable:
+    """A table of these rows; columns of `left` are words, which may be cut, and others are numbers."""
+    table = FittingTable()
+    for j, heading in enumerate(headings):
+        words = j in left
+        table.add_column(heading, right=not words, least=LEAST_WORDS if words else None)
+    for row in rows:
+        table.add_row(*row)
+    return table

@@ -1,6 +1,7 @@
 """From settings to the data and the model of a run, refused here when they have no meaning.
 
-Covers: the split of a prepared folder, which columns a model reads, checks before any cluster starts.
+Covers: the split of a prepared folder, which columns a model reads, checks before any cluster starts; one classifier
+for each class, seen as one model.
 Does not cover: the checks over the data's content (``dboost.data``), estimators (``estimators``).
 """
 
@@ -8,14 +9,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_expit, logsumexp
 
 import dboost
 from dboost.data import load_manifest
 from dboost.data.absent_column import listed, nearest
+from dboost.data.manifest import MANIFEST
 from dboost.data.meaning import Dialect, folder_columns, is_text
 from dboost.data.parquet.plan import sparse_columns
 from dboost.data.parquet.read import NUMBERS, FileInfo, first_of
@@ -26,11 +30,12 @@ from dboost.files import store_folders
 from dboost.files.storage import check_writable
 from dboost.files.store_folders import current, local_copy
 from dboost.files.stores import StorePath, any_path
+from dboost.hypotheses.columns import ColumnSet
 from dboost.model.fitted import Model
+from dboost.model.tasks import leading
 
 from .config import DataSettings, needed
 
-MANIFEST = "_dboost.json"
 # Columns that are named in an error of one line.
 MOST_NAMED = 8
 
@@ -139,8 +144,6 @@ def read_model(path: str | None) -> Model:
     if pipeline_folder.is_pipeline(folder):
         folder = pipeline_folder.parts(folder)[2]
     if is_one_vs_rest(folder):
-        from .one_for_each import read_one_for_each
-
         return read_one_for_each(folder)
     return model.read_model(folder)
 
@@ -166,3 +169,52 @@ def refuse_existing(out: str | None, marker: str, force: bool) -> None:
             hint="choose another --out, or delete it yourself",
         )
     check_writable(target)
+
+
+Float = NDArray[np.float64]
+
+
+class OneForEach(Model):
+    """The union of the columns of several classifiers, one score for each.
+
+    Its scores are the logarithms of the shares of the single probabilities, so that the softmax of them, which is that
+    of any model of several classes, are the probabilities of ``OneVsRestBoostedClassifier``.
+    """
+
+    def scores_of_inputs(self, X: Any) -> Float:
+        """See ``Model``."""
+        scores = super().scores_of_inputs(X)
+        each: Float = log_expit(scores)
+        return leading(scores, each - logsumexp(each, axis=1, keepdims=True))
+
+
+def read_one_for_each(path: str) -> Model:
+    """The models of a folder as one."""
+    estimator = dboost.load_model(path)
+    parts = [one.model_ for one in estimator.estimators_]
+    if len(parts) == 1:
+        return replace(parts[0], classes=estimator.classes_)
+    if not all(part.plain and part.n_outputs == 1 for part in parts):
+        raise UsageError(
+            "models of one class each are judged together where they hold columns, one score each", file=path
+        )
+    active = np.unique(np.concatenate([part.active for part in parts]))
+    W = np.zeros((len(active), len(parts)))
+    for r, part in enumerate(parts):
+        W[np.searchsorted(active, part.active), r] = part.W[:, 0]
+    names = parts[0].feature_names
+    words = None if names is None else tuple(names[j] for j in active.tolist())
+    common = {item.name: getattr(parts[0], item.name) for item in fields(Model)}
+    return OneForEach(
+        **common
+        | {
+            "task": "multiclass",
+            "loss": "multinomial",
+            "hypotheses": ColumnSet(active, words),
+            "W": W,
+            "intercept": np.concatenate([part.intercept for part in parts]),
+            "classes": estimator.classes_,
+            "history": (),
+            "stages": None,
+        }
+    )

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dboost.data.manifest import MANIFEST
 from dboost.data.meaning import is_text
 from dboost.data.prepared.documents import document_files
 from dboost.data.sources import copy_tables
@@ -22,7 +23,6 @@ from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
 from .config import DataSettings, S, dialect_of
-from .inputs import MANIFEST
 from .runs.fingerprints import of_input
 
 # What the names of copies end with, after those of their files.

@@ -26,7 +26,7 @@ from lab.__main__ import REGISTRY
 from lab.campaign.command import PARTS
 from pipelines.cli import COMMANDS
 from pipelines.flags import flag
-from pipelines.retraining.config import checked
+from pipelines.retraining.gates import checked
 from tests.test_readme import TYPED, Block, blocks
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,12 +15,15 @@ Names that start with ``_`` or ``.`` are never data.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import json
 import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +171,26 @@ def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
         not match its own fingerprint.
     """
     folder = current(any_path(folder))
+    return _read_manifest(folder, _written(folder / MANIFEST))
+
+
+def _written(path: AnyPath) -> tuple[int, ...]:
+    """What tells a file of a disk from the one that had its name before; anew each time for what cannot be told.
+
+    With it a manifest and its vocabulary are read once while they stay the same, however often they are asked for.
+    """
+    if isinstance(path, Path):
+        with contextlib.suppress(OSError):
+            found = path.stat()
+            return found.st_ino, found.st_size, found.st_mtime_ns
+    return (next(_ANEW),)
+
+
+_ANEW = itertools.count()
+
+
+@lru_cache(maxsize=16)
+def _read_manifest(folder: AnyPath, written: tuple[int, ...]) -> Manifest:
     path = folder / MANIFEST
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -276,14 +299,19 @@ def read_vocabulary(
 
 def vocabulary_table(folder: str | os.PathLike[str], entry: Mapping[str, str]) -> Any:
     """The vocabulary as an Arrow table; the sha256 of the manifest is checked."""
+    path = any_path(folder) / entry["file"]
+    return _read_vocabulary(path, entry["sha256"], _written(path))
+
+
+@lru_cache(maxsize=1)
+def _read_vocabulary(path: AnyPath, sha256: str, written: tuple[int, ...]) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = any_path(folder) / entry["file"]
     try:
         content = path.read_bytes()
     except OSError as fault:
         raise DataError(f"cannot be read: {fault.strerror or fault}", file=str(path)) from fault
-    if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+    if hashlib.sha256(content).hexdigest() != sha256:
         raise DataError("the vocabulary is not the one of the manifest", file=str(path), hint="prepare the data again")
     return pq.read_table(pa.BufferReader(content))

@@ -19,9 +19,7 @@ from dboost.engine.memo import SHARE_OF_MEMORY
 from dboost.errors import ClusterError, DataError, DboostError
 
 from ..asynchronous import serves_asynchronous
-from .needs import MIB, Memory, Needs, least_in_work, needs_of
-from .room import Room, room_of
-from .shape import Shape, shape_of
+from .needs import MIB, Memory, Needs, Room, Shape, least_in_work, needs_of, room_of, shape_of
 
 ENDED_AT = 0.95
 """Share of its limit at which a worker is ended by its nanny (Dask's ``distributed.worker.memory.terminate``)."""

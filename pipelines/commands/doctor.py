@@ -17,8 +17,7 @@ from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
 from .. import pages
-from ..before_training.room import room_of
-from ..before_training.shape import shape_of
+from ..before_training.needs import room_of, shape_of
 from ..before_training.verdict import judged
 from ..cluster import connect
 from ..config import ClusterSettings, DataSettings, LogSettings

@@ -19,7 +19,7 @@ from dboost.model.fitted import Model
 from dboost.partition import NUMBERS, Partition, Sums
 
 from .. import pages, targets
-from ..cluster import engine_on
+from ..cluster import Cluster, engine_on
 from ..config import (
     ClusterSettings,
     DataSettings,
@@ -33,10 +33,8 @@ from ..config import (
 )
 from ..console import Console
 from ..inputs import input_positions, open_data, read_model, refuse_existing
-from ..predicting.judged import documents_of, sums_of
+from ..predicting.judged import Strangers, documents_of, find_strangers, sums_of, unknown_rows
 from ..predicting.rows import are_raw
-from ..rejoin import Cluster
-from ..strangers import Strangers, find_strangers, unknown_rows
 from ..text_tables import for_a_while, is_text_table
 
 MARKER = "evaluation.json"

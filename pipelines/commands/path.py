@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from ..cluster import Cluster
 from ..config import FromOne, key, needed
 from ..console import Console
 from ..inputs import open_data, refuse_existing
-from ..rejoin import Cluster
 from ..runs.folder import TABLES
 from ..text_tables import as_parquet, is_text_table
 from ..training import plan_training, save_path

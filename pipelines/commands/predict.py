@@ -22,7 +22,7 @@ from dboost.files.storage import sha256_json, write_file, write_folder
 from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.model.fitted import Model
 
-from ..cluster import engine_on
+from ..cluster import Cluster, engine_on
 from ..config import (
     ClusterSettings,
     FromOne,
@@ -37,10 +37,8 @@ from ..config import (
 )
 from ..console import Console, finite
 from ..inputs import read_model, refuse_existing
-from ..predicting.columns import asked_of
-from ..predicting.parts import label_all, put_together
+from ..predicting.parts import asked_of, label_all, put_together
 from ..predicting.rows import Read, are_raw, check_transform, prepared_rows, raw_rows
-from ..rejoin import Cluster
 from ..runs.fingerprints import of_input, of_model
 from ..runs.folder import TABLES
 from ..text_tables import ENDING, as_parquet, is_text_table

@@ -9,13 +9,14 @@ from pydantic import BeforeValidator
 
 from dboost import Features, TextFeatures
 from dboost.data import prepare_text
+from dboost.data.manifest import MANIFEST
 from dboost.errors import UsageError
 from dboost.estimators.table_files import FeaturesOfFiles
 from dboost.files.stores import any_path
 
 from .. import pages
 from ..before_preparing import announce
-from ..cluster import engine_on
+from ..cluster import Cluster, engine_on
 from ..config import (
     ClusterSettings,
     FromOne,
@@ -30,8 +31,7 @@ from ..config import (
     needed,
 )
 from ..console import Console
-from ..inputs import MANIFEST, refuse_existing
-from ..rejoin import Cluster
+from ..inputs import refuse_existing
 
 
 def _documents(value: object) -> object:

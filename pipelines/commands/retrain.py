@@ -9,7 +9,7 @@ from dboost.errors import UsageError
 
 from ..config import LogSettings, OneOf, Switch, Text, key, needed
 from ..console import Console
-from ..retraining.config import read_retraining
+from ..retraining.gates import read_retraining
 from ..retraining.home import PROMOTED
 from ..retraining.retrain import DECLINED, NOTHING_NEW, retrain
 from ..retraining.schedules import SCHEDULES

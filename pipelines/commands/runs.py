@@ -24,5 +24,5 @@ def run(settings: RunsSettings, console: Console) -> int:
     found = list_runs(settings.folder)
     if not found:
         console.say(f"no runs in {settings.folder}")
-    console.page("runs", [table(found).renderable()] if found else [], values(found))
+    console.page("runs", [table(found)] if found else [], values(found))
     return 0

@@ -24,12 +24,12 @@ from dboost.redact import redact_value
 
 from .. import pages
 from ..before_training.verdict import announce
+from ..cluster import Cluster
 from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, needed, read_toml, to_toml
 from ..console import Console, finite
-from ..cross_validation import choice_facts, path_table, strength_facts, strengths_table
 from ..inputs import open_data, refuse_existing
 from ..model_settings import TrainedSettings
-from ..rejoin import Cluster
+from ..pages import choice_facts, path_table, strength_facts, strengths_table
 from ..runs.folder import TABLES, remove
 from ..runs.lock import LOCK, held, holder_of
 from ..text_tables import as_parquet, is_text_table
@@ -194,10 +194,10 @@ def outcome(trained: Trained) -> tuple[dict[str, Any], list[Any]]:
     values, facts = pages.map_values(model), pages.model_facts(model)
     if hasattr(estimator, "cv_results_"):
         values["cross_validation"] = list(estimator.cv_results_)
-        return values, [strengths_table(estimator).renderable(), "", pages.facts([*strength_facts(estimator), *facts])]
+        return values, [strengths_table(estimator), "", pages.facts([*strength_facts(estimator), *facts])]
     if trained.path is not None:
         values["path"] = list(trained.path.table)
-        return values, [path_table(trained.path).renderable(), "", pages.facts(facts)]
+        return values, [path_table(trained.path), "", pages.facts(facts)]
     return values, [pages.facts([*choice_facts(estimator), *facts])]
 
 

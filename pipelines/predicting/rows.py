@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dboost.data.absent_column import absent_column
+from dboost.data.manifest import MANIFEST
 from dboost.data.meaning import is_text, joint_type
 from dboost.data.parquet.block import at
 from dboost.data.parquet.plan import blocks_of
@@ -45,7 +46,7 @@ from dboost.files.stores import any_path, is_store
 from dboost.model.fitted import Model
 
 from ..config import DataSettings, dialect_of
-from ..inputs import MANIFEST, input_positions, open_data
+from ..inputs import input_positions, open_data
 
 Columns = NDArray[np.int64]
 

@@ -42,11 +42,9 @@ from ..runs.execute import run as execute
 from ..runs.lock import Lease, held
 from ..runs.run_file import RunFile, read_run_file
 from ..training import why_no_start
-from .config import Retraining, checked, read_retraining
-from .gates import Figures, as_values, verdicts
+from .gates import Figures, Retraining, as_values, checked, read_retraining, verdicts
 from .home import MODEL, PROMOTED, Home, like
-from .judge import Comparison, by_chance, compare, label_drift, term_drift
-from .page import html
+from .judge import Comparison, by_chance, compare, html, label_drift, term_drift
 
 NOTHING_NEW, DECLINED = "nothing new", "declined"
 PAGE = "decision.html"

@@ -79,7 +79,7 @@ def _quoted(word: str) -> str:
 
 
 def cronjob(file: str, trust: bool = False) -> str:
-    """A CronJob of Kubernetes; image and claim are to be put in. Two never run at once, and no decision is tried again."""
+    """A CronJob; image and claim are to be put in. Two never run at once, and no decision is tried again."""
     import yaml
 
     # $(NAME) is a variable there, and a second dollar sign says that it is none.

@@ -22,9 +22,9 @@ from dboost.files.storage import check_writable, sha256_json, write_file
 from dboost.redact import redact
 
 from ..asynchronous import serves_asynchronous
+from ..cluster import Cluster
 from ..config import ClusterSettings
 from ..console import Console, console_of_call, finite
-from ..rejoin import Cluster
 from . import folder as names
 from .folder import RunFolder
 from .foresight import foresee
@@ -195,14 +195,15 @@ def _run(
 def _do(stage: Stage, work: Work, where: Cluster, lease: Lease) -> Outcome:
     """Do a stage unless it is done."""
     folder, console = work.folder, work.console
-    why = stage.left_out(work)
-    if why:
+    opened = stage.opens(work)
+    if isinstance(opened, str):
+        why = opened
         console.event("stage_left_out", stage=stage.name, why=why)
         if stage.name in work.run.tables:
             console.say(f"{stage.name}: left out, since {why}")
         return Outcome(LEFT_OUT, why)
     # as JSON has it: lists for tuples
-    inputs = json.loads(json.dumps(stage.inputs(work), default=str))
+    inputs = json.loads(json.dumps(stage.inputs(work, opened), default=str))
     why = folder.change(stage.name, stage.outputs, inputs)
     if not why:
         console.event("stage_skipped", stage=stage.name)
@@ -215,7 +216,7 @@ def _do(stage: Stage, work: Work, where: Cluster, lease: Lease) -> Outcome:
     work.client()
     started = time.perf_counter()
     with console.stage(stage.name):
-        facts = finite(where.do(lambda _: stage.make(work)))
+        facts = finite(where.do(lambda _: stage.make(work, opened)))
     seconds = time.perf_counter() - started
     lease.check()
     folder.done(stage.name, stage.outputs, inputs, facts, seconds)

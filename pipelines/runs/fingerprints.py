@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dboost.data import load_manifest
+from dboost.data.manifest import MANIFEST
 from dboost.data.meaning import visible
 from dboost.data.patterns import matches
 from dboost.errors import DataError
@@ -22,8 +23,6 @@ from dboost.files.paths import PathLike
 from dboost.files.storage import sha256_json
 from dboost.files.store_folders import current, local_copy
 from dboost.files.stores import AnyPath, StorePath, any_path, open_input
-
-from ..inputs import MANIFEST
 
 # A file of at most so many bytes is read whole.
 SMALL = 4 << 20

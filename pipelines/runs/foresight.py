@@ -13,6 +13,7 @@ from typing import Any
 
 from dboost.data import load_manifest
 from dboost.data.absent_column import listed, nearest
+from dboost.data.manifest import MANIFEST
 from dboost.data.meaning import CSV, Dialect, format_of, is_text
 from dboost.data.parquet.read import NUMBERS, inspect_file, with_folders
 from dboost.data.prepared.contract import read_contract
@@ -25,7 +26,7 @@ from dboost.files.stores import any_path
 
 from ..before_preparing import kinds_of
 from ..config import to_toml
-from ..inputs import MANIFEST, read_model
+from ..inputs import read_model
 from ..training import Training, plan_training
 from .run_file import RunFile
 

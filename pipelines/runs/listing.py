@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..report import Grid
+from ..fitting_table import FittingTable, grid
 from .folder import RUN_FILE, read_events, read_records
 from .lock import holder_of
 
@@ -54,7 +54,7 @@ def listed(path: Path, root: Path) -> Listed:
     )
 
 
-def table(runs: list[Listed]) -> Grid:
+def table(runs: list[Listed]) -> FittingTable:
     """The runs as a table."""
     rows = [
         (
@@ -67,7 +67,7 @@ def table(runs: list[Listed]) -> Grid:
         )
         for one in runs
     ]
-    return Grid(("run", "state", "stage", "rounds", "gap", "last event"), rows, left=frozenset({0, 1, 2}))
+    return grid(("run", "state", "stage", "rounds", "gap", "last event"), rows, left={0, 1, 2})
 
 
 def ago(seconds: float) -> str:

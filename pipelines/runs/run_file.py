@@ -36,9 +36,9 @@ from ..config import (
     read_toml,
     to_toml,
 )
-from ..estimators import own_defaults
 from ..model_settings import TrainedSettings
 from ..registries import in_words
+from ..training import own_defaults
 
 TABLES = ("data", "prepare", "model", "evaluate", "predict", "report", "cluster")
 # Keys that are paths: those of a file are relative to its folder.

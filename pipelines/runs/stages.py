@@ -1,21 +1,24 @@
 """The stages of a run: what each depends on, and what it does.
 
-Covers: prepare, train, evaluate, predict, report. Does not cover: which of them are done already and the moment in
-which one is (``folder``), their order (``execute``).
+Covers: prepare, train, evaluate, predict, report; what a run came to, as plain values. Does not cover: which of them
+are done already and the moment in which one is (``folder``), their order (``execute``).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import platform
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import dboost
 from dboost.data import load_manifest
-from dboost.data.manifest import FORMAT_VERSION
+from dboost.data.manifest import FORMAT_VERSION, MANIFEST
 from dboost.errors import UsageError
 from dboost.estimators.model_folders import read_transform
 from dboost.files.storage import write_file
@@ -26,16 +29,15 @@ from .. import pages
 from ..commands import evaluate, predict, prepare, train
 from ..config import DataSettings, NewDataSettings, dialect_of
 from ..console import Console, finite
-from ..inputs import MANIFEST, columns_of, open_data, read_model
+from ..inputs import columns_of, open_data, read_model
 from ..report_page.held_out import look_at
 from ..report_page.page import html, read_json
 from ..text_tables import as_parquet
 from ..training import plan_training, save_path
 from . import fingerprints
 from . import folder as names
-from .folder import RunFolder
+from .folder import EVALUATION, MODEL, PATH, RunFolder
 from .foresight import raw_test
-from .report import report
 from .run_file import RunFile, keys_of
 
 
@@ -55,9 +57,11 @@ class Stage:
 
     name: str
     outputs: tuple[str, ...]  # files and folders of the run folder that it writes, under ``folder.next(name)``
-    left_out: Callable[[Work], str]  # why it is not done at all; empty otherwise
-    inputs: Callable[[Work], dict[str, Any]]  # everything it depends on, as JSON
-    make: Callable[[Work], dict[str, Any]]  # does it; returns what later stages and a list of runs ask for, as JSON
+    # Opens what it reads, once: what the two functions below are given; or a text that says why it is left out.
+    opens: Callable[[Work], Any]
+    inputs: Callable[[Work, Any], dict[str, Any]]  # everything it depends on, as JSON
+    # Does it; returns what later stages and a list of runs ask for, as JSON.
+    make: Callable[[Work, Any], dict[str, Any]]
 
 
 def check(run: RunFile) -> None:
@@ -70,7 +74,9 @@ def check(run: RunFile) -> None:
 # ---- prepare -------------------------------------------------------------------------------------------------------
 
 
-def _settings_of_prepare(work: Work) -> prepare.PrepareSettings:
+def _opened_documents(work: Work) -> prepare.PrepareSettings | str:
+    if not _prepares(work):
+        return "there is no table [prepare]"
     data, values = work.run.table("data"), work.run.table("prepare")
     label = data.get("label")
     if label is not None and len(label) > 1:
@@ -83,8 +89,7 @@ def _settings_of_prepare(work: Work) -> prepare.PrepareSettings:
     return prepare.PrepareSettings(**values, **more, out=out, force=True)
 
 
-def _prepare_inputs(work: Work) -> dict[str, Any]:
-    settings = _settings_of_prepare(work)
+def _prepare_inputs(work: Work, settings: prepare.PrepareSettings) -> dict[str, Any]:
     mine = {name: getattr(settings, name) for name in (*keys_of("prepare"), "label", "separator", "encoding")}
     found = {"data": fingerprints.of_input(str(settings.data)), "settings": mine, "versions": _versions()}
     if settings.test is not None:
@@ -94,8 +99,8 @@ def _prepare_inputs(work: Work) -> dict[str, Any]:
     return found
 
 
-def _prepare(work: Work) -> dict[str, Any]:
-    manifest = prepare.prepare(_settings_of_prepare(work), work.client(), work.console)
+def _prepare(work: Work, settings: prepare.PrepareSettings) -> dict[str, Any]:
+    manifest = prepare.prepare(settings, work.client(), work.console)
     work.console.page("prepared", [pages.facts(prepare.facts(manifest))], manifest.content())
     return {"features": manifest.features["n_features"], "splits": {k: v["rows"] for k, v in manifest.splits.items()}}
 
@@ -128,19 +133,18 @@ def _data_inputs(data: DataSettings, preferred: str, more: Sequence[str] = ()) -
     return {"data": fingerprints.of_input(str(data.data)) if read is None else read, "columns": columns}
 
 
-def _train_inputs(work: Work) -> dict[str, Any]:
+def _train_inputs(work: Work, data: DataSettings) -> dict[str, Any]:
     settings = work.run.values.get("model", {})
-    found = {**_data_inputs(_training_data(work), "train"), "settings": settings, "versions": _versions()}
+    found = {**_data_inputs(data, "train"), "settings": settings, "versions": _versions()}
     if settings.get("start") is not None:
         found["start"] = fingerprints.of_model(settings["start"])
     return found
 
 
-def _train(work: Work) -> dict[str, Any]:
+def _train(work: Work, given: DataSettings) -> dict[str, Any]:
     run, folder = work.run, work.folder
     progress, partial = folder / names.CHECKPOINT, folder / names.PARTIAL
     training = plan_training(run.model())
-    given = _training_data(work)
     data = open_data(as_parquet(given, folder / names.TABLES), "train")
     where = (work.client(), work.console)
     trained = train.fit(training, data, *where, named=given.data, work=progress, partial=partial)
@@ -168,6 +172,7 @@ def _train(work: Work) -> dict[str, Any]:
 # ---- evaluate and predict ------------------------------------------------------------------------------------------
 
 
+_NOTHING = "no data is held out: set data.test or {}.data"
 # Keys of [data] that hold for held-out rows too.
 _COLUMNS = ("features", "label", "weight", "n_features", "separator", "encoding")
 
@@ -201,19 +206,18 @@ def _as_given(work: Work, table: str) -> NewDataSettings | None:
     return NewDataSettings(data=test, **columns)
 
 
-def _nothing_held_out(table: str) -> Callable[[Work], str]:
-    def why(work: Work) -> str:
-        if table == "predict" and table not in work.run.tables:
-            return "there is no table [predict]"
-        held_out = _held_out(work, table)
-        if held_out is None:
-            return f"no data is held out: set data.test or {table}.data"
-        if table == "evaluate" and "data" not in work.run.values.get(table, {}):
-            label = _missing_label(work, held_out)
-            return f"the held-out rows have no labels: there is no column {label!r}" if label else ""
-        return ""
+def _opened_held_out(work: Work) -> NewDataSettings | str:
+    held_out = _held_out(work, "evaluate")
+    if held_out is None:
+        return _NOTHING.format("evaluate")
+    label = "" if "data" in work.run.values.get("evaluate", {}) else _missing_label(work, held_out)
+    return f"the held-out rows have no labels: there is no column {label!r}" if label else held_out
 
-    return why
+
+def _opened_new(work: Work) -> NewDataSettings | str:
+    if "predict" not in work.run.tables:
+        return "there is no table [predict]"
+    return _as_given(work, "predict") or _NOTHING.format("predict")
 
 
 def _missing_label(work: Work, held_out: NewDataSettings) -> str:
@@ -228,18 +232,18 @@ def _missing_label(work: Work, held_out: NewDataSettings) -> str:
     return "" if label in columns_of(str(held_out.data), dialect_of(held_out)) or held_out.label is None else label
 
 
-def _model_inputs(work: Work, table: str) -> dict[str, Any]:
-    held_out = _held_out(work, table) if table == "evaluate" else _as_given(work, table)
-    assert held_out is not None, "a stage without data is left out"
+def _model_inputs(table: str) -> Callable[[Work, NewDataSettings], dict[str, Any]]:
+    return lambda work, held_out: _inputs_of(work, held_out, table)
+
+
+def _inputs_of(work: Work, held_out: NewDataSettings, table: str) -> dict[str, Any]:
     mine = {name: value for name, value in work.run.table(table).items() if name not in ("data", "split")}
     model = work.folder.record("train")["facts"]["model"]
     keep = tuple(mine.get("keep") or ()) if table == "predict" else ()
     return {"model": model, **_data_inputs(held_out, "test", keep), "settings": mine, "versions": _versions()}
 
 
-def _evaluate(work: Work) -> dict[str, Any]:
-    held_out = _held_out(work, "evaluate")
-    assert held_out is not None
+def _evaluate(work: Work, held_out: NewDataSettings) -> dict[str, Any]:
     folder = str(work.folder / names.MODEL)
     model = read_model(folder)
     found, strangers = evaluate.judged(held_out, model, folder, work.client())
@@ -251,9 +255,8 @@ def _evaluate(work: Work) -> dict[str, Any]:
     return {name: values[name] for name in ("examples", "error", "log_loss", "rmse", "r2") if name in values}
 
 
-def _predict(work: Work) -> dict[str, Any]:
-    held_out, table = _as_given(work, "predict"), work.run.table("predict")
-    assert held_out is not None
+def _predict(work: Work, held_out: NewDataSettings) -> dict[str, Any]:
+    table = work.run.table("predict")
     model = read_model(str(work.folder / names.MODEL))
     given: dict[str, Any] = {item.name: getattr(held_out, item.name) for item in dataclasses.fields(NewDataSettings)}
     given |= {name: table.get(name) for name in ("probabilities", "top", "scores", "keep")}
@@ -272,12 +275,12 @@ def _predict(work: Work) -> dict[str, Any]:
 # ---- report --------------------------------------------------------------------------------------------------------
 
 
-def _report_inputs(work: Work) -> dict[str, Any]:
+def _report_inputs(work: Work, nothing: None) -> dict[str, Any]:
     done = {name: work.folder.record(name).get("facts", {}) for name in ("train", "evaluate")}
     return {"done": done, "settings": work.run.table("report"), "versions": _versions()}
 
 
-def _report(work: Work) -> dict[str, Any]:
+def _report(work: Work, nothing: None) -> dict[str, Any]:
     values = report(work.folder.path, int(work.run.table("report")["top"]))
     text = json.dumps(finite(values), indent=1, default=str, ensure_ascii=False) + "\n"
     write_file(work.folder.next(names.REPORT), text.encode("utf-8", "backslashreplace"))
@@ -294,7 +297,7 @@ def _page(work: Work, values: dict[str, Any]) -> str:
     if not (folder / "model.json").is_file():
         return ""
     model, looked = read_model(str(folder)), None
-    if work.folder.record("evaluate") and not _nothing_held_out("evaluate")(work):
+    if work.folder.record("evaluate") and not isinstance(_opened_held_out(work), str):
         held_out = _as_given(work, "evaluate")
         assert held_out is not None
         same = raw_test(work.run, "evaluate") == raw_test(work.run, "predict")
@@ -316,32 +319,45 @@ def _versions() -> dict[str, Any]:
     return {"dboost": dboost.__version__, "prepared": FORMAT_VERSION}
 
 
-def _always(work: Work) -> str:
-    return ""
-
-
 STAGES = (
-    Stage(
-        "prepare",
-        (names.PREPARED,),
-        lambda work: "" if _prepares(work) else "there is no table [prepare]",
-        _prepare_inputs,
-        _prepare,
-    ),
-    Stage("train", (names.MODEL, names.PATH), _always, _train_inputs, _train),
-    Stage(
-        "evaluate",
-        (names.EVALUATION,),
-        _nothing_held_out("evaluate"),
-        lambda work: _model_inputs(work, "evaluate"),
-        _evaluate,
-    ),
-    Stage(
-        "predict",
-        (names.PREDICTIONS,),
-        _nothing_held_out("predict"),
-        lambda work: _model_inputs(work, "predict"),
-        _predict,
-    ),
-    Stage("report", (names.REPORT, names.REPORT_PAGE), _always, _report_inputs, _report),
+    Stage("prepare", (names.PREPARED,), _opened_documents, _prepare_inputs, _prepare),
+    Stage("train", (names.MODEL, names.PATH), _training_data, _train_inputs, _train),
+    Stage("evaluate", (names.EVALUATION,), _opened_held_out, _model_inputs("evaluate"), _evaluate),
+    Stage("predict", (names.PREDICTIONS,), _opened_new, _model_inputs("predict"), _predict),
+    Stage("report", (names.REPORT, names.REPORT_PAGE), lambda work: None, _report_inputs, _report),
 )
+
+
+PACKAGES = ("dask", "numpy", "numba", "pyarrow", "scikit-learn", "scipy")
+
+
+def report(folder: Path, top: int) -> dict[str, Any]:
+    """The report of a run folder whose model is there.
+
+    Returns "model" (what it is, its certificate, its strongest features), "evaluation" and "path" where they are there,
+    "versions".
+    """
+    found: dict[str, Any] = {"model": model_values(folder / MODEL, top)}
+    evaluation = folder / EVALUATION / "evaluation.json"
+    if evaluation.is_file():
+        found["evaluation"] = json.loads(evaluation.read_bytes())
+    path = folder / PATH / "path.json"
+    if path.is_file():
+        found["path"] = json.loads(path.read_bytes())
+    found["versions"] = versions()
+    return found
+
+
+def model_values(folder: Path, top: int) -> dict[str, Any]:
+    """A model as plain values."""
+    model = read_model(str(folder))
+    values = pages.map_values(model)
+    values["features"] = values["features"][:top]
+    return {"facts": dict(pages.model_facts(model)), **values}
+
+
+def versions() -> dict[str, str]:
+    """What it was made with."""
+    return {"python": platform.python_version(), "dboost": dboost.__version__} | {
+        name: version(name) for name in PACKAGES
+    }

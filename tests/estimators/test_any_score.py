@@ -16,7 +16,7 @@ from dboost.estimators.load import ESTIMATORS
 from dboost.hypotheses.columns import ColumnSet
 from dboost.losses import LOSSES
 from dboost.model.tasks import labels, log_probabilities, probabilities
-from pipelines.one_for_each import read_one_for_each
+from pipelines.inputs import read_one_for_each
 from tests.model.models import make
 
 RNG = np.random.default_rng(0)

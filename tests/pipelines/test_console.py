@@ -13,8 +13,7 @@ import pytest
 from rich.text import Text
 
 from dboost.errors import DboostWarning
-from pipelines.console import COLUMNS, Console
-from pipelines.progress import Judged
+from pipelines.console import COLUMNS, Console, Judged
 
 RECORD = {
     "round": 3,

@@ -10,8 +10,7 @@ from rich.console import Console as Terminal
 
 from pipelines import pages
 from pipelines.console import COLUMNS, Console
-from pipelines.fitting_table import FittingTable, folded
-from pipelines.report import Grid
+from pipelines.fitting_table import FittingTable, folded, grid
 from tests.pipelines.test_pages import model
 
 GROUPS = [f"{area}.{name}" for area in ("comp.sys.ibm", "talk.politics", "rec.sport", "sci") for name in
@@ -58,7 +57,7 @@ def test_numbers_are_whole_however_narrow_it_is() -> None:
         "seconds",
     )
     cells = ("l1/l2", "12.3 %", "0.123", "12,345 of 56,436", "123,456", "9.9e-05", "1,000", "12,345", "1234.5")
-    lines = lines_of([Grid(headings, [cells]).renderable()], 80)
+    lines = lines_of([grid(headings, [cells])], 80)
     assert max(map(len, lines)) <= 80
     for cell in cells:
         assert cell in lines[-1]
@@ -92,11 +91,3 @@ def test_a_line_of_a_round_fits_80_columns_and_is_one_line() -> None:
     lines = out.getvalue().splitlines()
     assert len(lines) == 4 and max(map(len, lines[:3])) <= 80
     assert [len(line.split()) for line in lines[2:]] == [len(COLUMNS)] * 2
-
-
-def test_a_sentence_goes_on_in_the_next_line_and_loses_nothing() -> None:
-    sentence = "one two three four five six seven eight nine ten eleven twelve thirteen"
-    grid = Grid(("name", "question"), [("a-long-name", sentence)], left=frozenset({0, 1}), sentences=frozenset({1}))
-    lines = lines_of([grid.renderable()], 40)
-    assert max(map(len, lines)) <= 40 and len(lines) == 4
-    assert " ".join(" ".join(lines[1:]).split()) == f"a-long-name {sentence}"

@@ -17,9 +17,8 @@ import pytest
 import dboost
 from dboost.engine.local import LocalEngine
 from dboost.progress import Remaining, of_share, telling, words
-from pipelines import progress
-from pipelines.console import Console
-from pipelines.progress import SeveralFits, StageLine
+from pipelines import console
+from pipelines.console import Console, SeveralFits, StageLine
 
 
 def test_a_gap_that_falls_by_a_factor_ends_when_it_is_said() -> None:
@@ -94,7 +93,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     # That of the module alone: event loops, on which clusters of other tests run, go by the one of Python.
-    monkeypatch.setattr(progress, "monotonic", clock.monotonic)
+    monkeypatch.setattr(console, "monotonic", clock.monotonic)
     return clock
 
 

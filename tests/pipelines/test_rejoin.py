@@ -21,9 +21,9 @@ import pytest
 from dboost.errors import SchedulerLostError
 from lab.run_kills import FIT, TRAIN, rows_of, write_run
 from lab.scheduler_file import address_in
+from pipelines.cluster import REJOINS, Cluster
 from pipelines.config import ClusterSettings
 from pipelines.console import Console
-from pipelines.rejoin import REJOINS, Cluster
 from pipelines.runs.fingerprints import of_model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -189,7 +189,7 @@ def test_a_scheduler_that_dies_of_the_work_is_not_waited_for_for_ever(monkeypatc
             pass
 
     work, out = Lost(), StringIO()
-    monkeypatch.setattr("pipelines.rejoin.connect", lambda *_: nullcontext(Client()))
+    monkeypatch.setattr("pipelines.cluster.connect", lambda *_: nullcontext(Client()))
     with Cluster(ClusterSettings(scheduler="tcp://127.0.0.1:9"), Console("plain", out=out)) as cluster:
         with pytest.raises(SchedulerLostError):
             cluster.do(work)

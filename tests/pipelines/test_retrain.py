@@ -29,8 +29,7 @@ import pipelines
 from dboost.errors import UsageError
 from pipelines.cli import main
 from pipelines.retraining import retrain as steps
-from pipelines.retraining.config import Gates, checked
-from pipelines.retraining.gates import Figures, verdicts
+from pipelines.retraining.gates import Figures, Gates, checked, verdicts
 from pipelines.retraining.home import Home
 from pipelines.retraining.judge import Comparison, Judged, by_chance, label_drift, stability, term_drift
 from pipelines.retraining.schedules import SCHEDULES, name_of

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +73,25 @@ def done(*names: str) -> dict[str, str]:
     return {name: "done" if name in names else "skipped" for name in ALL}
 
 
-def test_a_run_does_all_stages_once_and_a_second_call_does_none(file: Path) -> None:
+def test_a_run_does_all_stages_once_and_a_second_call_does_none(file: Path, monkeypatch) -> None:
+    reads: Counter[str] = Counter()
+
+    def counting(name: str) -> None:
+        read = getattr(Path, name)
+
+        def counted(path: Path, *how: Any, **more: Any) -> Any:
+            reads[f"{name} {path.name}"] += 1
+            return read(path, *how, **more)
+
+        monkeypatch.setattr(Path, name, counted)
+
+    counting("read_text")
+    counting("read_bytes")
     result = pipelines.run(file)
+    # what a stage has written is opened once there, and once under the name that it has when it is done
+    assert reads["read_text _dboost.json"] == 2
+    # and the vocabulary once more for the digest of what was written
+    assert reads["read_bytes _vocabulary.parquet"] == 3
     assert states(result) == done(*ALL) and result.converged
     assert result.folder == file.parent / "runs" / "trees"
     names = {"run.toml", "events.jsonl", "stages.json", "lock", "prepared", "model", "evaluation", "predictions"}
