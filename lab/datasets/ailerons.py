@@ -24,13 +24,7 @@ GOAL = "class"
 
 
 def table(home: str | Path | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.str_]]:
-    """Return X (13750, 40), y (13750,), the control action (-0.0036 to 0), and the names of the columns.
-
-    Raises
-    ------
-    DataError
-        When the file is missing, not in its format, or has other columns.
-    """
+    """Return X (13750, 40), y (13750,), the control action (-0.0036 to 0), and the names of the columns."""
     path = data_file(home, "ailerons", "ailerons.arff")
     with open_text(path) as lines:
         names, matrix = parse_arff(lines, str(path))
@@ -51,12 +45,6 @@ def load(home: str | Path | None = None, *, test_share: float = 6596 / 13750, se
         Folder of the data sets; without it ``DBOOST_DATA_HOME``.
     test_share : float
         By default that of the source.
-    seed : int
-
-    Raises
-    ------
-    DataError
-        When the file is missing, not in its format, or has other columns.
     """
     X, y, names = table(home)
     train, test = random_split(y.shape[0], test_share, seed)

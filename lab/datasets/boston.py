@@ -22,11 +22,6 @@ def table(home: str | Path | None = None) -> tuple[NDArray[np.float64], NDArray[
     """Return X (506, 13), y (506,), the median value of a home in thousands of dollars, and the names of the columns.
 
     Sixteen values are exactly 50: the source cut them off there.
-
-    Raises
-    ------
-    DataError
-        When the file is missing or has another number of columns.
     """
     path = data_file(home, "boston", "housing.data")
     X, y = numeric_table(path, len(NAMES), target="value")
@@ -40,13 +35,6 @@ def load(home: str | Path | None = None, *, test_share: float = 0.2, seed: int =
     ----------
     home : path, optional
         Folder of the data sets; without it ``DBOOST_DATA_HOME``.
-    test_share : float
-    seed : int
-
-    Raises
-    ------
-    DataError
-        When the file is missing or has another number of columns.
     """
     X, y, names = table(home)
     train, test = random_split(y.shape[0], test_share, seed)

@@ -27,13 +27,7 @@ def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 
 
 def load(home: str | Path | None = None) -> Dataset:
-    """Load the set in its original split.
-
-    Raises
-    ------
-    DataError
-        When a file is missing or has another number of columns.
-    """
+    """Load the set in its original split."""
     X, y = _read(data_file(home, "pendigits", "pendigits.tra"))
     X_test, y_test = _read(data_file(home, "pendigits", "pendigits.tes"))
     return Dataset("pendigits", X, y, X_test, y_test, _names(), "multiclass")

@@ -42,22 +42,14 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]|&#(?:\d{1,2}|127);")
 
 @dataclass(frozen=True)
 class Document:
-    """One newswire document.
+    """One newswire document."""
 
-    Parameters
-    ----------
-    number : int
-        NEWID, 1 to 21578.
-    text : str
-        Title and body; the whole text where it has neither (type UNPROC).
-    topics : tuple of str
-    split : str
-        ``"train"`` and ``"test"`` of ModApte, or ``"unused"``.
-    """
-
+    # NEWID, 1 to 21578.
     number: int
+    # Title and body; the whole text where it has neither (type UNPROC).
     text: str
     topics: tuple[str, ...]
+    # ``"train"`` and ``"test"`` of ModApte, or ``"unused"``.
     split: str
 
 
@@ -89,14 +81,8 @@ def parse(content: bytes, file: str) -> list[Document]:
 
     Parameters
     ----------
-    content : bytes
     file : str
         Named in errors.
-
-    Raises
-    ------
-    DataError
-        When it holds no document, or one is cut short or has no number.
     """
     text = content.decode("latin-1")
     found: list[Document] = []
@@ -114,13 +100,7 @@ def parse(content: bytes, file: str) -> list[Document]:
 
 
 def documents(home: str | Path | None = None) -> list[Document]:
-    """Return all documents, by number.
-
-    Raises
-    ------
-    DataError
-        When the archive is missing, damaged, or does not hold the 22 files.
-    """
+    """Return all documents, by number."""
     path = data_file(home, *ARCHIVE)
     found: list[Document] = []
     names = set()
@@ -165,11 +145,6 @@ def load(home: str | Path | None = None, *, min_df: int = 5) -> Dataset:
         Folder of the data sets; without it ``DBOOST_DATA_HOME``.
     min_df : int
         A term is kept when it occurs in this many training documents.
-
-    Raises
-    ------
-    DataError
-        When the archive is missing, damaged, or does not hold the 22 files.
     """
     found = documents(home)
     train = [document for document in found if document.split == "train"]

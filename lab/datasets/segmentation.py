@@ -31,19 +31,12 @@ def load(home: str | Path | None = None, *, test_share: float = 0.3, seed: int =
         Share of the rows that are for testing.
     seed : int
         Of the split.
-
-    Raises
-    ------
-    DataError
-        When the file is missing or has another number of columns.
     """
     path = data_file(home, "segmentation", "segment.dat")
     X, y = numeric_table(path, len(NAMES))
     y = y.astype(np.int64)
     train, test = random_split(len(y), test_share, seed)
-    return Dataset(
-        "segmentation", X[train], y[train], X[test], y[test], np.asarray(NAMES, dtype=np.str_), "multiclass"
-    )
+    return Dataset("segmentation", X[train], y[train], X[test], y[test], np.asarray(NAMES, dtype=np.str_), "multiclass")
 
 
 def synthetic(seed: int = 0) -> Dataset:

@@ -20,24 +20,15 @@ from lab.datasets.base import data_file, numeric_table
 
 @dataclass(frozen=True)
 class Source:
-    """Where a table lies and how it is written.
-
-    Parameters
-    ----------
-    folder, file : str
-    delimiter : str or None
-        None: blanks.
-    label : int
-        Column of the label, 0 or -1.
-    positive : float
-        The label that becomes +1.
-    n_features : int
-    """
+    """Where a table lies and how it is written."""
 
     folder: str
     file: str
+    # None: blanks.
     delimiter: str | None
+    # Column of the label, 0 or -1.
     label: int
+    # The label that becomes +1.
     positive: float
     n_features: int
 
@@ -50,15 +41,7 @@ SOURCES = {
 
 
 def table(name: str, home: str | Path | None = None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return X (m, n) and the labels -1 and +1 (m,) of a table.
-
-    Raises
-    ------
-    UsageError
-        For an unknown name.
-    DataError
-        When the file is missing or has another number of columns.
-    """
+    """Return X (m, n) and the labels -1 and +1 (m,) of a table."""
     if name not in SOURCES:
         raise UsageError(f"unknown table {name!r}", hint=f"known tables: {', '.join(SOURCES)}")
     source = SOURCES[name]
@@ -81,7 +64,6 @@ def stump_columns(X: NDArray[np.float64], *others: NDArray[np.float64]) -> list[
     ----------
     X : float64 array, shape (m, n)
         Its values give the thresholds.
-    *others : float64 arrays with the same columns
 
     Returns
     -------
