@@ -15,17 +15,11 @@ from dboost.errors import DboostError
 
 @dataclass(frozen=True)
 class Entry:
-    """A program that can be asked for.
+    """A program that can be asked for."""
 
-    Parameters
-    ----------
-    module : str
-        Its module or package.
-    summary : str
-        What it shows, in one line.
-    """
-
+    # Its module or package.
     module: str
+    # What it shows, in one line.
     summary: str
 
 

@@ -43,24 +43,15 @@ COLUMNS = ("accelerator", "taken on", "overall", "most", "on", "verdict")
 
 @dataclass(frozen=True)
 class Case:
-    """One problem to fit.
+    """One problem to fit."""
 
-    Parameters
-    ----------
-    data : str
-        Key of ``SETS``.
-    penalty : str
-    ratio : float
-        Strength, as a share of the smallest at which W = 0.
-    intercept : bool
-    strengths : int
-        Above one, a path of so many that ends there.
-    """
-
+    # Key of ``SETS``.
     data: str
     penalty: str
+    # Strength, as a share of the smallest at which W = 0.
     ratio: float
     intercept: bool
+    # Above one, a path of so many that ends there.
     strengths: int = 1
 
     @property
@@ -93,20 +84,13 @@ def cases() -> list[Case]:
 
 @dataclass(frozen=True)
 class Timed:
-    """One fit, or one path.
+    """One fit, or one path."""
 
-    Parameters
-    ----------
-    seconds : float
-        Processor time of the whole process, its threads included.
-    found : FitResult
-        At the last strength.
-    taken : Counter
-        How often each accelerator was, at all strengths.
-    """
-
+    # Processor time of the whole process, its threads included.
     seconds: float
+    # At the last strength.
     found: FitResult
+    # How often each accelerator was, at all strengths.
     taken: Counter[str]
 
 
@@ -133,20 +117,13 @@ def timed(data: Encoded, case: Case, tol: float, names: Sequence[str]) -> Timed:
 
 @dataclass(frozen=True)
 class Worth:
-    """What an accelerator is worth on one problem.
-
-    Parameters
-    ----------
-    name, problem : str
-    ratio : float
-        Time without it over time with it.
-    agrees : bool
-        Whether both fits end at the same optimum, within what their gaps allow.
-    """
+    """What an accelerator is worth on one problem."""
 
     name: str
     problem: str
+    # Time without it over time with it.
     ratio: float
+    # Whether both fits end at the same optimum, within what their gaps allow.
     agrees: bool
 
 

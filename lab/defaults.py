@@ -14,6 +14,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +29,7 @@ from sklearn.preprocessing import StandardScaler
 
 import dboost
 from lab import tables
-from lab.datasets import (
-    ailerons,
-    arxiv,
-    boston,
-    imdb,
-    landsat,
-    libsvm,
-    pendigits,
-    reuters,
-    segmentation,
-    small_binary,
-    stackoverflow,
-    usps,
-)
+from lab.datasets import arxiv, imdb, libsvm, numbers, reuters, stackoverflow, usps
 
 COLUMNS = ("data", "rows", "columns", "peer", "default", "se", "within", "used", "few", "used by few", "s", "peer s")
 PICTURED = ("stackoverflow", "arxiv", "imdb", "grain")
@@ -52,7 +40,7 @@ def _split(load: Callable[[], Any]) -> Callable[[], tuple[Any, Any]]:
 
     def rows() -> tuple[Any, Any]:
         data = load()
-        return (data[0], data[1]) if isinstance(data, tuple) else (data.X, data.y)
+        return data.X, data.y
 
     return rows
 
@@ -77,20 +65,14 @@ def _shipped(name: str) -> Callable[[], tuple[Any, Any]]:
     return lambda: getattr(shipped, f"load_{name}")(return_X_y=True)
 
 
+_CLASSES = ("pima", "german", "ringnorm", "segmentation", "pendigits", "landsat")
 SETS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "iris": _shipped("iris"),
     "wine": _shipped("wine"),
     "breast_cancer": _shipped("breast_cancer"),
     "digits": _shipped("digits"),
     "diabetes": _shipped("diabetes"),
-    "boston": lambda: boston.table()[:2],
-    "ailerons": lambda: ailerons.table()[:2],
-    "pima": lambda: small_binary.table("pima")[:2],
-    "german": lambda: small_binary.table("german")[:2],
-    "ringnorm": lambda: small_binary.table("ringnorm")[:2],
-    "segmentation": _split(segmentation.load),
-    "pendigits": _split(pendigits.load),
-    "landsat": _split(landsat.load),
+    **{name: partial(numbers.rows, name) for name in ("boston", "ailerons", *_CLASSES)},
     "usps": _split(usps.load),
     "a9a": _split(libsvm.load),
     "counts": _counts,

@@ -56,23 +56,15 @@ ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: as
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one place.
+    """One change of one place."""
 
-    Parameters
-    ----------
-    part, file : str
-        Of ``PARTS``, and the file relative to the checkout.
-    site : int
-        Which of the places of the file that can be changed.
-    line : int
-    change : str
-        What was there and what is there now.
-    """
-
+    # Of ``PARTS``, and the file relative to the checkout.
     part: str
     file: str
+    # Which of the places of the file that can be changed.
     site: int
     line: int
+    # What was there and what is there now.
     change: str
 
 

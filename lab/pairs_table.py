@@ -54,38 +54,25 @@ COLUMNS = (
 
 @dataclass
 class Measured:
-    """Counts and worst values of one combination.
+    """Counts and worst values of one combination."""
 
-    Parameters
-    ----------
-    steps : int
-        Steps of one row whose true change was compared with the bound.
-    below : float
-        Largest amount by which the bound lay below the true change, relative to the sums that it is a difference of.
-    slope : float
-        Largest relative difference of the bound's slope at zero from that of the loss.
-    scores : int
-        Rows at zero whose score is positive.
-    ratio : tuple of float
-        Smallest and largest ratio of score to the bound's decrease at the solved row.
-    tests : int
-        Rows at zero for which score > 0 and the zero test were compared.
-    wrong : int
-        Of these, how many disagreed.
-    gap : float
-        Certified relative gap at the end of a fit; nan where the penalty has no certificate.
-    reason : str
-        Why that fit ended.
-    """
-
+    # Steps of one row whose true change was compared with the bound.
     steps: int = 0
+    # Largest amount by which the bound lay below the true change, relative to the sums that it is a difference of.
     below: float = 0.0
+    # Largest relative difference of the bound's slope at zero from that of the loss.
     slope: float = 0.0
+    # Rows at zero whose score is positive.
     scores: int = 0
+    # Smallest and largest ratio of score to the bound's decrease at the solved row.
     ratio: list[float] = field(default_factory=lambda: [np.inf, 0.0])
+    # Rows at zero for which score > 0 and the zero test were compared.
     tests: int = 0
+    # Of these, how many disagreed.
     wrong: int = 0
+    # Certified relative gap at the end of a fit; nan where the penalty has no certificate.
     gap: float = np.nan
+    # Why that fit ended.
     reason: str = ""
     passes: int = 0
 

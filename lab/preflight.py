@@ -34,16 +34,10 @@ MIB = 2**20
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of data.
-
-    Parameters
-    ----------
-    name : str
-    write : function of path and scale
-        Writes it as one Parquet file; at scale 1 it has some ten million stored values.
-    """
+    """A kind of data."""
 
     name: str
+    # Writes it as one Parquet file; at scale 1 it has some ten million stored values.
     write: Callable[[Path, float], None]
 
 

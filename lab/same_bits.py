@@ -96,26 +96,17 @@ def fit(path: Path, client: Any, callback: Callable[[dict[str, Any]], None] | No
 
 @dataclass(frozen=True)
 class Shape:
-    """A configuration.
+    """A configuration."""
 
-    Parameters
-    ----------
-    workers : int
-        0 for the threads of this process.
-    threads : int
-        Of each worker, or of this process.
-    processes : bool
-        Whether workers are processes.
-    adapts : (int, int), optional
-        Least and most workers of a cluster that follows its load.
-    strike : callable, optional
-        What happens to the cluster after a round.
-    """
-
+    # 0 for the threads of this process.
     workers: int
+    # Of each worker, or of this process.
     threads: int
+    # Whether workers are processes.
     processes: bool = True
+    # Least and most workers of a cluster that follows its load.
     adapts: tuple[int, int] | None = None
+    # What happens to the cluster after a round.
     strike: Strike | None = None
 
 

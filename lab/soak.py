@@ -60,20 +60,13 @@ RETRAIN = '[retrain]\nrun = "run.toml"\nkeep = 3\n[gates]\nclass_rows = 20\n'
 
 @dataclass(frozen=True)
 class Look:
-    """What is seen after a cycle.
+    """What is seen after a cycle."""
 
-    Parameters
-    ----------
-    seconds : float
-        Since the beginning.
-    outcome : str
-        Of the retraining.
-    figures : dict of str to float
-        By the names of ``GROWTH``.
-    """
-
+    # Since the beginning.
     seconds: float
+    # Of the retraining.
     outcome: str
+    # By the names of ``GROWTH``.
     figures: dict[str, float]
 
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.capability import OfTypes
 from dboost.hypotheses.base import Array, Block, Chosen, Key, Pool
 from dboost.partition import Partition, Sums
 
@@ -44,7 +45,7 @@ class Gaps:
 
 
 @runtime_checkable
-class Binned(Pool, Protocol):
+class Binned(Pool, Protocol, metaclass=OfTypes):
     """A pool of ordered hypotheses whose shards sum some of them; the others lie between and are bounded by these.
 
     All have max |h| = 1.
@@ -72,7 +73,7 @@ class Binned(Pool, Protocol):
 
 
 @runtime_checkable
-class Completing(Protocol):
+class Completing(Protocol, metaclass=OfTypes):
     """What a pool has beside the rest where partitions need not say all that their sums come to.
 
     Its ``Pool.sums`` then gives what must be added over the partitions, under names of its own; beside the sums of the
@@ -103,7 +104,7 @@ def with_gradient(total: Sums) -> Sums:
 
 
 @runtime_checkable
-class Narrowing(Protocol):
+class Narrowing(Protocol, metaclass=OfTypes):
     """What a pool has beside the rest where `completed` sums are of some hypotheses of a shard only.
 
     The others are zero in every example.
@@ -120,7 +121,7 @@ def narrowed(pool: Any, shard: Any, total: Sums) -> Any:
 
 
 @runtime_checkable
-class Tree(Pool, Protocol):
+class Tree(Pool, Protocol, metaclass=OfTypes):
     """A pool that is searched: a tree of hypotheses with a bound on what lies below each."""
 
     @property
@@ -155,7 +156,7 @@ def has_tree(pool: Any) -> bool:
 
 
 @runtime_checkable
-class Grouped(Protocol):
+class Grouped(Protocol, metaclass=OfTypes):
     """What a pool has beside the rest where its hypotheses come in groups: a rule that adds by groups takes all of one.
 
     A group is, say, the d + 1 features of one piece of a piecewise linear model (ShareBoost, section 3.2). No shard
@@ -186,7 +187,7 @@ def group_of(pool: Pool, key: Key) -> list[Key]:
 
 
 @runtime_checkable
-class Following(Protocol):
+class Following(Protocol, metaclass=OfTypes):
     """What a pool has beside the rest where its hypotheses mean the same over other rows, but for their scale."""
 
     def follow(self, held: Chosen, keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
@@ -215,7 +216,7 @@ class Following(Protocol):
 
 
 @runtime_checkable
-class Keeping(Protocol):
+class Keeping(Protocol, metaclass=OfTypes):
     """What a pool has beside the rest where it remembers its hypotheses of a partition from pass to pass."""
 
     def held(self, partition: Partition, memo: Any, keys: Sequence[Key]) -> Block:
@@ -232,7 +233,7 @@ def made_of(pool: Any, partition: Partition, memo: Any, keys: Sequence[Key]) -> 
 
 
 @runtime_checkable
-class ColumnWise(Protocol):
+class ColumnWise(Protocol, metaclass=OfTypes):
     """A pool whose margins of one output are summed hypothesis by hypothesis, for good: order decides the bits."""
 
     @property
@@ -247,7 +248,7 @@ def is_column_wise(pool: Any) -> bool:
 
 
 @runtime_checkable
-class Scaled(Protocol):
+class Scaled(Protocol, metaclass=OfTypes):
     """What the hypotheses of a model have beside the rest where their values are scaled, and their names say not."""
 
     def named_weights(self, W: Array) -> Array:

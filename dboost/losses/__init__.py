@@ -40,8 +40,6 @@ LOSSES: dict[str, Loss] = {
 # Losses that an estimator makes for the classes it finds: a model names them, and a user does not.
 _MADE: dict[str, Loss] = {"exp_one_vs_rest": OneVsRestExponential()}
 
-_KNOWN: set[type] = {type(loss) for loss in LOSSES.values()}
-
 
 def get_loss(loss: Any) -> Loss:
     """The loss of that name with its default parameters, or the instance itself.
@@ -77,13 +75,11 @@ def get_loss(loss: Any) -> Loss:
         if loss not in LOSSES:
             raise UsageError(f"unknown loss {loss!r}", hint=f"known losses: {', '.join(LOSSES)}")
         return LOSSES[loss]
-    # every pass asks, and asking a protocol costs as much as a small pass: a type is asked once
-    if isinstance(loss, type) or type(loss) not in _KNOWN and not isinstance(loss, Loss):
+    if isinstance(loss, type) or not isinstance(loss, Loss):
         raise UsageError(
             f"loss is {loss!r}, which is neither a name nor an instance of a loss",
             hint=f"give one of {', '.join(LOSSES)}, or an instance such as EpsilonInsensitive(epsilon=0.5)",
         )
-    _KNOWN.add(type(loss))
     return found
 
 

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.capability import OfTypes
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.losses.link import Link
@@ -102,7 +103,7 @@ def odds_sum(U: Array, weight: Array) -> float:
 
 
 @runtime_checkable
-class Loss(Protocol):
+class Loss(Protocol, metaclass=OfTypes):
     """A loss: one of the registry, or an instance with parameters of its own. Frozen and picklable."""
 
     @property

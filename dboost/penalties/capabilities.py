@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.bounds import exponential
+from dboost.capability import OfTypes
 from dboost.errors import UsageError
 from dboost.penalties.rows import BoolArray, FloatArray, IntArray
 
@@ -69,15 +70,8 @@ class Face(Protocol):
         ...
 
 
-class _OfTypes(type(Protocol)):  # type: ignore[misc]
-    """Asks the type of an object, whose answer Python keeps: asking every object takes longer than what is decided."""
-
-    def __instancecheck__(cls, instance: object) -> bool:
-        return issubclass(type(instance), cls)
-
-
 @runtime_checkable
-class ExponentialSolves(Protocol, metaclass=_OfTypes):
+class ExponentialSolves(Protocol, metaclass=OfTypes):
     """Rows solved and scored under the exponential bound: what ``update="adaboost"`` and the loss ``exp`` need."""
 
     def solve_exponential(
@@ -100,7 +94,7 @@ class ExponentialSolves(Protocol, metaclass=_OfTypes):
 
 
 @runtime_checkable
-class CompiledProx(Protocol):
+class CompiledProx(Protocol, metaclass=OfTypes):
     """A prox that compiled loops know: what coordinate descent on the driver needs (``update="newton"``)."""
 
     @property
@@ -110,7 +104,7 @@ class CompiledProx(Protocol):
 
 
 @runtime_checkable
-class Faced(Protocol, metaclass=_OfTypes):
+class Faced(Protocol, metaclass=OfTypes):
     """Smooth pieces with derivatives: what conjugate gradients (``update="newton"``) and corrective steps need."""
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> Face:
@@ -119,7 +113,7 @@ class Faced(Protocol, metaclass=_OfTypes):
 
 
 @runtime_checkable
-class ChargesRows(Protocol, metaclass=_OfTypes):
+class ChargesRows(Protocol, metaclass=OfTypes):
     """No norm, though rows vanish: a dual point is charged with the conjugate of the rows held (docs/math.md 6.1)."""
 
     def conjugate(self, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:
@@ -131,7 +125,7 @@ class ChargesRows(Protocol, metaclass=_OfTypes):
 
 
 @runtime_checkable
-class JoinsRows(Protocol):
+class JoinsRows(Protocol, metaclass=OfTypes):
     """A norm of several rows at once that follows from those of the rows: what groups of columns need.
 
     The three are for groups of rows, ``count`` of them, row j being of group ``place[j]``; a group may be empty.

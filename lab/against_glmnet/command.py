@@ -44,33 +44,21 @@ SEVERAL = {"multitarget": "mgaussian"}
 
 @dataclass(frozen=True)
 class Case:
-    """A problem that both solve.
+    """A problem that both solve."""
 
-    Parameters
-    ----------
-    option : str
-        What is tried, in words.
-    loss, penalty : str
-    share : float
-        Of the largest strength.
-    given : mapping
-        Parameters of our estimator.
-    factors : float64 array, or None
-    intercept : bool
-    offset : bool
-        Whether scores begin at offsets, normal with deviation 1.5.
-    relax : bool
-        Whether the features are fitted again without a penalty.
-    """
-
+    # What is tried, in words.
     option: str
     loss: str
     penalty: Any = "l1"
+    # Of the largest strength.
     share: float = 0.1
+    # Parameters of our estimator.
     given: Mapping[str, Any] = field(default_factory=dict)
     factors: Array | None = None
     intercept: bool = True
+    # Whether scores begin at offsets, normal with deviation 1.5.
     offset: bool = False
+    # Whether the features are fitted again without a penalty.
     relax: bool = False
 
 

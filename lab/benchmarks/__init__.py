@@ -19,20 +19,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Entry:
-    """A benchmark that can be asked for.
+    """A benchmark that can be asked for."""
 
-    Parameters
-    ----------
-    module : str
-        Its module in this package; loaded only when it runs.
-    summary : str
-        One line for ``--list``.
-    options : bool
-        Whether ``run`` takes the settings of the command.
-    """
-
+    # Its module in this package; loaded only when it runs.
     module: str
+    # One line for ``--list``.
     summary: str
+    # Whether ``run`` takes the settings of the command.
     options: bool = False
 
     def load(self) -> Any:

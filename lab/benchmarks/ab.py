@@ -37,21 +37,14 @@ BY = {"seconds": "time", "cpu": "cpu"}
 
 @dataclass(frozen=True)
 class Cost:
-    """What it costs to fit one problem to one certified gap; medians over the turns.
+    """What it costs to fit one problem to one certified gap; medians over the turns."""
 
-    Parameters
-    ----------
-    seconds, cpu : float
-        Of a whole ``fit``: on the clock, and of all threads of the process.
-    passes : float
-        Over the data.
-    spread : float
-        The longest turn over the shortest one: below it a ratio says nothing.
-    """
-
+    # Of a whole ``fit``: on the clock, and of all threads of the process.
     seconds: float
     cpu: float
+    # Over the data.
     passes: float
+    # The longest turn over the shortest one: below it a ratio says nothing.
     spread: float = 1.0
 
     @staticmethod

@@ -38,20 +38,13 @@ to some per cent of the time, and no turn of one process sees it."""
 
 @dataclass(frozen=True)
 class Ratio:
-    """Our time over the time of the work beside it.
+    """Our time over the time of the work beside it."""
 
-    Parameters
-    ----------
-    ratio : float
-        Median of the turns.
-    noise : float
-        Standard error of the median, as a share of it.
-    seconds, beside : float
-        Medians of the two times; for a reader, as no verdict looks at them.
-    """
-
+    # Median of the turns.
     ratio: float
+    # Standard error of the median, as a share of it.
     noise: float
+    # Medians of the two times; for a reader, as no verdict looks at them.
     seconds: float
     beside: float
 
@@ -67,19 +60,12 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Standing:
-    """A problem now, beside what is stored.
-
-    Parameters
-    ----------
-    problem : str
-    stored, now : Ratio
-    least : float
-        Least margin, as a share.
-    """
+    """A problem now, beside what is stored."""
 
     problem: str
     stored: Ratio
     now: Ratio
+    # Least margin, as a share.
     least: float = LEAST_MARGIN
 
     @property

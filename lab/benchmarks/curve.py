@@ -16,16 +16,10 @@ Curve = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Time:
-    """Seconds, exact or a lower bound.
-
-    Parameters
-    ----------
-    seconds : float
-    bound : bool
-        Whether it took longer than that: the run was cut off, or its ladder of settings ended.
-    """
+    """Seconds, exact or a lower bound."""
 
     seconds: float
+    # Whether it took longer than that: the run was cut off, or its ladder of settings ended.
     bound: bool = False
 
     def __str__(self) -> str:
@@ -61,7 +55,6 @@ def read(curve: Curve, best: float, target: float, limit: float, whole_runs: boo
         In any order. A run that was cut off is not in it.
     best : float
         The optimum P*.
-    target : float
     limit : float
         Seconds beyond which nothing is known; the bound when the target was not reached.
     whole_runs : bool
@@ -99,16 +92,10 @@ def median(times: Sequence[Time]) -> Time:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A peer's time over ours.
-
-    Parameters
-    ----------
-    value : float
-    bound : bool
-        Whether it is a lower bound.
-    """
+    """A peer's time over ours."""
 
     value: float
+    # Whether it is a lower bound.
     bound: bool = False
 
     def __str__(self) -> str:

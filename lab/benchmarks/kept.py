@@ -32,22 +32,15 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Baseline:
-    """What is stored.
+    """What is stored."""
 
-    Parameters
-    ----------
-    commit, written : str
-        Of which commit, ``+`` at its end where files differed from it, and on which day, as YYYY-MM-DD.
-    machine, versions : dict
-        Processor and cores; versions of the software.
-    ratios : dict of str to Ratio
-        By problem.
-    """
-
+    # Of which commit, ``+`` at its end where files differed from it, and on which day, as YYYY-MM-DD.
     commit: str
     written: str
+    # Processor and cores; versions of the software.
     machine: Mapping[str, str]
     versions: Mapping[str, str]
+    # By problem.
     ratios: Mapping[str, Ratio]
 
 

@@ -35,9 +35,6 @@ class Case:
 
     Parameters
     ----------
-    data : Encoded
-    penalty : str
-    alpha : float
     answer : path
         Where processes write their W.
     """
@@ -94,23 +91,14 @@ class Case:
 
 @dataclass
 class Found:
-    """What is known of one peer on one problem.
-
-    Parameters
-    ----------
-    name : str
-    runs : list of (dict, float, float)
-        Setting, seconds and objective, from coarse to fine.
-    limit : float
-        Seconds after which the first run was cut off; 0 where it ended, as then its own are what is known.
-    note : str
-        Why there is no more, in words; empty when it reached the last target.
-    version : str
-    """
+    """What is known of one peer on one problem."""
 
     name: str
+    # Setting, seconds and objective, from coarse to fine.
     runs: list[tuple[Rung, float, float]] = field(default_factory=list)
+    # Seconds after which the first run was cut off; 0 where it ended, as then its own are what is known.
     limit: float = 0.0
+    # Why there is no more, in words; empty when it reached the last target.
     note: str = ""
     version: str = ""
 

@@ -50,19 +50,13 @@ HOUSEKEEPING = {
 
 @dataclass(frozen=True)
 class Drawn:
-    """A partition of random sparse rows, drawn where it is needed.
-
-    Parameters
-    ----------
-    number, n_rows, n_features, n_classes : int
-    per_row : int
-        Stored values of a row.
-    """
+    """A partition of random sparse rows, drawn where it is needed."""
 
     number: int
     n_rows: int
     n_features: int
     n_classes: int
+    # Stored values of a row.
     per_row: int = 10
 
     @property
@@ -88,10 +82,6 @@ class Drawn:
 
 class Stopwatch:
     """An engine that notes what each pass took.
-
-    Parameters
-    ----------
-    engine : Engine
 
     Attributes
     ----------

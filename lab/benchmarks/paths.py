@@ -42,24 +42,14 @@ FACTOR, CEILING = 20.0, 60.0
 
 @dataclass
 class Timed:
-    """A solver on a path.
-
-    Parameters
-    ----------
-    name : str
-    time : Time
-        Median seconds of the whole path.
-    worst : float
-        Largest suboptimality along it.
-    peak : float
-        Bytes above the loaded state.
-    rung : dict
-    note : str
-    """
+    """A solver on a path."""
 
     name: str
+    # Median seconds of the whole path.
     time: Time
+    # Largest suboptimality along it.
     worst: float = float("nan")
+    # Bytes above the loaded state.
     peak: float = float("nan")
     rung: Rung = field(default_factory=dict)
     note: str = ""

@@ -25,19 +25,12 @@ RATIOS = (0.3, 0.1, 0.02)
 
 @dataclass(frozen=True)
 class Set:
-    """A data set.
-
-    Parameters
-    ----------
-    loss : str
-    load : callable
-        Reads it from the folder of the data sets; labels as the losses take them.
-    twin : callable
-        A tiny made-up set of the same shape of problem.
-    """
+    """A data set."""
 
     loss: str
+    # Reads it from the folder of the data sets; labels as the losses take them.
     load: Callable[[], Encoded]
+    # A tiny made-up set of the same shape of problem.
     twin: Callable[[], Encoded]
 
 
@@ -95,19 +88,13 @@ SETS: dict[str, Set] = {
 
 @dataclass(frozen=True)
 class Problem:
-    """One data set, loss, penalty and strength; never an intercept.
+    """One data set, loss, penalty and strength; never an intercept."""
 
-    Parameters
-    ----------
-    kind, data, penalty : str
-        Names of its kind and of its data set; the penalty.
-    ratio : float
-        alpha / alpha_max.
-    """
-
+    # Names of its kind and of its data set; the penalty.
     kind: str
     data: str
     penalty: str
+    # alpha / alpha_max.
     ratio: float
 
     @property
@@ -123,20 +110,13 @@ class Problem:
 
 @dataclass(frozen=True)
 class Kind:
-    """Problems whose ratios are averaged together.
-
-    Parameters
-    ----------
-    name, title : str
-    data, penalties : tuple of str
-    goal : float
-        The geometric mean of the ratios to the fastest peer that is aimed at.
-    """
+    """Problems whose ratios are averaged together."""
 
     name: str
     title: str
     data: tuple[str, ...]
     penalties: tuple[str, ...]
+    # The geometric mean of the ratios to the fastest peer that is aimed at.
     goal: float
 
     def problems(self) -> Iterator[Problem]:
@@ -168,20 +148,12 @@ def chosen(words: tuple[str, ...] = ()) -> list[Problem]:
 
 @dataclass(frozen=True)
 class Group:
-    """All strengths that are asked for of one data set and penalty.
-
-    Parameters
-    ----------
-    problems : tuple of Problem
-    data : Encoded
-    penalty : str
-    folder : path
-        Where X and y are stored; also the place for what processes write.
-    """
+    """All strengths that are asked for of one data set and penalty."""
 
     problems: tuple[Problem, ...]
     data: Encoded
     penalty: str
+    # Where X and y are stored; also the place for what processes write.
     folder: Path
 
     def opening(self, threads: int) -> dict[str, Any]:
@@ -197,7 +169,6 @@ def laid_out(problems: Iterable[Problem], scratch: Path, twins: bool) -> Iterato
     ----------
     problems : iterable of Problem
         Those of one data set follow on one another, and of them those of one penalty.
-    scratch : path
     twins : bool
         The tiny synthetic twin of each data set in its place.
     """

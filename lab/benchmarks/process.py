@@ -79,7 +79,6 @@ class PeerProcess:
 
     Parameters
     ----------
-    peer : Peer
     folder : path
         The stored problem.
     opening : dict

@@ -40,22 +40,14 @@ FACTOR, LEAST, MOST = 32.0, 1.0, 300.0
 
 @dataclass(frozen=True)
 class Options:
-    """How much to measure.
+    """How much to measure."""
 
-    Parameters
-    ----------
-    peers : tuple of str
-        Keys of ``PEERS``.
-    seconds : float
-        For all peers on all problems.
-    threads : int
-    twins : bool
-        The tiny synthetic twin of each data set in its place.
-    """
-
+    # Keys of ``PEERS``.
     peers: tuple[str, ...]
+    # For all peers on all problems.
     seconds: float = SECONDS
     threads: int = 2
+    # The tiny synthetic twin of each data set in its place.
     twins: bool = False
 
 

@@ -113,26 +113,17 @@ def close(client: Any, folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One kind of fault.
+    """One kind of fault."""
 
-    Parameters
-    ----------
-    share : int
-        Of a whole campaign, so many trials of 150.
-    workers : int
-        Of the cluster at first; 0 for one that adapts to its load, up to two.
-    strike : callable
-        ``strike(client, folder)`` does the fault.
-    ends : {"bits", "error", "either"}
-        What the fit must come to: the bits of the undisturbed one, one clear error, or one of the two.
-    outside : bool
-        Whether the scheduler is a process of its own, and nobody brings workers back.
-    """
-
+    # Of a whole campaign, so many trials of 150.
     share: int
+    # Of the cluster at first; 0 for one that adapts to its load, up to two.
     workers: int
+    # ``strike(client, folder)`` does the fault.
     strike: Callable[[Any, Path], None]
+    # What the fit must come to: the bits of the undisturbed one, one clear error, or one of the two.
     ends: str = "bits"
+    # Whether the scheduler is a process of its own, and nobody brings workers back.
     outside: bool = False
 
 
@@ -254,25 +245,16 @@ def disturbed(scenario: Scenario, moment: float, folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a trial.
-
-    Parameters
-    ----------
-    outcome : {"fit", "error", "hung", "broken", "too late"}
-    seconds : float
-        From the fault to the end.
-    same : bool
-        The undisturbed bits.
-    words : str
-        The error, the engine's warnings, or what a trial wrote that came to no end.
-    rounds : float
-        Seconds from the first round to the end.
-    """
+    """What came of a trial."""
 
     outcome: str
+    # From the fault to the end.
     seconds: float
+    # The undisturbed bits.
     same: bool
+    # The error, the engine's warnings, or what a trial wrote that came to no end.
     words: str = ""
+    # Seconds from the first round to the end.
     rounds: float = 0.0
 
 

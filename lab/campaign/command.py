@@ -29,23 +29,15 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Part:
-    """A part.
+    """A part."""
 
-    Parameters
-    ----------
-    module : str
-        Its module, with ``run(count, folder, tally)``.
-    count : int
-        Trials of a whole campaign.
-    summary : str
-        What must hold, in one line.
-    waits : bool
-        Whether most of its time is waiting, so that others may run beside it.
-    """
-
+    # Its module, with ``run(count, folder, tally)``.
     module: str
+    # Trials of a whole campaign.
     count: int
+    # What must hold, in one line.
     summary: str
+    # Whether most of its time is waiting, so that others may run beside it.
     waits: bool = False
 
 
@@ -73,7 +65,6 @@ class Tally:
 
     Attributes
     ----------
-    tried, failed : int
     outcomes : Counter of str
         How trials ended that passed, in words of the part.
     figures : dict of str to str

@@ -54,23 +54,15 @@ memory_limit = "1GiB"
 
 @dataclass(frozen=True)
 class Subject:
-    """Something that is read.
+    """Something that is read."""
 
-    Parameters
-    ----------
-    file : pathlib.Path
-        What is changed.
-    read : callable
-        Reads it and returns all that follows from it, as something that can be compared.
-    sealed : bool
-        Whether the changes are of values, under a digest made anew.
-    free : bool
-        Whether it may say something else after a change.
-    """
-
+    # What is changed.
     file: Path
+    # Reads it and returns all that follows from it, as something that can be compared.
     read: Callable[[], Any]
+    # Whether the changes are of values, under a digest made anew.
     sealed: bool = False
+    # Whether it may say something else after a change.
     free: bool = False
 
 

@@ -75,12 +75,7 @@ def work(folder: Path, documents: Path, rounds: int) -> str:
 
 
 class Judge:
-    """What is expected, from runs without faults.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-    """
+    """What is expected, from runs without faults."""
 
     def __init__(self, folder: Path) -> None:
         self.base, self.documents = folder / "base", folder / "documents.parquet"

@@ -36,10 +36,6 @@ def archives(primary: list[str], categories: list[str]) -> NDArray[np.str_]:
         Primary categories.
     categories : list of str, length m
         All categories of each paper, joined by commas.
-
-    Returns
-    -------
-    labels : array of str, shape (m,)
     """
     labels = [name.split(".")[0] for name in primary]
     of_primary = set(labels)
@@ -56,10 +52,6 @@ def draw(labels: NDArray[np.str_], size: int, seed: int, at_least: int = 3) -> N
 
     All papers are put in one random order; the first `at_least` of each archive are taken (all, where there are fewer),
     then the order is followed until `size` are chosen.
-
-    Returns
-    -------
-    chosen : int64 array, shape (size,), ascending
     """
     order = np.random.default_rng(seed).permutation(labels.shape[0])
     seen: dict[str, int] = {}
@@ -97,7 +89,6 @@ def load(
         Number of training and test documents, drawn as `draw` says.
     min_df : int
         A term is kept when it occurs in this many training documents.
-    seed : int
     """
     path = data_file(home, *ABSTRACTS)
     primary, categories, titles, abstracts = _columns(path, ["primary_cat", "categories", "title", "abstract"])

@@ -26,29 +26,19 @@ HOME_VARIABLE = "DBOOST_DATA_HOME"
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set in memory, in the split of its source.
-
-    Parameters
-    ----------
-    name : str
-    X, X_test : csr_matrix or array, shapes (m, n) and (m_test, n), float64
-    y, y_test : array
-        Binary: int8 (m,) of -1 and +1. Multiclass: labels (m,), integers or strings. Multitask: int8 (m, k), +1 where
-        the label applies and -1 where it does not. Regression: float64 (m,).
-    feature_names : array of str, shape (n,)
-    task : str
-        ``"binary"``, ``"multiclass"``, ``"multitask"`` or ``"regression"``.
-    label_names : array of str, shape (k,), optional
-        Names of the tasks of a multitask set.
-    """
+    """A data set in memory, in the split of its source."""
 
     name: str
     X: Any
+    # Binary: int8 (m,) of -1 and +1. Multiclass: labels (m,), integers or strings. Multitask: int8 (m, k), +1 where the
+    # label applies and -1 where it does not. Regression: float64 (m,).
     y: NDArray[Any]
     X_test: Any
     y_test: NDArray[Any]
     feature_names: NDArray[np.str_]
+    # ``"binary"``, ``"multiclass"``, ``"multitask"`` or ``"regression"``.
     task: str
+    # Names of the tasks of a multitask set.
     label_names: NDArray[np.str_] | None = None
 
 
@@ -59,11 +49,6 @@ def data_home(home: str | Path | None = None) -> Path:
     ----------
     home : path, optional
         The folder; without it the environment variable ``DBOOST_DATA_HOME`` is read.
-
-    Raises
-    ------
-    DataError
-        When neither names an existing folder.
     """
     found = str(home) if home is not None else os.environ.get(HOME_VARIABLE, "")
     hint = f"set {HOME_VARIABLE} to the folder that holds the public data sets"
@@ -79,11 +64,6 @@ def data_file(home: str | Path | None, *parts: str) -> Path:
     """Return the path of one file below the data home.
 
     A file may be there as named, or compressed with the ending ``.xz`` or ``.gz``.
-
-    Raises
-    ------
-    DataError
-        When it is there in none of the three forms.
     """
     plain = data_home(home).joinpath(*parts)
     for candidate in (plain, plain.with_name(plain.name + ".xz"), plain.with_name(plain.name + ".gz")):
@@ -97,13 +77,7 @@ def data_file(home: str | Path | None, *parts: str) -> Path:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file, unpacked when its name ends in ``.xz`` or ``.gz``.
-
-    Raises
-    ------
-    DataError
-        When a compressed file is damaged or cut short.
-    """
+    """Return the content of a file, unpacked when its name ends in ``.xz`` or ``.gz``."""
     try:
         if path.suffix == ".xz":
             return lzma.decompress(path.read_bytes())
@@ -130,7 +104,6 @@ def numeric_table(
 
     Parameters
     ----------
-    path : Path
     n_features : int
         Columns beside the target.
     target : str
@@ -139,16 +112,6 @@ def numeric_table(
         Its column, -1 for the last one.
     delimiter : str, optional
         What stands between two numbers; without it white space.
-
-    Returns
-    -------
-    X : float64 array, shape (m, n_features), C order
-    y : float64 array, shape (m,)
-
-    Raises
-    ------
-    DataError
-        When the file holds anything but numbers, or another number of columns.
     """
     with open_text(path) as file:
         try:
@@ -167,16 +130,10 @@ def tfidf(
 
     Parameters
     ----------
-    train, test : sequences of str
     min_df : int
         A term is kept when it occurs in this many training documents.
     max_features : int, optional
         Keep the most frequent terms only.
-
-    Returns
-    -------
-    X, X_test : csr_matrix, float64, shapes (len(train), n) and (len(test), n)
-    names : array of str, shape (n,)
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -192,19 +149,8 @@ def text_rows(train: Sequence[str], test: Sequence[str], *, min_df: int = 5) -> 
 
     Parameters
     ----------
-    train, test : sequences of str
     min_df : int
         A term is kept when it occurs in this many training documents.
-
-    Returns
-    -------
-    X, X_test : csr_matrix, float64, shapes (len(train), n) and (len(test), n)
-    names : array of str, shape (n,)
-
-    Raises
-    ------
-    DataError
-        When no term is left.
     """
     from scipy.sparse import csr_matrix
 
@@ -231,7 +177,6 @@ def synthetic_documents(seed: int, n_documents: int, topics: Sequence[str]) -> t
 
     Returns
     -------
-    documents : list of str
     labels : array of str, shape (n_documents,)
         Every topic occurs.
     """

@@ -37,19 +37,12 @@ _ATTRIBUTE = re.compile(r"""@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"([^"]*)"|(\S+))
 
 @dataclass(frozen=True)
 class Attribute:
-    """One column of an ARFF file.
-
-    Parameters
-    ----------
-    name : str
-    codes : dict of str to float, or None
-        The number each nominal value stands for; None for a numeric column.
-    default : float
-        What a sparse row means by leaving the column out: 0, or the first nominal value.
-    """
+    """One column of an ARFF file."""
 
     name: str
+    # The number each nominal value stands for; None for a numeric column.
     codes: dict[str, float] | None
+    # What a sparse row means by leaving the column out: 0, or the first nominal value.
     default: float
 
 
@@ -96,14 +89,8 @@ def parse_arff(lines: Iterable[str], file: str) -> tuple[list[str], Any]:
 
     Parameters
     ----------
-    lines : iterable of str
     file : str
         Named in errors.
-
-    Returns
-    -------
-    names : list of str, length n
-    matrix : csr_matrix, shape (m, n), float64
     """
     from scipy.sparse import csr_matrix
 

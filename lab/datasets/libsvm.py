@@ -22,22 +22,14 @@ from lab.datasets.base import Dataset, data_file, open_text
 
 @dataclass(frozen=True)
 class Source:
-    """Where a set lies and how it is written.
-
-    Parameters
-    ----------
-    folder, train : str
-    test : str or None
-        Without a test file every fifth row, in order, is held out.
-    n_features : int
-    first_index : int
-        0 or 1, the index of the first column.
-    """
+    """Where a set lies and how it is written."""
 
     folder: str
     train: str
+    # Without a test file every fifth row, in order, is held out.
     test: str | None
     n_features: int
+    # 0 or 1, the index of the first column.
     first_index: int
 
 
@@ -55,17 +47,10 @@ def parse_sparse(lines: Iterable[str], n_features: int, first_index: int, file: 
 
     Parameters
     ----------
-    lines : iterable of str
-    n_features : int
     first_index : int
         Index of the first column in the file.
     file : str
         Named in errors.
-
-    Returns
-    -------
-    X : csr_matrix, shape (m, n_features), float64
-    y : int8 array, shape (m,), of -1 and +1
     """
     from scipy.sparse import csr_matrix
 

@@ -17,12 +17,9 @@ import io
 import re
 import tarfile
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dboost.errors import DataError
 from lab.datasets.base import Dataset, data_file, read_bytes, synthetic_documents, text_rows
@@ -42,22 +39,14 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]|&#(?:\d{1,2}|127);")
 
 @dataclass(frozen=True)
 class Document:
-    """One newswire document.
+    """One newswire document."""
 
-    Parameters
-    ----------
-    number : int
-        NEWID, 1 to 21578.
-    text : str
-        Title and body; the whole text where it has neither (type UNPROC).
-    topics : tuple of str
-    split : str
-        ``"train"`` and ``"test"`` of ModApte, or ``"unused"``.
-    """
-
+    # NEWID, 1 to 21578.
     number: int
+    # Title and body; the whole text where it has neither (type UNPROC).
     text: str
     topics: tuple[str, ...]
+    # ``"train"`` and ``"test"`` of ModApte, or ``"unused"``.
     split: str
 
 
@@ -89,14 +78,8 @@ def parse(content: bytes, file: str) -> list[Document]:
 
     Parameters
     ----------
-    content : bytes
     file : str
         Named in errors.
-
-    Raises
-    ------
-    DataError
-        When it holds no document, or one is cut short or has no number.
     """
     text = content.decode("latin-1")
     found: list[Document] = []
@@ -113,15 +96,9 @@ def parse(content: bytes, file: str) -> list[Document]:
     return found
 
 
-def documents(home: str | Path | None = None) -> list[Document]:
-    """Return all documents, by number.
-
-    Raises
-    ------
-    DataError
-        When the archive is missing, damaged, or does not hold the 22 files.
-    """
-    path = data_file(home, *ARCHIVE)
+def documents() -> list[Document]:
+    """Return all documents, by number."""
+    path = data_file(None, *ARCHIVE)
     found: list[Document] = []
     names = set()
     try:
@@ -138,55 +115,16 @@ def documents(home: str | Path | None = None) -> list[Document]:
     return sorted(found, key=lambda document: document.number)
 
 
-def indicator(chosen: Sequence[Document], topics: Sequence[str]) -> NDArray[np.int8]:
-    """Return the labels of documents, shape (m, k): +1 where the topic is listed, -1 where not."""
-    place = {topic: r for r, topic in enumerate(topics)}
-    labels = np.full((len(chosen), len(topics)), -1, dtype=np.int8)
-    for i, document in enumerate(chosen):
-        for topic in document.topics:
-            if topic in place:
-                labels[i, place[topic]] = 1
-    return labels
-
-
-def largest_topics(chosen: Sequence[Document], count: int | None = None) -> list[str]:
-    """Return the topics with the most documents, most first, ties by name."""
-    sizes = Counter(topic for document in chosen for topic in set(document.topics))
-    ranked = sorted(sizes, key=lambda topic: (-sizes[topic], topic))
-    return ranked if count is None else ranked[:count]
-
-
-def load(home: str | Path | None = None, *, min_df: int = 5) -> Dataset:
-    """Load the ModApte split as tf-idf, one task per topic that occurs in both parts (90 topics).
-
-    Parameters
-    ----------
-    home : path, optional
-        Folder of the data sets; without it ``DBOOST_DATA_HOME``.
-    min_df : int
-        A term is kept when it occurs in this many training documents.
-
-    Raises
-    ------
-    DataError
-        When the archive is missing, damaged, or does not hold the 22 files.
-    """
-    found = documents(home)
-    train = [document for document in found if document.split == "train"]
-    test = [document for document in found if document.split == "test"]
-    both = set(largest_topics(train)) & set(largest_topics(test))
-    topics = [topic for topic in largest_topics(train) if topic in both]
-    X, X_test, names = text_rows([d.text for d in train], [d.text for d in test], min_df=min_df)
-    return Dataset(
-        "reuters21578",
-        X,
-        indicator(train, topics),
-        X_test,
-        indicator(test, topics),
-        names,
-        "multitask",
-        np.asarray(topics, dtype=np.str_),
-    )
+def load() -> Dataset:
+    """The ModApte split as tf-idf: a task for each topic that occurs in both parts, the one of most documents first."""
+    found = documents()
+    parts = [[document for document in found if document.split == split] for split in ("train", "test")]
+    sizes, others = (Counter(topic for one in part for topic in set(one.topics)) for part in parts)
+    topics = sorted(sizes.keys() & others.keys(), key=lambda topic: (-sizes[topic], topic))
+    labels = [np.array([[1 if t in one.topics else -1 for t in topics] for one in part], np.int8) for part in parts]
+    X, X_test, names = text_rows(*([one.text for one in part] for part in parts))
+    kept = np.asarray(topics, dtype=np.str_)
+    return Dataset("reuters21578", X, labels[0], X_test, labels[1], names, "multitask", kept)
 
 
 def synthetic(seed: int = 0) -> Dataset:

@@ -48,33 +48,21 @@ FAR = 10_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """A problem and the parameters of its fit.
-
-    Parameters
-    ----------
-    seed : int
-    words : tuple of str
-        What is hostile about it.
-    X : array (m, n) or CSR matrix
-        As the fit is given it.
-    y : array
-        Labels as the fit is given them.
-    encoded : array
-        Labels as the oracle takes them: signs (m, k), one-hot (m, k) or targets (m, 1).
-    weight : float64 array (m,) or None
-    estimator : str
-        Name in ``dboost``.
-    params : dict
-        For its constructor; `loss` and `penalty` by name.
-    """
+    """A problem and the parameters of its fit."""
 
     seed: int
+    # What is hostile about it.
     words: tuple[str, ...]
+    # As the fit is given it.
     X: Any
+    # Labels as the fit is given them.
     y: Any
+    # Labels as the oracle takes them: signs (m, k), one-hot (m, k) or targets (m, 1).
     encoded: NDArray[Any]
     weight: NDArray[np.float64] | None
+    # Name in ``dboost``.
     estimator: str
+    # For its constructor; `loss` and `penalty` by name.
     params: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -32,28 +32,18 @@ _WORDS = 60
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a case ended.
-
-    Parameters
-    ----------
-    seed : int
-    kind : str
-        "certified", "no certificate exists", "refused", "honest end", "out of time", or one of `BAD`.
-    detail : str
-        The reason to stop, or the class of the message, without the numbers of this case.
-    note : str
-        Figures and messages of this case.
-    seconds : float
-        Of the fit.
-    gap, true_gap : float
-        What the fit claims, and what the oracle knows to be there at least; nan where there is none.
-    """
+    """How a case ended."""
 
     seed: int
+    # "certified", "no certificate exists", "refused", "honest end", "out of time", or one of `BAD`.
     kind: str
+    # The reason to stop, or the class of the message, without the numbers of this case.
     detail: str
+    # Figures and messages of this case.
     note: str
+    # Of the fit.
     seconds: float
+    # What the fit claims, and what the oracle knows to be there at least; nan where there is none.
     gap: float = math.nan
     true_gap: float = math.nan
 

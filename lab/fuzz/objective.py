@@ -253,39 +253,25 @@ def _shortened_together(Z: Long, t: Long) -> Long:
 
 @dataclass(frozen=True)
 class Objective:
-    """One problem in long double.
-
-    Parameters
-    ----------
-    loss, penalty : str
-    X : array, shape (m, n)
-    y : array
-        Signs (m, k), one-hot labels (m, k), or targets (m, 1).
-    share : array, shape (m,)
-        s_i / sum s.
-    alpha : long double
-    scale : array, shape (n,)
-        Factor of alpha for each column: 1, or a power of its deviation; infinite for a constant one.
-    free : bool
-        Whether there is an intercept.
-    offset : array, shape (m, k)
-        What scores begin at.
-    taken : float64 array, shape (n,)
-        What was taken off the columns, exactly: `X` holds the rest. 0 for those that are not far from zero.
-    lower : tuple of Fraction, shape (k,)
-        What was taken off the offsets less what was taken off the labels: scores are lower by it.
-    """
+    """One problem in long double."""
 
     loss: str
     penalty: str
     X: Long
+    # Signs (m, k), one-hot labels (m, k), or targets (m, 1).
     y: Long
+    # s_i / sum s.
     share: Long
     alpha: Number
+    # Factor of alpha for each column: 1, or a power of its deviation; infinite for a constant one.
     scale: Long
+    # Whether there is an intercept.
     free: bool
+    # What scores begin at.
     offset: Any = 0
+    # What was taken off the columns, exactly: `X` holds the rest. 0 for those that are not far from zero.
     taken: Any = None
+    # What was taken off the offsets less what was taken off the labels: scores are lower by it.
     lower: tuple[Fraction, ...] = ()
 
     @classmethod

@@ -24,21 +24,11 @@ TASK = {"log": "binary", "multinomial": "multiclass", "multitask": "multitask"}
 
 @dataclass(frozen=True)
 class Ours:
-    """What the library returned.
-
-    Parameters
-    ----------
-    W : float64 array, shape (n, k)
-    b : float64 array, shape (k,)
-    gap : float
-        Its own certified relative gap; nan where it has none (no penalty).
-    stop_reason : str
-    passes : int
-    seconds : float
-    """
+    """What the library returned."""
 
     W: NDArray[np.float64]
     b: NDArray[np.float64]
+    # Its own certified relative gap; nan where it has none (no penalty).
     gap: float
     stop_reason: str
     passes: int

@@ -27,42 +27,24 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Job:
-    """One problem for one solver.
+    """One problem for one solver."""
 
-    Parameters
-    ----------
-    peer : str
-        A key of ``worker.PEERS``, or ``"reference"``.
-    data : str
-        Folder with the stored X and y.
-    loss, penalty : str
-    alpha : float
-        On the mean loss.
-    intercept : bool
-    seconds : float
-        Budget of the solver; the process is ended at this plus `GRACE`.
-    """
-
+    # A key of ``worker.PEERS``, or ``"reference"``.
     peer: str
+    # Folder with the stored X and y.
     data: str
     loss: str
     penalty: str
+    # On the mean loss.
     alpha: float
     intercept: bool
+    # Budget of the solver; the process is ended at this plus `GRACE`.
     seconds: float
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solver returned; W and b are None when there is no answer, and `note` says why.
-
-    Parameters
-    ----------
-    W : float64 array, shape (n, k), or None
-    b : float64 array, shape (k,), or None
-    seconds : float
-    note : str
-    """
+    """What a solver returned; W and b are None when there is no answer, and `note` says why."""
 
     W: NDArray[np.float64] | None
     b: NDArray[np.float64] | None

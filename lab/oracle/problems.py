@@ -23,42 +23,26 @@ N_PROJECTIONS = 16
 
 @dataclass(frozen=True)
 class Problem:
-    """One line of the table.
+    """One line of the table."""
 
-    Parameters
-    ----------
-    data : str
-        A key of `DATA`.
-    penalty : str
-    ratio : float
-        alpha / alpha_max; 0 without a penalty.
-    intercept : bool
-    peers : tuple of str
-        Programs that solve exactly this objective, best first. Empty: the reference alone.
-    """
-
+    # A key of `DATA`.
     data: str
     penalty: str
+    # alpha / alpha_max; 0 without a penalty.
     ratio: float
     intercept: bool
+    # Programs that solve exactly this objective, best first. Empty: the reference alone.
     peers: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Data as ``plain`` and the peers take it.
-
-    Parameters
-    ----------
-    name, loss : str
-    X : csr_matrix or array, shape (m, n)
-    y : int array
-        -1/+1 (m,), codes (m,), or -1/+1 (m, k), as the loss asks.
-    """
+    """Data as ``plain`` and the peers take it."""
 
     name: str
     loss: str
     X: Any
+    # -1/+1 (m,), codes (m,), or -1/+1 (m, k), as the loss asks.
     y: NDArray[np.int64]
 
 

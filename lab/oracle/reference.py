@@ -33,19 +33,11 @@ NEWTON_STEPS = 60
 
 @dataclass(frozen=True)
 class Reference:
-    """What the reference returns.
-
-    Parameters
-    ----------
-    W : float64 array, shape (n, k)
-    b : float64 array, shape (k,)
-    gap : float
-        Relative duality gap over all columns.
-    iterations : int
-    """
+    """What the reference returns."""
 
     W: Array
     b: Array
+    # Relative duality gap over all columns.
     gap: float
     iterations: int
 

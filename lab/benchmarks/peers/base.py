@@ -23,27 +23,17 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Task:
-    """One problem: minimise mean_i loss_i(x_i W) + alpha sum_j omega(W_j), without an intercept.
-
-    Parameters
-    ----------
-    X : csr_matrix or C-contiguous array, shape (m, n), float64
-    y : int64 array
-        -1/+1 (m,), codes 0..k-1 (m,), or -1/+1 (m, k), as the loss asks.
-    loss : {"log", "multinomial", "multitask"}
-    penalty : {"l1", "l1/l2", "l1/linf"}
-    alpha, alpha_max : float
-        Strength on the mean loss, and the smallest at which W = 0 is optimal.
-    threads : int
-        How many it may use.
-    """
+    """One problem: minimise mean_i loss_i(x_i W) + alpha sum_j omega(W_j), without an intercept."""
 
     X: Any
+    # -1/+1 (m,), codes 0..k-1 (m,), or -1/+1 (m, k), as the loss asks.
     y: Any
     loss: str
     penalty: str
+    # Strength on the mean loss, and the smallest at which W = 0 is optimal.
     alpha: float
     alpha_max: float
+    # How many it may use.
     threads: int = 2
 
     @property
@@ -61,65 +51,42 @@ class Task:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solver returned.
-
-    Parameters
-    ----------
-    W : float64 array, shape (n, k)
-    b : float64 array, shape (k,)
-        Zeros: no problem has an intercept.
-    facts : dict
-        What else it says of its run, as plain values.
-    """
+    """What a solver returned."""
 
     W: Any
+    # Zeros: no problem has an intercept.
     b: Any
+    # What else it says of its run, as plain values.
     facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A program that solves some of the problems.
-
-    Parameters
-    ----------
-    name : str
-    package, module : str
-        The distribution whose version is reported, and what is imported to see whether it is there.
-    solves : tuple of (loss, penalty)
-        The objectives that it can minimise exactly as they are written in `Task`.
-    layout : str
-        What `prepare` does, in words for the page.
-    ladder : function of the task
-        Settings from coarse to fine. Each is a whole run of its own; the curve is read from all of them.
-    prepare : function of the task
-        The data in the peer's favourite layout. Its seconds count as part of every fit, as our own layout does.
-    solve : function of (prepared, task, rung)
-        Timed. Converts what a user would have to convert, solves, returns an `Answer`.
-    path : function of (prepared, task, strengths, rung), optional
-        Solve a falling sequence of strengths with what the peer offers for it; returns a list of `Answer`.
-    environment : {"own", "peers", "lightning"}
-        Which interpreter has it.
-    loads : bool
-        Whether `prepare` loads a cluster, which no fit is charged with.
-    warm : int
-        How many rungs of the ladder are run on a small problem before any run is timed.
-    note : str
-        What a reader of its line must know.
-    """
+    """A program that solves some of the problems."""
 
     name: str
+    # The distribution whose version is reported, and what is imported to see whether it is there.
     package: str
     module: str
+    # The objectives that it can minimise exactly as they are written in `Task`.
     solves: tuple[Pair, ...]
+    # What `prepare` does, in words for the page.
     layout: str
+    # Settings from coarse to fine. Each is a whole run of its own; the curve is read from all of them.
     ladder: Callable[[Task], Sequence[Rung]]
+    # The data in the peer's favourite layout. Its seconds count as part of every fit, as our own layout does.
     prepare: Callable[[Task], Any]
+    # Timed. Converts what a user would have to convert, solves, returns an `Answer`.
     solve: Callable[[Any, Task, Rung], Answer]
+    # Solve a falling sequence of strengths with what the peer offers for it; returns a list of `Answer`.
     path: Callable[[Any, Task, Sequence[float], Rung], list[Answer]] | None = None
+    # Which interpreter has it.
     environment: str = "peers"
+    # Whether `prepare` loads a cluster, which no fit is charged with.
     loads: bool = False
+    # How many rungs of the ladder are run on a small problem before any run is timed.
     warm: int = 3
+    # What a reader of its line must know.
     note: str = ""
 
 
