@@ -23,8 +23,7 @@ from dboost import interruption
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped
 from dboost.boosting.fold_scores import FoldScores, HeldOutScorer
 from dboost.boosting.grid import strengths
-from dboost.boosting.placing import placed
-from dboost.boosting.planned import Planned
+from dboost.boosting.planned import Planned, placed
 from dboost.boosting.progress import FoldKeeper, KeepsNoFold, along
 from dboost.boosting.relaxed import Relaxation
 from dboost.engine.base import Engine

@@ -1,6 +1,7 @@
 """What a fit asks of planned data.
 
-Covers: the protocol ``Planned``. Does not cover: how input becomes such a plan (``dboost.data.plan``).
+Covers: the protocol ``Planned``, and the places of its rows. Does not cover: how input becomes such a plan
+(``dboost.data.plan``).
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dboost.engine.base import Engine
+from dboost.passes.draws import Places, count_rows
 
 
 class Planned(Protocol):
@@ -73,3 +77,9 @@ class Planned(Protocol):
     def of_columns(self, columns: NDArray[np.int64]) -> Self:
         """The plan of the same partitions with some of the columns only, ascending."""
         ...
+
+
+def placed(plan: Planned, engine: Engine) -> Places:
+    """The places of the rows that an engine sees, by class where the labels are classes; one pass over the labels."""
+    classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 1)
+    return Places.of(engine.map_reduce(count_rows, classes, name="places").parts["rows"])

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from dboost import interruption
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped
 from dboost.boosting.grid import strengths
-from dboost.boosting.placing import placed
-from dboost.boosting.planned import Planned
+from dboost.boosting.planned import Planned, placed
 from dboost.boosting.progress import Nothing, along
 from dboost.engine.base import Engine
 from dboost.errors import DataError

@@ -78,7 +78,7 @@ class StepwiseRounds(GreedyRounds):
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""
         problem, started, passes = self.problem, time.perf_counter(), self.problem.passes
-        model = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
+        model = Iterate.unsummed(state.active, state.W, state.intercept)
         at = offered(problem.score(model, None, 0.0, 1))
         self.mark(at.loss)
         moved = self.system.step(at)

@@ -19,7 +19,7 @@ from sklearn.model_selection import ParameterGrid
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.halving import judged, kept, rungs
-from dboost.boosting.placing import placed
+from dboost.boosting.planned import placed
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.cross_validated import FOLD_TOL

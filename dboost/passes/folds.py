@@ -39,7 +39,7 @@ class Folds:
     given : mapping of partition key to int32 array, optional
         Folds 0..count-1 of the rows, in place of a draw.
     places : Places, optional
-        By which folds are drawn; whoever asks for them may leave that to the fits (``dboost.boosting.placing``).
+        By which folds are drawn; whoever asks for them may leave that to the fits (``dboost.boosting.planned``).
     draw : str
         Tells these folds from others by the same seed.
     """

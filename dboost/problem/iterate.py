@@ -36,6 +36,11 @@ class Iterate:
     G: Array
     bias: Array
 
+    @classmethod
+    def unsummed(cls, active: Rows, W: Array, intercept: Array) -> Iterate:
+        """A model alone: its sums are to be filled in by a pass."""
+        return cls(active, W, intercept, np.nan, np.zeros_like(W), np.zeros(W.shape[1]))
+
     def rows(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> Iterate:
         """The model with some of its rows only: places among the active ones, ascending, or a mask (a,) of them."""
         return replace(self, active=self.active[chosen], W=self.W[chosen], G=self.G[chosen])

@@ -57,8 +57,7 @@ class NullModel:
         """
         if self._intercept is None:
             self._intercept = self._best(objective, slope, sums)
-        none = np.zeros((0, objective.k))
-        return Iterate(np.zeros(0, np.int64), none, self._intercept.copy(), np.nan, none, np.zeros(objective.k))
+        return Iterate.unsummed(np.zeros(0, np.int64), np.zeros((0, objective.k)), self._intercept.copy())
 
     def _best(
         self,

@@ -59,7 +59,7 @@ class Solved:
 
 def pulls_at(problem: Problem, active: NDArray[np.int64], W: Array, intercept: Array) -> float:
     """sum_i |U_i| at a model; one pass."""
-    at = Iterate(active, W, intercept, math.nan, np.zeros_like(W), np.zeros(1))
+    at = Iterate.unsummed(active, W, intercept)
     return float(problem.own_pass(moments, at, name="resolve").add["units"].numbers["pulls"])
 
 
@@ -132,8 +132,7 @@ class _Reached:
 
 def _reached(problem: Problem, chosen: Ensemble, z: Array, b: float) -> _Reached:
     model = chosen.model(z)
-    zero = np.zeros((chosen.active.shape[0], 1))
-    at = Iterate(chosen.active, model[:-1, None], model[-1:] + b, math.nan, zero, np.zeros(1))
+    at = Iterate.unsummed(chosen.active, model[:-1, None], model[-1:] + b)
     found = problem.own_pass(moments, at, name="resolve")
     units, ends = found.add["units"], found.peak["ends"]
     sums = units.numbers

@@ -215,7 +215,7 @@ class AdaBoostL1Rounds(GreedyRounds):
         """Edges of all hypotheses at the model, and the relative gap that they certify for its budget."""
         problem, so_far = self.problem, Progress.of(state)
         budget, exponential = so_far.budget, problem.loss.exponential
-        at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
+        at = Iterate.unsummed(state.active, state.W, state.intercept)
         score = problem.score(at, None, 0.0, 1)
         at = score.iterate
         loss = at.loss

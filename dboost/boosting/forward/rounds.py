@@ -96,7 +96,7 @@ class Forward(GreedyRounds):
         """One round: state in, state out, and the reason to stop if there is one."""
         started, problem = time.perf_counter(), self.problem
         passes = problem.passes
-        at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
+        at = Iterate.unsummed(state.active, state.W, state.intercept)
         budget = self.settings.max_active_rows
         full = budget is not None and state.active.shape[0] >= budget
         # held hypotheses are no candidates of a scoring pass, but they may be moved again

@@ -32,10 +32,11 @@ from dboost.hypotheses.stumps.family import Stumps
 from dboost.partition import Sums
 from dboost.passes import pools
 from dboost.problem.induced import SHARD_BYTES
+from dboost.problem.iterate import Iterate
 
 if TYPE_CHECKING:
     from dboost.penalties import Penalty
-    from dboost.problem.iterate import Iterate, Score
+    from dboost.problem.iterate import Score
     from dboost.problem.problem import Problem
     from dboost.problem.state import FitSettings, FitState
 
@@ -174,7 +175,7 @@ class JointRounds(GreedyRounds):
         """One round: state in, state out, and the reason to stop if there is one."""
         started, problem = time.perf_counter(), self.problem
         passes = problem.passes
-        at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
+        at = Iterate.unsummed(state.active, state.W, state.intercept)
         found = self._best_of_shards(at)
         value = found[0][1]
         joints = [best for best, _ in found if best is not None]

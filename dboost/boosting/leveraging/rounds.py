@@ -29,7 +29,7 @@ from dboost.boosting.leveraging.learning import learned, unscored
 from dboost.boosting.leveraging.steepest import promised
 from dboost.boosting.records import recorded
 from dboost.certificate.duality_gap import dual_bound, relative_gap
-from dboost.problem.iterate import Score
+from dboost.problem.iterate import Iterate, Score
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
 
@@ -121,7 +121,7 @@ class LeveragingRounds(GreedyRounds):
     def _scored(self, state: FitState, learn: bool = True) -> tuple[FitState, Score]:
         """Every hypothesis at the model, the objective there, and for Algorithm 2 the better of all lower bounds."""
         problem = self.problem
-        at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
+        at = Iterate.unsummed(state.active, state.W, state.intercept)
         if self.learns:
             score = learned(problem, at) if learn else unscored(problem, at)
         elif self.certified:

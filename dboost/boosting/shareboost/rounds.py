@@ -245,7 +245,7 @@ class ShareBoostRounds(GreedyRounds):
         started, problem = time.perf_counter(), self.problem
         passes = problem.passes
         so_far = StagesSoFar.of(state.carried)
-        here = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
+        here = Iterate.unsummed(state.active, state.W, state.intercept)
         costly = self.system.rule in TRIED
         rule = "scaled" if costly else self.system.rule
         shortlist = ranked(problem, here, rule, self._groups, self._take)
@@ -289,7 +289,7 @@ class ShareBoostRounds(GreedyRounds):
         """One round back: the cheapest group leaves, and all other weights are solved again."""
         started, problem, groups = time.perf_counter(), self.problem, self._held_groups(state.active)
         passes = problem.passes
-        here = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
+        here = Iterate.unsummed(state.active, state.W, state.intercept)
         costs = removal_costs(problem, here, self._lam, groups, self.n_rows)
         gone = groups[int(np.argmin(costs))]
         limits = self.limits.counted_from(state.passes - passes)

@@ -103,7 +103,5 @@ def _with_free_rows(problem: Problem, state: FitState) -> FitState:
     """The state with all rows without penalty among its own: those it lacks at zero."""
     if not problem.objective.free.size:
         return state
-    none = np.zeros(problem.k)
-    at = Iterate(state.active, state.W, state.intercept, np.nan, np.zeros_like(state.W), none)
-    at = with_free_rows(problem, at)
+    at = with_free_rows(problem, Iterate.unsummed(state.active, state.W, state.intercept))
     return replace(state, active=at.active, W=at.W)

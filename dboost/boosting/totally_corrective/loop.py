@@ -1,12 +1,12 @@
 """The totally corrective loop (docs/math.md 7): score all rows, add the best, re-solve, prune, certify, stop.
 
     repeat
-      score every column: L, ||G_j||_*, and what moving each row would gain         (scorer)
-      certify: the duality gap                                                      (certify)
+      score every column: L, ||G_j||_*, and what moving each row would gain         (Loop.score, Problem.score)
+      certify: the duality gap                                                      (Loop.certify, dual_bound)
       if the certified gap is at most tol: stop
-      A = support + the best rows that violate optimality                           (entering)
-      solve on A until its restricted gap is a fiftieth of the full one             (inner)
-      A = {j : W_j != 0}                                  (back-pruning, exact zeros only)
+      A = support + the best rows that violate optimality                           (Entering.widened)
+      solve on A until its restricted gap is a fiftieth of the full one             (Context.solver)
+      A = {j : W_j != 0}                                  (pruned: exact zeros only)
 
 Each part is the papers' own, with what makes it faster around it or beside it (``accelerators``).
 """
@@ -25,15 +25,22 @@ from numpy.typing import NDArray
 from dboost.boosting.greedy_rounds import repeated, spent
 from dboost.boosting.records import recorded
 from dboost.boosting.systems import refuse_sweeps
-from dboost.boosting.totally_corrective.certify import Certify
 from dboost.boosting.totally_corrective.entering import Entering
 from dboost.boosting.totally_corrective.entering_groups import EnteringGroups
-from dboost.boosting.totally_corrective.scorer import Scoring, is_guess
 from dboost.boosting.totally_corrective.stalls import stalled
+from dboost.certificate.duality_gap import (
+    dual_bound,
+    expected_gap,
+    price_of_residuals,
+    relative_gap,
+    size_of_score,
+)
 from dboost.losses import get_loss
 from dboost.penalties import Penalty
 from dboost.penalties.grouped import Grouped
 from dboost.problem.accelerators import Accelerators
+from dboost.problem.free_rows import solved as solved_free
+from dboost.problem.free_rows import without_sums
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.limits import Limits
 from dboost.problem.problem import Problem
@@ -48,6 +55,11 @@ Array = NDArray[np.float64]
 # another round, so that solving precisely now is wasted.
 _INNER_SHARE = 0.02
 _INNER_SHARE_WAITED = 0.3
+# Rows so close to the threshold enter too: one that passes it while the others are solved costs another round.
+_MARGIN = 0.03
+# Rows without penalty are solved until what is left of their sums costs the certificate at most this share of `tol`.
+_FREE_SHARE = 0.1
+_FREE_ROUNDING = 1e-14
 
 # The loss over that of the null model from which a model is no start, and how far a fit then goes back towards it.
 _LOST = 1e3
@@ -100,20 +112,9 @@ class TotallyCorrective:
 
 
 class Loop:
-    """Rounds of one fit at one final strength.
+    """Rounds of one fit at one final strength `lam`, in the sum form.
 
-    Parameters
-    ----------
-    problem : Problem
-        The problem, its passes counted.
-    settings : FitSettings
-        What was asked.
-    lam : float
-        Final strength of the penalty, sum form.
-    null : Score
-        Scoring pass at the null model: its norms bound the repair of the dual point.
-    n_rows : int
-        Number of examples.
+    `null` is the scoring pass at the null model: its norms bound the repair of the dual point.
     """
 
     def __init__(self, problem: Problem, settings: FitSettings, lam: float, null: Score, n_rows: int) -> None:
@@ -126,8 +127,6 @@ class Loop:
         # rows vanish one by one: only then are there rows to keep out
         sparse = problem.penalty.threshold and problem.penalty.separable
         self.entering = entering_of(problem, settings, sparse)
-        self.scoring = Scoring(problem, self.entering, lam, settings.tol, self.accelerators)
-        self.certify = Certify(problem, lam, null.norms, settings.tol)
         # not a method of this object: a circle would keep the columns' memory after the fit
         self._mark = Trace(problem, lam)
         self.trace = self._mark.points
@@ -144,18 +143,10 @@ class Loop:
         # last known ||G_j||_* of every column, or a bound, for the strong rule at the next strength
         self.norms = null.norms
         self.limits = Limits.of(settings)
-        self._null = null.iterate
+        self._null = null
 
     def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
-        """Rounds until a reason to stop; `callback` sees each record and the state after it, and may stop the fit.
-
-        Returns
-        -------
-        state : FitState
-            After the last round.
-        reason : str
-            Why it stopped.
-        """
+        """The state after the last round, and why it was; `callback` sees records and states, and may stop the fit."""
         reason = spent(state, self.settings, self.limits)
         # a fit that is resumed may have ended before
         if state.history and state.history[-1]["step"] == "certificate" and state.gap <= self.settings.tol:
@@ -163,8 +154,8 @@ class Loop:
         state, reason = repeated(self.advance, state, callback, lambda s: spent(s, self.settings, self.limits), reason)
         if reason in ("tol", "max_opened"):
             return state, reason
-        # the certificate so far is that of the model the round began with
-        state = self._final(state)
+        # the certificate so far is that of the model the round began with, and perhaps not of all columns
+        state = self.certify(*self.score(over_all_columns(state) if state.provisional else state))
         if math.isnan(state.gap):
             return state, reason if reason == "callback" else "uncertified"
         return state, "tol" if state.gap <= self.settings.tol else reason
@@ -173,42 +164,76 @@ class Loop:
 
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""
-        begun = _Begun(time.perf_counter(), self.problem.passes)
-        state, score = self._scored(state)                               # sums of every column, or bounds of them
+        begun = time.perf_counter(), self.problem.passes
+        state, score = self.score(state)                                 # sums of every column, or bounds of them
         state = self.certify(state, score)                               # the duality gap
         if judged := state.provisional and state.gap <= self.settings.tol:
-            state, score = self._judged(state)                           # columns were left out: now with all of them
+            # columns were left out, and one of them may count: now with all
+            state, score = self.score(over_all_columns(state))
+            state = self.certify(state, score)
         if reason := self._settled(state, score, judged):
             state = replace(state, gap=math.nan) if reason == "uncertified" else state
             return self._recorded(state, score.iterate, begun, score.opened), reason
         at, opened = score.iterate, score.opened
         widened, added, others_wait = self.entering.widened(at, score, self.lam)  # the best rows come in
         del score                                                        # as much memory as the examples of a step
-        limits = self.limits.counted_from(state.passes - begun.passes)
+        limits = self.limits.counted_from(state.passes - begun[1])
         goal = self._goal(widened, state, others_wait)
         solved = self.inner.solve(widened, goal, state, limits)          # all rows held are solved again
         after = pruned(solved.at, self.problem.objective.free)           # rows that became exactly zero go out
-        state = self._moved(state, solved, after, limits)
+        state = replace(with_model(state, after), memory=solved.memory, cut=bool(limits.reason(self.problem.passes)))
         dropped = widened.active.shape[0] - after.active.shape[0]
         state = self._recorded(state, after, begun, opened, added, dropped, solved.step)
         return self._next(state, solved, judged), self._reason(state, solved.step, at, widened, after)
 
-    def _judged(self, state: FitState) -> tuple[FitState, Score]:
-        """The model judged on all columns: the strong rule may have dropped a row that counts."""
-        state, score = self._scored(over_all_columns(state))
-        return self.certify(state, score), score
+    # ---- its parts -------------------------------------------------------------------------------------------------
 
-    def _scored(self, state: FitState) -> tuple[FitState, Score]:
+    def score(self, state: FitState) -> tuple[FitState, Score]:
         """The standing of every candidate at the state's model, which goes back towards none if it is far too bad."""
-        score = self.scoring(state)
+        score = self._score(state)
         if self._lost(score.iterate):
-            at = self._toward_null(score.iterate)
-            state = replace(state, active=at.active, W=at.W, intercept=at.intercept)
-            score = self.scoring(state)
+            state = with_model(state, self._toward_null(score.iterate))
+            score = self._score(state)
         self._mark(score.iterate)
         if self.problem.screens:
             self.norms = score.over(self.norms)
         return state, score
+
+    def _score(self, state: FitState) -> Score:
+        """One pass over all columns, or those that the strong rule left; rows without penalty are solved before it."""
+        problem, take = self.problem, self.entering.most(state.active.shape[0])
+        at, known = Iterate.unsummed(state.active, state.W, state.intercept), None
+        if problem.objective.free.size and not is_guess(problem, state):
+            # a certificate is worth nothing where their sums are not zero but for a short step
+            small = _FREE_SHARE * self.settings.tol / max(1.0, price_of_residuals(problem, self.lam))
+            at, known = solved_free(problem, at, max(small, _FREE_ROUNDING))
+        lam = self.lam * (1.0 - _MARGIN) if self.accelerators.take("near_rows") else self.lam
+        before = problem.passes
+        score = problem.score(at, state.candidates, lam, take, not state.provisional)
+        if problem.passes == before:
+            self.accelerators.take("null_sums")
+        return score if known is None else replace(score, projection=known)
+
+    def certify(self, state: FitState, score: Score) -> FitState:
+        """The state with the better of all lower bounds so far (docs/math.md 6), from the sums of a scoring pass."""
+        problem, lam, at = self.problem, self.lam, score.iterate
+        value = problem.objective(at, lam)
+        # what is scored may be solved a little further than the state: its intercept, and its rows without penalty
+        state = replace(with_model(state, at), objective=value)
+        if not self.certified:
+            return replace(state, gap=np.inf)
+        if is_guess(problem, state):
+            # not a certificate: it says how far to solve, and is looked at again over all columns
+            near = without_sums(problem, at) if problem.objective.free.size else at
+            rest = expected_gap(problem, near, size_of_score(problem, score), lam)
+            return replace(state, gap=relative_gap(problem, value, value - max(rest, 0.0)))
+        bound = dual_bound(problem, score, self._null.norms, lam, self.settings.tol)
+        lower = float(np.maximum(state.lower_bound, bound))
+        gap = relative_gap(problem, value, lower)
+        if math.isnan(gap):
+            # neither number is trusted any more
+            return replace(state, gap=gap, lower_bound=-math.inf)
+        return replace(state, gap=gap, lower_bound=lower)
 
     def _lost(self, at: Iterate) -> bool:
         """Whether a model is so much worse than none that steps from it would not find back.
@@ -217,7 +242,7 @@ class Loop:
         one; or it is too large for a number.
         """
         grows = not math.isfinite(self.problem.loss.kappa)
-        return grows and not at.loss <= _LOST * self._null.loss
+        return grows and not at.loss <= _LOST * self._null.iterate.loss
 
     def _toward_null(self, at: Iterate) -> Iterate:
         """The best of some models between one and the null model, whose loss is a number: the objective is convex."""
@@ -239,17 +264,6 @@ class Loop:
             return "tol"
         # the model is optimal among all that was seen, and the rest of the class is out of reach
         return "max_opened" if judged and not score.complete and not len(score.best) else ""
-
-    def _moved(self, state: FitState, solved: Solved, after: Iterate, limits: Limits) -> FitState:
-        """The state with the rows that were solved, those that became zero left out."""
-        return replace(
-            state,
-            active=after.active,
-            W=after.W,
-            intercept=after.intercept,
-            memory=solved.memory,
-            cut=bool(limits.reason(self.problem.passes)),
-        )
 
     def _goal(self, at: Iterate, state: FitState, others_wait: bool) -> Goal:
         """How far the rows of `at` are solved."""
@@ -300,25 +314,22 @@ class Loop:
             return step.promised
         return max(step.promised, float(np.max(one_row_promises(problem, at, self.lam), initial=0.0)))
 
-    def _final(self, state: FitState) -> FitState:
-        """Certificate of the last model over all columns, when the rounds ran out."""
-        if state.provisional:
-            state = over_all_columns(state)
-        return self.certify(*self._scored(state))
-
     # ---- records ---------------------------------------------------------------------------------------------------
 
     def _recorded(
         self,
         state: FitState,
         at: Iterate,
-        begun: _Begun,
+        begun: tuple[float, int],
         opened: int,
         added: int = 0,
         dropped: int = 0,
         step: Step | None = None,
     ) -> FitState:
-        """The state with the round's record; without a step that of a certificate."""
+        """The state with the round's record; without a step that of a certificate.
+
+        `begun` has the seconds (``time.perf_counter()``) and passes of the problem when the round began.
+        """
         weight = self.weight
         # while the strong rule holds columns back, the bound is not one of the whole problem
         whole = not state.provisional
@@ -336,8 +347,8 @@ class Loop:
             candidates=self.problem.n_candidates if candidates is None else int(candidates.shape[0]),
             step=step.kind if step is not None else "certificate",
             length=step.length if step is not None else 0.0,
-            started=begun.seconds,
-            passes=begun.passes,
+            started=begun[0],
+            passes=begun[1],
             subtrees=opened,
         )
 
@@ -349,12 +360,14 @@ def entering_of(problem: Problem, settings: FitSettings, sparse: bool) -> Enteri
     return Entering(problem, settings, sparse)
 
 
-@dataclass(frozen=True)
-class _Begun:
-    """Seconds (``time.perf_counter()``) and passes of the problem when a round began."""
+def is_guess(problem: Problem, state: FitState) -> bool:
+    """Whether a model is the guess that a path starts a strength from: it will move before it is judged."""
+    return state.provisional and state.round == 0 and problem.screens
 
-    seconds: float
-    passes: int
+
+def with_model(state: FitState, at: Iterate) -> FitState:
+    """The state with another model."""
+    return replace(state, active=at.active, W=at.W, intercept=at.intercept)
 
 
 def over_all_columns(state: FitState) -> FitState:
