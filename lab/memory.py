@@ -15,19 +15,9 @@ import psutil
 class PeakMemory:
     """Sample resident memory until the ``with`` block ends.
 
-    Parameters
-    ----------
-    every : float
-        Seconds between two samples.
-    of : int, optional
-        Process whose descendants are watched. Default: this one.
-
-    Attributes
-    ----------
-    driver : int
-        Largest resident size of that process, bytes.
-    children : dict of int to int
-        Largest resident size of each descendant process, bytes, by process id.
+    `every`: seconds between two samples. `of`: process whose descendants are watched. Default: this one. `driver`:
+    largest resident size of that process, bytes. `children`: largest resident size of each descendant process, bytes,
+    by process id.
     """
 
     def __init__(self, every: float = 0.2, of: int | None = None) -> None:

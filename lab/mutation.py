@@ -71,10 +71,7 @@ class Mutant:
 class Changes(ast.NodeTransformer):
     """Walks the places of a module that can be changed, and changes one of them.
 
-    Parameters
-    ----------
-    chosen : int
-        Which place; -1 changes none.
+    `chosen`: which place; -1 changes none.
     """
 
     def __init__(self, chosen: int = -1) -> None:
@@ -207,10 +204,7 @@ def _same(one: CodeType, other: CodeType) -> bool:
 class Record:
     """Which items run which lines, and what each of them takes.
 
-    Parameters
-    ----------
-    folder : path
-        Where ``record`` has written.
+    `folder`: where ``record`` has written.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -91,11 +91,8 @@ KINDS = (Kind("sparse text", write_text), Kind("dense table", write_table), Kind
 def measured(data: Path, workers: int, out: Path) -> dict[str, Any]:
     """Train on `data` in a process of its own; what it said before, and what it then took.
 
-    Returns
-    -------
-    dict
-        ``said``: the event of the pre-flight; ``driver`` and ``worker``: sampled peaks in bytes, the latter that of the
-        largest worker (0 without workers, whatever else it starts); ``seconds``: of a pass.
+    It gives ``said``: the event of the pre-flight; ``driver`` and ``worker``: sampled peaks in bytes, the latter that
+    of the largest worker (0 without workers, whatever else it starts); ``seconds``: of a pass.
     """
     command = [sys.executable, "-m", "dboost_pipelines", "train", str(data), "--label", "label", "--out", str(out)]
     command += ["--workers", str(workers), "--alpha", "0.001", "--tol", "1e-3", "--force", "--log-format", "json"]

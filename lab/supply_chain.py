@@ -40,12 +40,7 @@ def declared(pyproject: Path = PYPROJECT) -> list[str]:
 def audited(report: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
     """What speaks against an audit, one line each; nothing where all is well.
 
-    Parameters
-    ----------
-    report : mapping
-        What pip-audit wrote as JSON.
-    wanted : sequence of str
-        Packages that have to be in it.
+    `report`: what pip-audit wrote as JSON. `wanted`: packages that have to be in it.
     """
     found = {normal(one["name"]): one for one in report["dependencies"]}
     lines = []

@@ -24,12 +24,7 @@ def cell(value: Any) -> str:
 def markdown(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
     """Return an aligned Markdown table.
 
-    Parameters
-    ----------
-    rows : sequence of mapping
-        A missing key is shown as a dash.
-    columns : sequence of str
-        Keys, in order; they are the headings too.
+    `rows`: A missing key is shown as a dash. `columns`: keys, in order; they are the headings too.
     """
     body = [[cell(row.get(column)) for column in columns] for row in rows]
     widths = [max([len(column), *(len(line[j]) for line in body)]) for j, column in enumerate(columns)]

@@ -97,16 +97,8 @@ class Standing:
 class Measuring:
     """Turns of problems so far; more visits narrow the noise.
 
-    Parameters
-    ----------
-    problems : mapping of str to function
-        Where names are looked up.
-    turns : int
-        Turns of a visit that count; one before them compiles, and fills caches.
-    scale : float
-        Size of the problems; 1 for the stored baseline.
-    say : callable
-        Given one line for each visit.
+    `problems`: where names are looked up. `turns`: turns of a visit that count; one before them compiles, and fills
+    caches. `scale`: size of the problems; 1 for the stored baseline. `say`: given one line for each visit.
     """
 
     def __init__(
@@ -161,14 +153,8 @@ def measured(
 ) -> dict[str, Ratio]:
     """The ratio of each problem.
 
-    Parameters
-    ----------
-    names : sequence of str, optional
-        Which problems (default: all).
-    visits : int
-        Times that each problem is made.
-    turns, scale, problems, say
-        As for ``Measuring``.
+    `names`: which problems (default: all). `visits`: times that each problem is made. `turns`, `scale`, `problems`,
+    `say`: as for ``Measuring``.
     """
     measuring = Measuring(problems, turns, scale, say)
     measuring.visit(list(problems if names is None else names), visits)

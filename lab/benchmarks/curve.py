@@ -49,18 +49,10 @@ def suboptimality(objective: float, best: float) -> float:
 def read(curve: Curve, best: float, target: float, limit: float, whole_runs: bool) -> Time:
     """Seconds until the suboptimality is at most `target`.
 
-    Parameters
-    ----------
-    curve : sequence of (seconds, objective)
-        In any order. A run that was cut off is not in it.
-    best : float
-        The optimum P*.
-    limit : float
-        Seconds beyond which nothing is known; the bound when the target was not reached.
-    whole_runs : bool
-        Whether the points are whole runs with other settings: settings between two of them exist, and the logarithm
-        of the suboptimality is taken as linear in the seconds between them. Else the points are steps of one run, of
-        which the first that is good enough counts.
+    `curve`: in any order. A run that was cut off is not in it. `best`: the optimum P*. `limit`: seconds beyond which
+    nothing is known; the bound when the target was not reached. `whole_runs`: whether the points are whole runs with
+    other settings: settings between two of them exist, and the logarithm of the suboptimality is taken as linear in the
+    seconds between them. Else the points are steps of one run, of which the first that is good enough counts.
     """
     before: tuple[float, float] | None = None
     for seconds, objective in sorted(curve):

@@ -33,10 +33,7 @@ BEYOND = 0.5
 class Case:
     """One strength of one data set and penalty.
 
-    Parameters
-    ----------
-    answer : path
-        Where processes write their W.
+    `answer`: where processes write their W.
     """
 
     def __init__(self, data: Encoded, penalty: str, alpha: float, answer: Path) -> None:
@@ -119,12 +116,7 @@ def climb(
 ) -> Found:  # fmt: skip
     """Run a peer's settings from coarse to fine until it is at the target or its time is over.
 
-    Parameters
-    ----------
-    seconds : float
-        For all of its runs.
-    most : float
-        For one run.
+    `seconds`: for all of its runs. `most`: for one run.
     """
     found = Found(peer.name)
     end = clock() + seconds

@@ -83,10 +83,7 @@ class Drawn:
 class Stopwatch:
     """An engine that notes what each pass took.
 
-    Attributes
-    ----------
-    passes : list of dict
-        Name of each ``map_reduce`` and its seconds: wall, kernels, network, scheduler, driver.
+    `passes`: name of each ``map_reduce`` and its seconds: wall, kernels, network, scheduler, driver.
     """
 
     def __init__(self, engine: Any) -> None:
@@ -169,12 +166,7 @@ def in_process(workers: int, settings: dict[str, Any], parts: Sequence[Drawn], r
 def run(out: Path, quick: bool) -> int:
     """Measure and write the page; 0 always: a goal that is missed is for the reader of the page.
 
-    Parameters
-    ----------
-    out : Path
-        Folder for ``overhead.md`` and ``overhead.json``.
-    quick : bool
-        Few passes.
+    `out`: folder for ``overhead.md`` and ``overhead.json``. `quick`: few passes.
     """
     repeats = 5 if quick else 40
     small = [Drawn(i, 500, 5_000, 20) for i in range(64)]

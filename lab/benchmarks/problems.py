@@ -165,12 +165,8 @@ class Group:
 def laid_out(problems: Iterable[Problem], scratch: Path, twins: bool) -> Iterator[Group]:
     """The groups in the order of `problems`, each stored in a folder of `scratch` before it is yielded.
 
-    Parameters
-    ----------
-    problems : iterable of Problem
-        Those of one data set follow on one another, and of them those of one penalty.
-    twins : bool
-        The tiny synthetic twin of each data set in its place.
+    `problems`: those of one data set follow on one another, and of them those of one penalty. `twins`: the tiny
+    synthetic twin of each data set in its place.
     """
     for name, of_set in groupby(problems, key=lambda problem: problem.data):
         data = SETS[name].twin() if twins else SETS[name].load()

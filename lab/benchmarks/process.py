@@ -77,24 +77,10 @@ def environment(peer: Peer, threads: int, root: Path = ROOT) -> dict[str, str]:
 class PeerProcess:
     """One peer with one stored problem.
 
-    Parameters
-    ----------
-    folder : path
-        The stored problem.
-    opening : dict
-        Loss, penalty, alpha_max and threads, for the worker's ``open``; also ``rungs``, where others than the first of
-        the peer's ladder are to be compiled.
-    log : path
-        What the peer prints is added here.
-    root : path
-        The checkout whose ``dboost`` runs, where the peer is dboost.
-
-    Attributes
-    ----------
-    about : dict
-        What the worker said of itself when it was open.
-    child : subprocess.Popen or None
-        The process, while there is one.
+    `folder`: the stored problem. `opening`: loss, penalty, alpha_max and threads, for the worker's ``open``; also
+    ``rungs``, where others than the first of the peer's ladder are to be compiled. `log`: what the peer prints is added
+    here. `root`: the checkout whose ``dboost`` runs, where the peer is dboost. `about`: what the worker said of itself
+    when it was open. `child`: the process, while there is one.
     """
 
     def __init__(self, peer: Peer, folder: Path, opening: dict[str, Any], log: Path, root: Path = ROOT) -> None:

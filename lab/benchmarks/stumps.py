@@ -99,12 +99,7 @@ def lightgbm(folder: Path, rounds: int, threads: int) -> dict[str, Any]:
 def run(out: Path, quick: bool) -> int:
     """Measure, write ``stumps.md`` and ``stumps.json``; 0 always.
 
-    Parameters
-    ----------
-    out : Path
-        Folder for the page, and for the arrays while it runs.
-    quick : bool
-        40,000 rows and 5 rounds.
+    `out`: folder for the page, and for the arrays while it runs. `quick`: 40,000 rows and 5 rounds.
     """
     rows, rounds = (40_000, 5) if quick else (ROWS, ROUNDS)
     folder = out / "arrays"

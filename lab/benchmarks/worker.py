@@ -168,10 +168,7 @@ class Worker:
     def _timed(self, work: Any, most: int = 1) -> tuple[Any, dict[str, Any]]:
         """Result and cost of a run; of a short one, which finds a cold machine after a pause, of the median run.
 
-        Parameters
-        ----------
-        most : int
-            How often a short run is done.
+        `most`: how often a short run is done.
         """
         runs = [self._once(work)]
         while len(runs) < most and runs[0][1]["seconds"] - self.layout < SHORT:

@@ -58,19 +58,9 @@ PARTS: dict[str, Part] = {
 class Tally:
     """Counts of one part.
 
-    Parameters
-    ----------
-    say : callable
-        Takes a line that somebody reads while the part runs.
-
-    Attributes
-    ----------
-    outcomes : Counter of str
-        How trials ended that passed, in words of the part.
-    figures : dict of str to str
-        What a part has measured beside.
-    left_out : str
-        Why the part could not be run here; empty where it was.
+    `say`: takes a line that somebody reads while the part runs. `outcomes`: how trials ended that passed, in words of
+    the part. `figures`: what a part has measured beside. `left_out`: why the part could not be run here; empty where it
+    was.
     """
 
     def __init__(self, say: Callable[[str], None] = print) -> None:

@@ -95,11 +95,8 @@ class Judge:
     def after(self, folder: Path, may_leave: bool) -> str:
         """What is wrong with a folder after a fault; empty where nothing is.
 
-        Parameters
-        ----------
-        may_leave : bool
-            Whether something unfinished may be there: after a kill, and where deleting was what failed. What goes on
-            afterwards removes it.
+        `may_leave`: whether something unfinished may be there: after a kill, and where deleting was what failed. What
+        goes on afterwards removes it.
         """
         there = {path.name for path in folder.iterdir()}
         if not may_leave and there - WHOLE:

@@ -33,10 +33,7 @@ def write(path: Path) -> None:
 def fit(path: Path, client: Any, began: threading.Event) -> str:
     """Fit to a tight tolerance on a client, or on threads without one; return the digest of the weights.
 
-    Parameters
-    ----------
-    began : threading.Event
-        Is set after the first round.
+    `began`: is set after the first round.
     """
     import dboost
 

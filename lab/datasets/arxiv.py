@@ -30,12 +30,7 @@ def archives(primary: list[str], categories: list[str]) -> NDArray[np.str_]:
     one of no paper but is listed by some would be lost: it takes the papers that list it. In the 60,000 abstracts
     36 archives are primary ones and one (ao-sci) is only listed, which makes 37.
 
-    Parameters
-    ----------
-    primary : list of str, length m
-        Primary categories.
-    categories : list of str, length m
-        All categories of each paper, joined by commas.
+    `primary`: primary categories. `categories`: all categories of each paper, joined by commas.
     """
     labels = [name.split(".")[0] for name in primary]
     of_primary = set(labels)
@@ -81,14 +76,8 @@ def load(
 ) -> Dataset:
     """Load abstracts as tf-idf, with the archive as the label (37 classes).
 
-    Parameters
-    ----------
-    home : path, optional
-        Folder of the data sets; without it ``DBOOST_DATA_HOME``.
-    n_documents, n_test : int
-        Number of training and test documents, drawn as `draw` says.
-    min_df : int
-        A term is kept when it occurs in this many training documents.
+    `home`: folder of the data sets; without it ``DBOOST_DATA_HOME``. `n_documents`, `n_test`: number of training and
+    test documents, drawn as `draw` says. `min_df`: A term is kept when it occurs in this many training documents.
     """
     path = data_file(home, *ABSTRACTS)
     primary, categories, titles, abstracts = _columns(path, ["primary_cat", "categories", "title", "abstract"])

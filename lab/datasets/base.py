@@ -45,10 +45,7 @@ class Dataset:
 def data_home(home: str | Path | None = None) -> Path:
     """Return the folder of the public data sets.
 
-    Parameters
-    ----------
-    home : path, optional
-        The folder; without it the environment variable ``DBOOST_DATA_HOME`` is read.
+    `home`: the folder; without it the environment variable ``DBOOST_DATA_HOME`` is read.
     """
     found = str(home) if home is not None else os.environ.get(HOME_VARIABLE, "")
     hint = f"set {HOME_VARIABLE} to the folder that holds the public data sets"
@@ -102,16 +99,8 @@ def numeric_table(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the columns of a text file of numbers: the features, and the target.
 
-    Parameters
-    ----------
-    n_features : int
-        Columns beside the target.
-    target : str
-        What the target is, for the message.
-    place : int
-        Its column, -1 for the last one.
-    delimiter : str, optional
-        What stands between two numbers; without it white space.
+    `n_features`: columns beside the target. `target`: what the target is, for the message. `place`: its column, -1 for
+    the last one. `delimiter`: what stands between two numbers; without it white space.
     """
     with open_text(path) as file:
         try:
@@ -128,12 +117,8 @@ def tfidf(
 ) -> tuple[Any, Any, NDArray[np.str_]]:
     """Return unit-length tf-idf rows of two lists of documents, with the vocabulary of the first.
 
-    Parameters
-    ----------
-    min_df : int
-        A term is kept when it occurs in this many training documents.
-    max_features : int, optional
-        Keep the most frequent terms only.
+    `min_df`: A term is kept when it occurs in this many training documents. `max_features`: keep the most frequent
+    terms only.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -147,10 +132,7 @@ def tfidf(
 def text_rows(train: Sequence[str], test: Sequence[str], *, min_df: int = 5) -> tuple[Any, Any, NDArray[np.str_]]:
     """Return tf-idf rows of two lists of documents as ``dboost prepare`` makes them, with the vocabulary of the first.
 
-    Parameters
-    ----------
-    min_df : int
-        A term is kept when it occurs in this many training documents.
+    `min_df`: A term is kept when it occurs in this many training documents.
     """
     from scipy.sparse import csr_matrix
 
@@ -175,10 +157,7 @@ def synthetic_documents(seed: int, n_documents: int, topics: Sequence[str]) -> t
 
     Words follow Zipf's law; each topic has eight words of its own that it uses three times as often as chance.
 
-    Returns
-    -------
-    labels : array of str, shape (n_documents,)
-        Every topic occurs.
+    Every topic occurs.
     """
     rng = np.random.default_rng(seed)
     n_words = 60 + 8 * len(topics)

@@ -87,10 +87,7 @@ def _pairs(text: str, attributes: list[Attribute]) -> Iterator[tuple[int, float]
 def parse_arff(lines: Iterable[str], file: str) -> tuple[list[str], Any]:
     """Read an ARFF file, sparse or dense.
 
-    Parameters
-    ----------
-    file : str
-        Named in errors.
+    `file`: named in errors.
     """
     from scipy.sparse import csr_matrix
 

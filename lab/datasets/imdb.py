@@ -30,12 +30,8 @@ def reviews(home: str | Path | None = None) -> tuple[list[str], NDArray[np.int8]
 def load(home: str | Path | None = None, *, min_df: int = 5) -> Dataset:
     """Load the reviews as tf-idf in their original split.
 
-    Parameters
-    ----------
-    home : path, optional
-        Folder of the data sets; without it ``DBOOST_DATA_HOME``.
-    min_df : int
-        A term is kept when it occurs in this many training documents.
+    `home`: folder of the data sets; without it ``DBOOST_DATA_HOME``. `min_df`: A term is kept when it occurs in this
+    many training documents.
     """
     texts, y, training = reviews(home)
     train, test = np.flatnonzero(training), np.flatnonzero(~training)

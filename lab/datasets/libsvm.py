@@ -45,12 +45,7 @@ SOURCES = {
 def parse_sparse(lines: Iterable[str], n_features: int, first_index: int, file: str) -> tuple[Any, NDArray[np.int8]]:
     """Read ``label index:value ...`` lines, with or without the ``|f`` of Vowpal Wabbit.
 
-    Parameters
-    ----------
-    first_index : int
-        Index of the first column in the file.
-    file : str
-        Named in errors.
+    `first_index`: index of the first column in the file. `file`: named in errors.
     """
     from scipy.sparse import csr_matrix
 

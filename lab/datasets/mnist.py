@@ -60,14 +60,8 @@ def _names(side: int) -> NDArray[np.str_]:
 def load(home: str | Path | None = None, *, pooled: int = 1, n_train: int = 60_000) -> Dataset:
     """Load the digits with pixels in [0, 1].
 
-    Parameters
-    ----------
-    home : path, optional
-        Folder of the data sets; without it ``DBOOST_DATA_HOME``.
-    pooled : int
-        Average blocks of `pooled` x `pooled` pixels. 1 gives a csr_matrix of 784 columns, more a dense array.
-    n_train : int
-        Use the first `n_train` training images.
+    `home`: folder of the data sets; without it ``DBOOST_DATA_HOME``. `pooled`: average blocks of `pooled` x `pooled`
+    pixels. 1 gives a csr_matrix of 784 columns, more a dense array. `n_train`: use the first `n_train` training images.
     """
     images, labels, images_test, labels_test = (
         parse_idx(read_bytes(path), str(path)) for path in (data_file(home, "mnist", name) for name in FILES)

@@ -76,10 +76,7 @@ def _split(attributes: dict[str, str]) -> str:
 def parse(content: bytes, file: str) -> list[Document]:
     """Read the documents of one SGML file.
 
-    Parameters
-    ----------
-    file : str
-        Named in errors.
+    `file`: named in errors.
     """
     text = content.decode("latin-1")
     found: list[Document] = []

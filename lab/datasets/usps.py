@@ -26,14 +26,8 @@ def _names(side: int) -> NDArray[np.str_]:
 def load(home: str | Path | None = None, *, test_share: float = 0.3, seed: int = 0) -> Dataset:
     """Load the digits.
 
-    Parameters
-    ----------
-    home : path, optional
-        Folder of the data sets; without it ``DBOOST_DATA_HOME``.
-    test_share : float
-        Share of the images that are for testing.
-    seed : int
-        Of the split.
+    `home`: folder of the data sets; without it ``DBOOST_DATA_HOME``. `test_share`: share of the images that are for
+    testing. `seed`: of the split.
     """
     path = data_file(home, "usps", IMAGES)
     pixels = np.frombuffer(read_bytes(path), dtype=np.uint8)

@@ -48,14 +48,8 @@ def strength(data: Encoded, problem: Problem) -> float:
 def compare(data: Encoded, problem: Problem, alpha: float, ours: Ours, scratch: Path, seconds: float) -> list[Any]:
     """Return one record per peer that was asked, the reference among them where no peer answered.
 
-    Parameters
-    ----------
-    data : Encoded
-        Stored below `scratch` already.
-    ours : Ours
-        The answer of this library.
-    seconds : float
-        Budget of each peer; the reference has three times as much.
+    `data`: stored below `scratch` already. `ours`: the answer of this library. `seconds`: budget of each peer; the
+    reference has three times as much.
     """
     mine = _side(data, problem, alpha, ours.W, ours.b)
     base = {
