@@ -18,7 +18,7 @@ _HOMES = {
     "evaluate": "functions",
     "list_runs": "runs.listing",
     "predict": "functions",
-    "preflight": "before_training.verdict",
+    "preflight": "before_training",
     "prepare": "functions",
     "resume": "runs.execute",
     "retrain": "retraining.retrain",

@@ -25,8 +25,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, DboostError, StorageError
 from dboost.files.stores import any_path
 
-from .before_training.needs import MIB, Place, Room, room_of
-from .before_training.verdict import BARE_WORKER, ENDED_AT, in_words
+from .before_training import BARE_WORKER, ENDED_AT, MIB, Place, Room, in_words, room_of
 
 LIBRARIES = 220 * MIB
 """Bytes. A worker, or the process of a command, before a document weighs anything (measured)."""

@@ -98,6 +98,9 @@ class Session:
             secrets=frozenset(secret_values(dataclasses.asdict(settings))),
             speak=speaker(type(settings)),
         )
+        from .config import needed
+
+        needed(settings, *settings.required)
         with self.console.warnings():
             return int(command.load().run(settings, self.console))
 

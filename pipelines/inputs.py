@@ -8,8 +8,12 @@ Does not cover: the checks over the data's content (``dboost.data``), estimators
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,17 +28,19 @@ from dboost.data.meaning import Dialect, folder_columns, is_text
 from dboost.data.parquet.plan import sparse_columns
 from dboost.data.parquet.read import NUMBERS, FileInfo, first_of
 from dboost.data.prepared.documents import document_files, header_of
+from dboost.data.sources import copy_tables
 from dboost.errors import DataError, UsageError
 from dboost.estimators.model_folders import find_model
 from dboost.files import store_folders
-from dboost.files.storage import check_writable
+from dboost.files.storage import check_writable, sha256_json, write_file
 from dboost.files.store_folders import current, local_copy
 from dboost.files.stores import StorePath, any_path
 from dboost.hypotheses.columns import ColumnSet
 from dboost.model.fitted import Model
 from dboost.model.tasks import leading
 
-from .config import DataSettings, needed
+from .config import DataSettings, S, dialect_of, needed
+from .runs.fingerprints import of_input
 
 # Columns that are named in an error of one line.
 MOST_NAMED = 8
@@ -218,3 +224,53 @@ def read_one_for_each(path: str) -> Model:
             "stages": None,
         }
     )
+
+
+# What the names of copies end with, after those of their files.
+ENDING = ".parquet"
+# In the folder of the copies: what they were made of. A name that begins so is none of data.
+_OF = "_of"
+
+
+def is_text_table(settings: DataSettings) -> bool:
+    """Whether the data is in files of text; the keys that say how text is written are refused for other data."""
+    if settings.data is None:
+        return False
+    path = current(any_path(str(settings.data), "data"))
+    files = [] if (path / MANIFEST).is_file() else [file for file, _ in document_files(path)]
+    dialect_of(settings).check_used(files)
+    return any(map(is_text, files))
+
+
+def as_parquet(settings: S, folder: Path, keep: Sequence[str] = ()) -> S:
+    """The settings with the data as Parquet: as it is, or copied into `folder`, unless the same copies stand there.
+
+    `keep`: columns that are read beside features, labels and weights.
+    """
+    if not is_text_table(settings):
+        return settings
+    label, dialect = tuple(settings.label or ()), dialect_of(settings)
+    columns = None if settings.features is None else (*settings.features, *filter(None, [settings.weight]), *keep)
+    mine = sha256_json([of_input(str(settings.data)), label, columns, dialect.separator, dialect.encoding])
+    of = folder / _OF
+    if not of.is_file() or of.read_text(encoding="utf-8") != mine:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        copy_tables(any_path(str(settings.data), "data"), folder, ENDING, label, columns, dialect)
+        write_file(of, mine.encode())
+    return replace(settings, data=str(folder), separator=None, encoding=None)
+
+
+@contextmanager
+def for_a_while(settings: S, client: Any = None) -> Iterator[S]:
+    """As ``as_parquet``, with copies that are gone afterwards."""
+    with staging_for(settings, client) as folder:
+        yield as_parquet(settings, folder / "tables")
+
+
+@contextmanager
+def staging_for(settings: DataSettings, client: Any) -> Iterator[Path]:
+    """A folder for copies of the data; where a cluster works it is beside the data, which all workers see."""
+    beside = None if client is None else Path(str(any_path(str(settings.data), "data").absolute())).parent
+    with tempfile.TemporaryDirectory(prefix=".dboost-", dir=beside) as folder:
+        yield Path(folder)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dboost.engine.machine import available_cores
 from dboost.errors import ClusterError, DataError, DboostError
@@ -17,8 +17,7 @@ from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
 from .. import pages
-from ..before_training.needs import room_of, shape_of
-from ..before_training.verdict import judged
+from ..before_training import judged, room_of, shape_of
 from ..cluster import connect
 from ..config import ClusterSettings, DataSettings, LogSettings
 from ..console import Console
@@ -54,8 +53,6 @@ class Patient:
 @dataclass(frozen=True, kw_only=True)
 class DoctorSettings(DataSettings, ClusterSettings, LogSettings):
     """What `dboost doctor` takes."""
-
-    required: ClassVar[tuple[str, ...]] = ()
 
 
 SETTINGS = DoctorSettings

@@ -29,13 +29,11 @@ from ..config import (
     OutputSettings,
     Text,
     key,
-    needed,
 )
 from ..console import Console
-from ..inputs import input_positions, open_data, read_model, refuse_existing
-from ..predicting.judged import Strangers, documents_of, find_strangers, sums_of, unknown_rows
+from ..inputs import for_a_while, input_positions, is_text_table, open_data, read_model, refuse_existing
+from ..predicting.judged import Strangers, documents_of, find_strangers, sums_of, sums_of_codes
 from ..predicting.rows import are_raw
-from ..text_tables import for_a_while, is_text_table
 
 MARKER = "evaluation.json"
 
@@ -66,7 +64,6 @@ def run(settings: EvaluateSettings, console: Console) -> int:
 
 def done(settings: EvaluateSettings, console: Console, client: Any = None) -> dict[str, Any]:
     """Do it, on a client of the caller where one is given; the figures as plain values."""
-    needed(settings, *settings.required)
     if settings.out is not None:
         refuse_existing(settings.out, MARKER, settings.force)
     elif settings.force:
@@ -179,9 +176,4 @@ def judge(partition: Partition, memo: Any, model: Model, at: Integers, numbers: 
     if numbers is None:
         chosen = None if model.tags is None else model.chosen_tags(scores)
         return metrics.partial(scores, partition.y, partition.weight, chosen)
-    own = numbers[partition.y]
-    known = own >= 0
-    codes = own[known]
-    y = (2 * codes - 1).astype(np.int8).reshape(-1, 1) if model.task == "binary" else codes.astype(np.int32)
-    found = metrics.partial(scores[known], y, partition.weight[known])
-    return unknown_rows(found, partition.weight[~known])
+    return sums_of_codes(model, scores, numbers[partition.y], partition.weight)

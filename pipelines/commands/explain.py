@@ -18,12 +18,11 @@ from dboost.model.fitted import Model
 from dboost.partition import NUMBERS
 
 from .. import pages
-from ..config import DataSettings, FromOne, FromZero, LogSettings, Text, key, needed
+from ..config import DataSettings, FromOne, FromZero, LogSettings, Text, key
 from ..console import Console
 from ..fitting_table import FittingTable
-from ..inputs import open_data, read_model
+from ..inputs import for_a_while, open_data, read_model
 from ..predicting.rows import feature_positions
-from ..text_tables import for_a_while
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +43,6 @@ SETTINGS = ExplainSettings
 
 def run(settings: ExplainSettings, console: Console) -> int:
     """Print the table."""
-    needed(settings, *settings.required)
     if (settings.text is None) == (settings.data is None):
         raise UsageError("what is to be explained?", hint="give a document, or --data and --row")
     model = read_model(settings.model)

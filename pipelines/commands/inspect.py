@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .. import pages
-from ..config import FromOne, LogSettings, Text, key, needed
+from ..config import FromOne, LogSettings, Text, key
 from ..console import Console
 from ..inputs import read_model
 
@@ -26,7 +26,6 @@ SETTINGS = InspectSettings
 
 def run(settings: InspectSettings, console: Console) -> int:
     """Print the map."""
-    needed(settings, *settings.required)
     model = read_model(settings.model)
     blocks = pages.blocks_for(console.rich.encoding)
     shown = [pages.facts(pages.model_facts(model)), "", *pages.sparsity_map(model, settings.top, blocks)]

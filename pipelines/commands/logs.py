@@ -12,7 +12,7 @@ from dboost import interruption
 from dboost.errors import DataError
 from dboost.files.paths import local_path
 
-from ..config import LogSettings, Switch, Text, key, needed
+from ..config import LogSettings, Switch, Text, key
 from ..console import Console
 from ..runs.folder import EVENTS, RUN_FILE, read_events
 from ..runs.lock import holder_of
@@ -37,7 +37,6 @@ SETTINGS = LogsSettings
 
 def run(settings: LogsSettings, console: Console) -> int:
     """Print the events."""
-    needed(settings, *settings.required)
     folder = local_path(str(settings.run), "run").resolve()
     if not (folder / RUN_FILE).is_file():
         raise DataError(f"is no run folder: it holds no {RUN_FILE}", file=str(settings.run))

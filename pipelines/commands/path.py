@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ..cluster import Cluster
-from ..config import FromOne, key, needed
+from ..config import FromOne, key
 from ..console import Console
-from ..inputs import open_data, refuse_existing
+from ..inputs import as_parquet, is_text_table, open_data, refuse_existing
 from ..runs.folder import TABLES
-from ..text_tables import as_parquet, is_text_table
 from ..training import plan_training, save_path
 from .train import TrainSettings, fit, kept_beside, outcome
 
@@ -34,7 +33,6 @@ STRENGTHS = 20
 
 def run(settings: PathCommandSettings, console: Console) -> int:
     """Fit and save the path."""
-    needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
     if settings.alphas is None and settings.path is None:
         # the number of strengths goes by its other name here too

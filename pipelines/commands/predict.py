@@ -33,15 +33,13 @@ from ..config import (
     Switch,
     Text,
     key,
-    needed,
 )
 from ..console import Console, finite
-from ..inputs import read_model, refuse_existing
+from ..inputs import ENDING, as_parquet, is_text_table, read_model, refuse_existing
 from ..predicting.parts import asked_of, label_all, put_together
 from ..predicting.rows import Read, are_raw, check_transform, prepared_rows, raw_rows
 from ..runs.fingerprints import of_input, of_model
 from ..runs.folder import TABLES
-from ..text_tables import ENDING, as_parquet, is_text_table
 from .train import PARTS, kept_beside
 
 MARKER = "_predictions.json"
@@ -75,7 +73,6 @@ def run(settings: PredictSettings, console: Console) -> int:
 
 def done(settings: PredictSettings, console: Console, client: Any = None) -> dict[str, Any]:
     """Do it, on a client of the caller where one is given; what was read and written."""
-    needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
     # a retraining may have another champion tomorrow, when this is resumed
     settings = replace(settings, model=find_model(str(settings.model)))

@@ -28,7 +28,6 @@ from ..config import (
     Switch,
     Text,
     key,
-    needed,
 )
 from ..console import Console
 from ..inputs import refuse_existing
@@ -105,7 +104,6 @@ def run(settings: PrepareSettings, console: Console) -> int:
 
 def done(settings: PrepareSettings, console: Console, client: Any = None) -> Any:
     """Do it, on a client of the caller where one is given; the manifest."""
-    needed(settings, *settings.required)
     refuse_existing(settings.out, MANIFEST, settings.force)
     for name in ("data", "test"):
         if getattr(settings, name) is not None:

@@ -12,7 +12,7 @@ from dboost.files.storage import check_writable, write_file
 from dboost.files.store_folders import local_copy
 from dboost.files.stores import any_path
 
-from ..config import LogSettings, NewDataSettings, Switch, Text, key, needed
+from ..config import LogSettings, NewDataSettings, Switch, Text, key
 from ..console import Console
 from ..inputs import read_model
 from ..report_page.held_out import look_at
@@ -38,7 +38,6 @@ SETTINGS = ReportSettings
 
 def run(settings: ReportSettings, console: Console) -> int:
     """Write the page; with data, its labelled rows are judged."""
-    needed(settings, *settings.required)
     given, folder = Path(local_copy(str(settings.model))), find_model(str(settings.model))
     # a retraining's home: what was judged stands in the run of its champion
     made_by = Path(folder).parent if Path(folder).name == MODEL else given

@@ -10,7 +10,7 @@ from dboost.errors import DataError, UsageError
 from dboost.files.paths import local_path
 
 from .. import config, trust
-from ..config import ClusterSettings, LogSettings, Switch, Text, key, needed
+from ..config import ClusterSettings, LogSettings, Switch, Text, key
 from ..console import Console
 from ..runs.execute import resume
 from ..runs.folder import RUN_FILE
@@ -39,7 +39,6 @@ _COMMANDS: dict[str, Any] = {"train": train, "path": path, "predict": predict}
 
 def run(settings: ResumeSettings, console: Console) -> int:
     """Go on, on the cluster that is named or else on that of before; the exit code is that of what goes on."""
-    needed(settings, *settings.required)
     folder = local_path(str(settings.run), "run").resolve()
     cluster = {item.name: getattr(settings, item.name) for item in dataclasses.fields(ClusterSettings)}
     named = any(value is not None for name, value in cluster.items() if name not in _PATIENCE)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from dboost.errors import UsageError
 
-from ..config import LogSettings, OneOf, Switch, Text, key, needed
+from ..config import LogSettings, OneOf, Switch, Text, key
 from ..console import Console
 from ..retraining.gates import read_retraining
 from ..retraining.home import PROMOTED
@@ -33,7 +33,6 @@ EXIT_CODES = {PROMOTED: 0, DECLINED: 10, NOTHING_NEW: 11}
 
 def run(settings: RetrainSettings, console: Console) -> int:
     """Retrain; 0 whatever was decided, since whoever schedules it may try again what fails, unless it is to be seen."""
-    needed(settings, *settings.required)
     if settings.exit_code and settings.fail_declined:
         raise UsageError("exit_code= beside fail_declined=, which says less", hint="use one of them")
     if settings.emit is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..config import LogSettings, Text, key, needed
+from ..config import LogSettings, Text, key
 from ..console import Console
 from ..retraining.retrain import rollback
 
@@ -25,7 +25,6 @@ SETTINGS = RollbackSettings
 
 def run(settings: RollbackSettings, console: Console) -> int:
     """Go back."""
-    needed(settings, *settings.required)
     left, now = rollback(str(settings.home), reason=settings.reason or "", console=console)
     console.event("rolled_back", left=left, champion=now, reason=settings.reason)
     console.say(f"the champion is {now} again, and no longer {left}")

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
-from ..config import LogSettings, Says, Switch, Text, key, needed
+from ..config import LogSettings, Says, Switch, Text, key
 from ..console import Console
 from ..runs.execute import RunResult, read
 from ..runs.execute import run as execute
@@ -43,7 +43,6 @@ SETTINGS = RunSettings
 
 def run(settings: RunSettings, console: Console) -> int:
     """Do the run; 6 when a limit came before ``tol``."""
-    needed(settings, *settings.required)
     file, changed = str(settings.file), settings.set or ()
     if settings.print:
         console.text(read(file, changed).to_toml())

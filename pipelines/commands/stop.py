@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..config import LogSettings, Text, key, needed
+from ..config import LogSettings, Text, key
 from ..console import Console
 from ..places.registry import PLACES
 from .submit import started_of
@@ -25,7 +25,6 @@ SETTINGS = StopSettings
 
 def run(settings: StopSettings, console: Console) -> int:
     """Ask it to end."""
-    needed(settings, *settings.required)
     folder, started = started_of(str(settings.run))
     said = PLACES[started["kind"]].stop(started)
     console.event("stopped", folder=str(folder), text=said)

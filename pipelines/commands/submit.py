@@ -14,7 +14,7 @@ from dboost.files.storage import check_writable, write_file
 
 from ..cluster import check as check_cluster
 from ..cluster import kind_of, request_of
-from ..config import ClusterSettings, LogSettings, Switch, Text, key, needed, tables_to_toml
+from ..config import ClusterSettings, LogSettings, Switch, Text, key, tables_to_toml
 from ..console import Console
 from ..places.registry import PLACES
 from ..runs.execute import read
@@ -46,7 +46,6 @@ SETTINGS = SubmitSettings
 
 def run(settings: SubmitSettings, console: Console) -> int:
     """Start the run; the command ends when it has begun."""
-    needed(settings, *settings.required)
     found = read(str(settings.file), [*(settings.set or ()), *_cluster(settings)])
     check(found)
     if not settings.trust:

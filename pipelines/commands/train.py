@@ -23,16 +23,15 @@ from dboost.files.stores import AnyPath, any_path
 from dboost.redact import redact_value
 
 from .. import pages
-from ..before_training.verdict import announce
+from ..before_training import announce
 from ..cluster import Cluster
-from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, needed, read_toml, to_toml
+from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, read_toml, to_toml
 from ..console import Console, finite
-from ..inputs import open_data, refuse_existing
+from ..inputs import as_parquet, is_text_table, open_data, refuse_existing
 from ..model_settings import TrainedSettings
 from ..pages import choice_facts, path_table, strength_facts, strengths_table
 from ..runs.folder import TABLES, remove
 from ..runs.lock import LOCK, held, holder_of
-from ..text_tables import as_parquet, is_text_table
 from ..training import FIT, SEVERAL, Trained, Training, plan_training
 
 MARKER = "model.json"
@@ -63,7 +62,6 @@ def run(settings: TrainSettings, console: Console) -> int:
 
 def done(settings: TrainSettings, console: Console, client: Any = None) -> Trained:
     """Do it, on a client of the caller where one is given."""
-    needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
     training = plan_training(settings)
     if not is_text_table(settings):

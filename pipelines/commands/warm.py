@@ -6,7 +6,7 @@ Covers: which loops, and where they go. Does not cover: how they are compiled an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from dboost.files.paths import local_path
 
@@ -17,8 +17,6 @@ from ..console import Console
 @dataclass(frozen=True, kw_only=True)
 class WarmSettings(LogSettings):
     """What `dboost warm` takes."""
-
-    required: ClassVar[tuple[str, ...]] = ()
 
     to: Text | None = key(None, "folder for loops that other machines of this kind can run as well")
     fits: Literal["all", "default"] = key("all", "whose loops: of every fit, or of those that the defaults make")

@@ -35,8 +35,7 @@ from dboost.partition import Sums
 from .. import targets
 from ..cluster import engine_on
 from ..config import DataSettings
-from ..inputs import some
-from ..text_tables import staging_for
+from ..inputs import some, staging_for
 from .parts import in_order
 from .rows import Read, are_raw, check_transform, raw_rows
 
@@ -122,11 +121,8 @@ def judge(
         y = _numbers(piece, label)
         return targets.partial(model.labels(scores), y, w, model.labels(model.intercept[None])), len(y), Counter()
     labels, codes = codes_of(piece.column(label), piece, label, model)
-    known = codes >= 0
-    own = codes[known]
-    right: Any = (2 * own - 1).astype(np.int8).reshape(-1, 1) if model.task == "binary" else own.astype(np.int32)
-    unknown = Counter(labels[i] for i in np.flatnonzero(~known).tolist())
-    return unknown_rows(metrics.partial(scores[known], right, w[known]), w[~known]), len(own), unknown
+    unknown = Counter(labels[i] for i in np.flatnonzero(codes < 0).tolist())
+    return sums_of_codes(model, scores, codes, w), int((codes >= 0).sum()), unknown
 
 
 def codes_of(found: Any, piece: Any, label: str, model: Model) -> tuple[list[Any], NDArray[np.int64]]:
@@ -225,6 +221,10 @@ def none_known(counts: Mapping[Any, int], model: Model, file: str) -> DataError:
     )
 
 
-def unknown_rows(found: Sums, weight: NDArray[np.float64]) -> Sums:
-    """The sums of the rows whose class is known, with the weights of the others beside them."""
-    return Sums(add={**found.add, UNKNOWN: float(weight.sum())}, peak=found.peak)
+def sums_of_codes(model: Model, scores: NDArray[np.float64], codes: Any, weight: NDArray[np.float64]) -> Sums:
+    """The sums of the rows whose class is known, with the weights of the others, of code -1, beside them."""
+    known = codes >= 0
+    own = codes[known]
+    right: Any = (2 * own - 1).astype(np.int8).reshape(-1, 1) if model.task == "binary" else own.astype(np.int32)
+    found = metrics.partial(scores[known], right, weight[known])
+    return Sums(add={**found.add, UNKNOWN: float(weight[~known].sum())}, peak=found.peak)

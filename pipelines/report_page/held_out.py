@@ -18,10 +18,9 @@ from dboost.model.explained import contributions
 from dboost.model.fitted import Model
 
 from ..config import DataSettings
-from ..inputs import open_data
+from ..inputs import ENDING, for_a_while, is_text_table, open_data
 from ..predicting.judged import codes_of, documents_of
 from ..predicting.rows import PreparedRows, feature_positions
-from ..text_tables import ENDING, for_a_while, is_text_table
 
 # Rows of equal width in which probabilities are compared with shares, and mistakes that are shown.
 BINS = 10

@@ -29,10 +29,9 @@ from .. import pages
 from ..commands import evaluate, predict, prepare, train
 from ..config import DataSettings, NewDataSettings, dialect_of
 from ..console import Console, finite
-from ..inputs import columns_of, open_data, read_model
+from ..inputs import as_parquet, columns_of, open_data, read_model
 from ..report_page.held_out import look_at
 from ..report_page.page import html, read_json
-from ..text_tables import as_parquet
 from ..training import plan_training, save_path
 from . import fingerprints
 from . import folder as names

@@ -21,10 +21,9 @@ import dboost
 import pipelines
 from dboost.errors import ClusterError, DataError, StorageError
 from lab import preflight as measuring
+from pipelines import before_training
 from pipelines.before_preparing import preparation_of
-from pipelines.before_training import needs
-from pipelines.before_training.needs import LIBRARIES, MIB, Place, Room, Shape, needs_of, shape_of
-from pipelines.before_training.verdict import judged
+from pipelines.before_training import LIBRARIES, MIB, Place, Room, Shape, judged, needs_of, shape_of
 from pipelines.cli import main
 from pipelines.commands.prepare import PrepareSettings
 
@@ -97,7 +96,7 @@ def test_the_event_of_a_path_and_of_a_run(prepared, tmp_path, capsys):
 
 
 def test_a_training_that_cannot_work_is_refused_in_one_line_and_leaves_nothing(prepared, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(needs, "available_memory", lambda: 10_000)
+    monkeypatch.setattr(before_training, "available_memory", lambda: 10_000)
     out = tmp_path / "out" / "model"
     out.parent.mkdir()
     assert main(["train", str(prepared), "--workers", "0", "--out", str(out)]) == 3
@@ -113,7 +112,7 @@ def test_an_output_that_is_there_stays_as_it_is_when_a_training_is_refused(prepa
     arguments = ["train", str(prepared), "--workers", "0", "--out", str(out), "--alpha", "0.01"]
     assert main(arguments) == 0
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    monkeypatch.setattr(needs, "available_memory", lambda: 10_000)
+    monkeypatch.setattr(before_training, "available_memory", lambda: 10_000)
     assert main([*arguments, "--force"]) == 3
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
@@ -214,7 +213,7 @@ def test_classes_tell_the_outputs(tmp_path, monkeypatch):
     three = shape_of(written(tmp_path / "three.parquet", ["a", "b", "c", None] * 50))
     assert three.classes == 3 and three.outputs() == 3 and three.outputs("BoostedRegressor") == 1
     assert shape_of(written(tmp_path / "numbers.parquet", np.linspace(0, 1, 200))).outputs() == 1
-    monkeypatch.setattr("pipelines.before_training.needs.MOST_LABELS", 100)
+    monkeypatch.setattr("pipelines.before_training.MOST_LABELS", 100)
     late = shape_of(written(tmp_path / "late.parquet", ["a"] * 50 + ["b"] * 100 + ["c"] * 50))
     assert late.classes == 2 and not late.all_labels
     assert "at least" in judged(late, here(8 * GIB)).line

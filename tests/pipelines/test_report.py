@@ -21,9 +21,8 @@ from dboost.errors import UsageError
 from pipelines.cli import main
 from pipelines.config import DataSettings
 from pipelines.inputs import read_model
-from pipelines.report_page.charts import Line, chart, round_numbers
 from pipelines.report_page.held_out import look_at
-from pipelines.report_page.page import html
+from pipelines.report_page.page import Line, chart, html, round_numbers
 from tests.pipelines.conftest import write_documents
 
 EVIL = '<script>alert("x")</script>'
