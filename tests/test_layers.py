@@ -32,6 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "capability": set(),
     "first_compile": {"compiled", "kernel_cache", "engine.machine"},
     "bounds": {"errors"},
+    "columns": {"errors", "partition"},
     "losses": {"errors", "compiled", "capability"},
     "penalties": {"errors", "bounds", "compiled", "capability"},
     # What an engine is, without those there are: all that mathematics may know of where it runs.
@@ -50,7 +51,7 @@ ALLOWED: dict[str, set[str]] = {
     "plots": {"errors"},
     "model": {"errors", "files", "partition", "compiled", "losses", "hypotheses", "metrics", "notebook_html"},
     "problem": {
-        "errors", "partition", "losses", "bounds", "penalties", "hypotheses", "passes", "compiled",
+        "errors", "partition", "losses", "bounds", "penalties", "hypotheses", "passes", "compiled", "columns",
         "engine.base", "engine.seconds",
     },
     "certificate": {"losses", "passes", "penalties", "compiled", "problem"},
@@ -60,11 +61,11 @@ ALLOWED: dict[str, set[str]] = {
     },
     "boosting": {
         "errors", "notices", "interruption", "partition", "losses", "bounds", "penalties", "hypotheses", "passes",
-        "compiled", "problem", "certificate", "solvers", "engine.base", "first_compile",
+        "compiled", "columns", "problem", "certificate", "solvers", "engine.base", "first_compile",
     },
     "estimators": {
         "errors", "notices", "files", "redact", "partition", "losses", "penalties", "hypotheses", "passes", "engine",
-        "engine.base", "data", "model", "metrics", "problem", "boosting", "first_compile",
+        "engine.base", "data", "model", "metrics", "columns", "problem", "boosting", "first_compile",
         "interop.linear", "notebook_html", "interruption", "progress",
     },
     "interop.extras": {"errors"},

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dboost.boosting.grouping import check_groups
 from dboost.boosting.systems import refuse_sweeps
 from dboost.boosting.updates import FORWARD, UPDATES, system_of
 from dboost.errors import UsageError
 from dboost.losses import get_loss
 from dboost.penalties import Penalty, get_penalty
-from dboost.penalties.capabilities import ChargesRows, CompiledProx, ExponentialSolves, Faced, lacks
+from dboost.penalties.capabilities import ChargesRows, CompiledProx, ExponentialSolves, Faced, joins_rows, lacks
 from dboost.problem.accelerators import allowed, check_accelerators
 from dboost.problem.state import FitSettings
 from dboost.solvers.row_updates import SELECTIONS, TEMPLATES
@@ -121,14 +120,7 @@ def _check_pairs(settings: FitSettings, penalty: Penalty) -> None:
         _check_capabilities(settings, penalty)
     if not penalty.separable:
         _check_joint(settings, penalty)
-    if settings.offset is not None:
-        _check_offset(settings)
-    if settings.penalty_factors is not None:
-        _check_factors(settings, penalty)
-    if settings.signs is not None:
-        _check_signs(settings, penalty)
-    if settings.column_groups is not None:
-        check_groups(settings, penalty)
+    _check_columns(settings, penalty)
     if settings.standardize and penalty.degree == 0:
         raise UsageError(
             f"standardize=True multiplies the strength of a feature by a power of its scale, which penalty "
@@ -166,86 +158,59 @@ def _check_capabilities(settings: FitSettings, penalty: Penalty) -> None:
         )
 
 
-def _check_offset(settings: FitSettings) -> None:
-    """Offsets are stored columns, of a loss of which they are no weights."""
-    loss = get_loss(settings.loss)
-    if loss.exponential:
-        raise UsageError(
-            f"offset= with loss {loss.name!r}, where it would be a weight e^-yo of each example",
-            hint="use loss='log', or give these as sample_weight",
-        )
-    if settings.hypotheses is not None:
-        raise UsageError(
-            f"offset= with hypotheses={settings.hypotheses!r}, which would be made of the offset too",
-            hint="leave hypotheses or offset out",
-        )
-    if settings.system is not None or settings.update == FORWARD:
-        name = "update='forward'" if settings.system is None else repr(settings.system.name)
-        raise UsageError(
-            f"offset= is for fits to a certified optimum, and {name} is none", hint="leave offset out"
-        )
+# What is said of single columns, and what a message calls it.
+_OF_COLUMNS = {
+    "offset": "offset=",
+    "penalty_factors": "penalty_factors",
+    "signs": "positive, lower and upper",
+    "column_groups": "column_groups",
+}
 
 
-def _check_factors(settings: FitSettings, penalty: Penalty) -> None:
-    """Factors are those of stored columns, of a penalty that has a strength."""
-    if penalty.weightless:
+def _check_columns(settings: FitSettings, penalty: Penalty) -> None:
+    """What is said of single columns is for stored ones, and for fits to a certified optimum (but for factors)."""
+    for field, name in _OF_COLUMNS.items():
+        if getattr(settings, field) is None:
+            continue
+        if settings.hypotheses is not None:
+            raise UsageError(
+                f"{name} with hypotheses={settings.hypotheses!r}, which are made in the fit, not columns of the data",
+                hint="leave one of them out",
+            )
+        takes_factors = field == "penalty_factors" and getattr(settings.system, "takes_factors", False)
+        if (settings.system is not None or settings.update == FORWARD) and not takes_factors:
+            what = "update='forward'" if settings.system is None else repr(settings.system.name)
+            bounds = ", or use bounds= of the leveraging estimators" if field == "signs" else ""
+            raise UsageError(
+                f"{name} with {what}, which ends at no certified optimum that they could be part of",
+                hint=f"leave it out{bounds}",
+            )
+    if settings.penalty_factors is not None and penalty.weightless:
         raise UsageError(
             f"penalty_factors multiply the strength of the penalty, and penalty {penalty.name!r} has none",
             hint="use another penalty, or leave penalty_factors out",
         )
-    if settings.hypotheses is not None:
-        raise UsageError(
-            f"penalty_factors are those of the columns of the data, and hypotheses={settings.hypotheses!r} "
-            "are made in the fit",
-            hint="leave hypotheses or penalty_factors out",
-        )
-    if settings.system is not None and not getattr(settings.system, "takes_factors", False):
-        raise UsageError(
-            f"penalty_factors are for fits to a certified optimum, and {settings.system.name!r} is none",
-            hint="leave penalty_factors out",
-        )
-    if settings.penalty_factors is not None and settings.penalty_factors.frees:
-        _check_free(settings, penalty)
-
-
-def _check_free(settings: FitSettings, penalty: Penalty) -> None:
-    """Features without penalty are solved with the intercept, by a totally corrective fit."""
-    hint = "give a small factor such as 1e-3, which leaves it nearly free"
-    if settings.system is not None:
+    if settings.penalty_factors is not None and settings.system is not None and settings.penalty_factors.has(0.0):
         raise UsageError(
             "penalty_factors is 0 for a feature, which is solved for in every round, and "
             f"{settings.system.name!r} solves for the rows it chooses",
-            hint=hint,
+            hint="give a small factor such as 1e-3, which leaves it nearly free",
         )
-    if get_loss(settings.loss).exponential:
-        raise UsageError(
-            f"penalty_factors is 0 for a feature, and loss {settings.loss!r} has no bounded curvature to solve it by",
-            hint=f"use loss='log', or {hint}",
-        )
-    if not penalty.separable:
-        raise UsageError(
-            f"penalty_factors is 0 for a feature, and penalty {penalty.name!r} ties all features into one norm",
-            hint=f"use 'l1/l2', or {hint}",
-        )
+    if settings.signs is not None:
+        # without a penalty, this one takes its place and charges nothing (``Fitting``)
+        _check_signs(settings, get_penalty("l1") if penalty.weightless else penalty)
+    if settings.column_groups is not None:
+        _check_groups(settings, penalty)
 
 
 def _check_signs(settings: FitSettings, penalty: Penalty) -> None:
-    """Signs are those of stored columns, under a penalty whose rows vanish one by one."""
-    name = "positive, lower and upper"
-    if settings.hypotheses is not None:
+    """Signs need a penalty of the sizes of weights that has a certificate."""
+    name = _OF_COLUMNS["signs"]
+    if not penalty.certified:
         raise UsageError(
-            f"{name} are those of the columns of the data, and hypotheses={settings.hypotheses!r} are made in the fit",
-            hint="leave hypotheses out, or these",
-        )
-    if settings.system is not None:
-        raise UsageError(
-            f"{name} are for fits to a certified optimum, and {settings.system.name!r} is none",
-            hint="use bounds= of the leveraging estimators",
-        )
-    if not (penalty.threshold and penalty.separable and penalty.certified):
-        raise UsageError(
-            f"{name} need a penalty under which rows vanish one by one, and {penalty.name!r} is none",
-            hint="use 'l1', 'l1/l2', 'l1/linf' or 'elastic_net'",
+            f"{name} need a certificate, as the gradient is not zero where a weight is held at zero, and penalty "
+            f"{penalty.name!r} has none",
+            hint="use 'l1', 'l1/l2', 'l1/linf', 'elastic_net', 'l2_squared' or 'none'",
         )
     if not getattr(penalty, "sizes_only", False):
         raise UsageError(
@@ -284,3 +249,37 @@ def _check_joint(settings: FitSettings, penalty: Penalty) -> None:
             f"curvature={settings.curvature!r} moves one row at a time, and penalty {penalty.name!r} ties all rows",
             hint="leave curvature at 'newton'",
         )
+
+
+_LEAVE = "or leave column_groups out"
+
+
+def _check_groups(settings: FitSettings, penalty: Penalty) -> None:
+    """Refuse what groups of columns are not solved with; both are named."""
+    why = (
+        "is a sum over single weights, which groups change nothing of"
+        if penalty.entries is not None
+        else "ties all features into one group already"
+        if not penalty.separable
+        else "leaves no feature out, so that none enters with others"
+        if not penalty.threshold
+        else ""
+    )
+    if why:
+        raise UsageError(f"column_groups: penalty {penalty.name!r} {why}", hint=f"use 'l1/l2' or 'l1/linf', {_LEAVE}")
+    joins_rows(penalty)
+    if settings.update != "newton" or settings.curvature != "newton":
+        what = f"update={settings.update!r}" if settings.update != "newton" else f"curvature={settings.curvature!r}"
+        raise UsageError(
+            f"{what} moves one row at a time, and the rows of a group of column_groups enter together",
+            hint=f"leave update at 'newton', {_LEAVE}",
+        )
+    for name, usual in _OF_ROWS.items():
+        if getattr(settings, name) != usual:
+            raise UsageError(
+                f"{name}={getattr(settings, name)!r} is about single rows, and those of column_groups enter as groups",
+                hint=f"leave {name} out, {_LEAVE}",
+            )
+
+
+_OF_ROWS: dict[str, Any] = {"rows_per_round": None, "max_active_rows": None, "sample": "auto"}

@@ -274,7 +274,7 @@ def _fold_scores(engine: Engine, fitting: Fitting, left: Left, results: Sequence
         loss=loss[None] / weight,
         error=(wrong[None] + absent) / weight,
         weight=np.array([weight]),
-        active_rows=np.array([[len(result.active) + len(fitting.fixed) for result in results]], dtype=np.int64),
+        active_rows=np.array([[len(result.active) for result in results]]) + fitting.columns.offset.size,
         gap=np.array([[result.gap for result in results]]),
         passes=np.array([sum(result.passes for result in results)], dtype=np.int64),
         score=np.full((1, len(results)), np.nan),

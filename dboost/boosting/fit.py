@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from dboost import passes
 from dboost.boosting.checks import check_settings
-from dboost.boosting.grouping import penalty_of_columns
-from dboost.boosting.planned import Planned
+from dboost.boosting.planned import Planned, columns_of
 from dboost.boosting.returned import Returned
 from dboost.boosting.starts.start import FromModel, begun
 from dboost.boosting.starts.wider_bends import through_wider_bends
 from dboost.boosting.totally_corrective.loop import Loop
 from dboost.boosting.updates import system_of
+from dboost.columns.given import PENALTY_FACTORS
+from dboost.columns.table import listed, refuse_extreme_columns
 from dboost.engine.base import Engine
 from dboost.errors import DataError, DboostWarning
 from dboost.first_compile import beside
@@ -35,17 +36,15 @@ from dboost.passes import Point
 from dboost.passes.centring import Centres, LabelCentres
 from dboost.passes.offsets import Offsets
 from dboost.penalties import Penalty, get_penalty
+from dboost.penalties.grouped import Grouped
 from dboost.problem import summation
 from dboost.problem.accelerators import Accelerators, allowed, one_output
-from dboost.problem.extreme_columns import refuse_extreme_columns
 from dboost.problem.first_passes import far_labels, label_sums
 from dboost.problem.induced import InducedProblem
 from dboost.problem.iterate import Score
-from dboost.problem.offset_columns import offset_columns
 from dboost.problem.pass_runner import PassRunner
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitResult, FitSettings, FitState
-from dboost.problem.statistics import constants, listed
 from dboost.problem.stored import StoredProblem
 
 AUTO_ALPHA = 0.05
@@ -73,14 +72,15 @@ class Fitting:
 
     Attributes
     ----------
-    left_out : int64 array
-        Stored columns that are constant, which a standardised fit cannot use.
-    fixed : int64 array
-        Stored columns that are the offsets of the scores, one for each output; empty without offsets.
+    columns : ColumnTable
+        What the settings ask of the stored columns, as they were given.
     """
 
     def __init__(self, plan: Planned, engine: Engine, settings: FitSettings) -> None:
         check_settings(settings)
+        if settings.signs is not None and get_penalty(settings.penalty).weightless:
+            # weights that are held at zero have a certificate, and a penalty that charges no column has one
+            settings = replace(settings, penalty="l1", penalty_factors=PENALTY_FACTORS.read(np.zeros(plan.n_features)))
         if plan.n_outputs > 1 and settings.update == "newton":
             beside.start()
         self.plan = plan
@@ -89,11 +89,9 @@ class Fitting:
         self._engine = engine
         run_id = uuid.uuid4().hex[:12]
         engine.set_plan(plan.items, plan.rows, run_id)
-        self.left_out: Rows = np.zeros(0, np.int64)
-        self.fixed: Rows = np.zeros(0, np.int64)
-        if settings.offset is not None:
-            self.fixed = offset_columns(settings.offset, plan.n_features, plan.feature_names, plan.n_outputs)
-            engine = engine.through(Offsets(self.fixed, run_id))
+        self.columns = columns_of(plan, settings)
+        if self.columns.offset.size:
+            engine = engine.through(Offsets(self.columns.offset, run_id))
         self.problem = problem = self._problem(engine, run_id)
         taken_off = 0.5 * problem.statistics.weight * float(np.sum(problem.lower_by[0] ** 2))
         problem.objective = replace(problem.objective, taken_off=taken_off)
@@ -103,13 +101,12 @@ class Fitting:
         self._refuse_absent_classes()
 
     def _problem(self, engine: Engine, run_id: str) -> Problem:
-        plan, settings = self.plan, self.settings
-        factors = None
-        if settings.penalty_factors is not None:
-            factors = settings.penalty_factors.of_columns(plan.n_features, plan.feature_names)
-        loss, penalty = get_loss(settings.loss), penalty_of_columns(settings, plan, factors, self.fixed)
+        plan, settings, columns = self.plan, self.settings, self.columns
+        loss, penalty = get_loss(settings.loss), get_penalty(settings.penalty)
+        if columns.group is not None:
+            penalty = Grouped.of(penalty, columns.group, columns.candidates)
         refuse_other_targets(loss, plan.n_outputs)
-        if self.fixed.size:
+        if columns.offset.size:
             loss = Offset(loss)
         runner = PassRunner(engine, run_id)
         labels = label_sums(runner, loss, plan.n_outputs, settings.fit_intercept)
@@ -128,13 +125,6 @@ class Fitting:
         )
         more = (self.system.exponential, settings.standardize)
         on_driver = self._on_driver(loss, penalty)
-        signs = None
-        if settings.signs is not None:
-            found = settings.signs.of_columns(plan.n_features, plan.feature_names)
-            # bounds that bound nothing change no bit
-            signs = found if found.any() else None
-        one_for_each: dict[str, Any] = {"factors": factors, "fixed": self.fixed if self.fixed.size else None}
-        one_for_each["signs"] = signs
         if settings.hypotheses is not None:
             induced = InducedProblem(
                 engine,
@@ -161,12 +151,11 @@ class Fitting:
                 on_driver=on_driver,
                 keeps_null=keeps_null,
                 labels=labels,
-                **one_for_each,
+                columns=columns,
             )
         problem.lower_by = np.stack([lower_by, none])
         refuse_extreme_columns(problem.statistics.peak, plan.feature_names)
-        if settings.standardize:
-            self.left_out = np.setdiff1d(constants(problem.statistics), self.fixed)
+        self.columns = problem.objective.columns
         far = problem.statistics.far
         if far is None or not self._centres_data():
             return problem
@@ -175,7 +164,7 @@ class Fitting:
             return problem
         # points of the data as given and of these are other points
         name = f"{run_id}-centred"
-        offsets = centres.of(self.fixed) if self.fixed.size else none
+        offsets = centres.of(columns.offset) if columns.offset.size else none
         if offsets.any():
             engine = engine.through(LabelCentres(none, offsets, name))
             labels = label_sums(PassRunner(engine, name), loss, plan.n_outputs, True)
@@ -190,7 +179,7 @@ class Fitting:
             keeps_null=keeps_null,
             passes_before=problem.passes,
             labels=labels,
-            **one_for_each,
+            columns=columns,
         )
         # labels less a number ask for lower scores, and offsets less a number for higher ones
         less.lower_by = np.stack([lower_by, -offsets])
@@ -254,7 +243,7 @@ class Fitting:
         """Whether a feature would enter if its weights could have any sign; one pass."""
         problem = self.problem
         signed, at = problem.objective, self.null().iterate
-        problem.objective = replace(signed, signs=None)
+        problem.objective = replace(signed, columns=replace(signed.columns, sign=None))
         try:
             norms = problem.score(at, None, 1.0, 0).norms
         finally:
@@ -292,8 +281,10 @@ class Fitting:
         problem, settings = self.problem, self.settings
         largest = self.alpha_max()
         null = self.null()
-        if problem.penalty.weightless:
-            strength = 0.0
+        charged = not problem.penalty.weightless and problem.objective.columns.charged
+        if not charged:
+            # where the user's factors charge no column any strength will do
+            strength = 0.0 if problem.penalty.weightless else 1.0
         else:
             # without a largest strength: one for the sum of the losses, scikit-learn's C = 1
             given = math.ldexp(problem.statistics.weight, -self.plan.weight_exponent)
@@ -346,7 +337,7 @@ class Fitting:
             stop_reason=reason,
             n_iter=at_end.round,
             passes=at_end.passes,
-            alpha=strength,
+            alpha=strength if charged else 0.0,
             alpha_max=largest,
             history=[dict(r) for r in done.history],
             trace=np.array(loop.trace).reshape(-1, 3),
@@ -374,8 +365,8 @@ class Fitting:
 
     def point_of_model(self, active: Rows, W: Array, intercept: Array) -> Point:
         """As `point_of`, of rows of W and an intercept of the columns as they were given."""
-        if self.fixed.size:
-            active, W = with_fixed(active, W, self.fixed)
+        if self.columns.offset.size:
+            active, W = with_fixed(active, W, self.columns.offset)
             held = self.problem.columns_of(active)
             return Point(get_loss(self.settings.loss), held, W, intercept, held.token)
         held = self.problem.columns_of(active)
@@ -450,7 +441,7 @@ def warn_if_uneven(fitting: Fitting) -> None:
     plain = settings.system is None and settings.hypotheses is None and not penalty.weightless
     if settings.standardize or not plain:
         return
-    deviation = np.delete(fitting.problem.statistics.deviation(), fitting.fixed)
+    deviation = np.delete(fitting.problem.statistics.deviation(), fitting.columns.offset)
     varying = deviation[deviation > 0.0]
     if varying.size > 1 and varying.max() > UNEVEN * np.median(varying):
         largest = listed(np.flatnonzero(fitting.problem.statistics.deviation() == varying.max())[:1], names)
@@ -476,7 +467,7 @@ def warn_if_empty(result: FitResult) -> None:
 
 def warn_if_dropped(fitting: Fitting) -> None:
     """Name the columns that a standardised fit leaves out because they are constant, in a warning."""
-    columns = fitting.left_out
+    columns = fitting.columns.constant
     if columns.size:
         warn_user(
             f"standardize=True leaves out {columns.size} constant column(s), which have no deviation to be scaled by: "

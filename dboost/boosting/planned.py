@@ -1,19 +1,24 @@
 """What a fit asks of planned data.
 
-Covers: the protocol ``Planned``, and the places of its rows. Does not cover: how input becomes such a plan
-(``dboost.data.plan``).
+Covers: the protocol ``Planned``, the places of its rows, and what settings say of its columns. Does not cover: how
+input becomes such a plan (``dboost.data.plan``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.columns.given import Features
+from dboost.columns.table import ColumnTable
 from dboost.engine.base import Engine
 from dboost.passes.draws import Places, count_rows
+
+if TYPE_CHECKING:
+    from dboost.problem.state import FitSettings
 
 
 class Planned(Protocol):
@@ -83,3 +88,14 @@ def placed(plan: Planned, engine: Engine) -> Places:
     """The places of the rows that an engine sees, by class where the labels are classes; one pass over the labels."""
     classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 1)
     return Places.of(engine.map_reduce(count_rows, classes, name="places").parts["rows"])
+
+
+def columns_of(plan: Planned, settings: FitSettings) -> ColumnTable:
+    """What settings ask of the columns of planned data.
+
+    Raises
+    ------
+    UsageError
+        Where they name columns that the data does not have.
+    """
+    return ColumnTable.of(settings, Features(plan.n_features, plan.feature_names), plan.n_outputs)

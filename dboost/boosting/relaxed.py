@@ -2,7 +2,7 @@
 
 A penalty chooses features and shrinks their weights. Meinshausen (2007, Relaxed Lasso) and Hastie, Tibshirani and
 Tibshirani (2020, Best Subset, Forward Stepwise or Lasso?) undo the shrinking: ``gamma W + (1 - gamma) W_refit``, where
-W_refit minimises the loss alone over the rows of W that are not zero. Where weights have signs (``problem.signs``) it
+W_refit minimises the loss alone over the rows of W that are not zero. Where weights have signs (``columns.given``) it
 does so among weights with these signs, as a fit of features that all have a penalty factor of 0, and is certified.
 
 Covers: the refit, how near to its optimum it is, the cases in which there is none, the blend.
@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.fit import Callback, FitResult, FitSettings, FitState, Fitting
-from dboost.boosting.planned import Planned
+from dboost.boosting.planned import Planned, columns_of
+from dboost.columns.given import Signs
 from dboost.engine.base import Engine
 from dboost.errors import DataError, UsageError
 from dboost.losses import get_loss
@@ -30,9 +31,6 @@ from dboost.passes import active_gradient, support
 from dboost.passes.support import Support
 from dboost.penalties.signed import centred, rightly_signed
 from dboost.problem.free_rows import NoFiniteOptimum
-from dboost.problem.offset_columns import offset_columns
-from dboost.problem.penalty_factors import PenaltyFactors
-from dboost.problem.signs import Signs
 
 Array = NDArray[np.float64]
 Int8 = NDArray[np.int8]
@@ -94,8 +92,6 @@ def refusal(settings: FitSettings) -> str:
         return f"hypotheses={settings.hypotheses!r} are no columns of the data"
     if settings.system is not None:
         return f"{settings.system.name!r} minimises no penalised loss"
-    if settings.signs is not None and get_loss(settings.loss).exponential:
-        return f"its weights have signs, and loss {settings.loss!r} has no bounded curvature to keep them by in a refit"
     if settings.update == "forward":
         return "update='forward' minimises no penalised loss"
     return ""
@@ -142,9 +138,8 @@ def refitted(
             "unique",
             hint="give a larger alpha, which uses fewer features",
         )
-    fixed = np.zeros(0, np.int64)
-    if settings.offset is not None:
-        fixed = offset_columns(settings.offset, plan.n_features, plan.feature_names, plan.n_outputs)
+    table = columns_of(plan, settings)
+    fixed = table.offset
     columns = np.union1d(active, fixed)
     view = of_columns(engine, columns)
     asked = replace(
@@ -164,12 +159,11 @@ def refitted(
     )
     few = plan.of_columns(columns)
     signs = np.zeros(len(columns), np.int8)
-    if settings.signs is not None:
-        every = settings.signs.of_columns(plan.n_features, plan.feature_names)
-        signs[~np.isin(columns, fixed)] = every[active]
+    if table.sign is not None:
+        signs[~np.isin(columns, fixed)] = table.sign[active]
     places = np.searchsorted(columns, active)
     if signs.any():
-        return _signed(few, view, replace(asked, penalty="l1"), signs, places)
+        return _signed(few, view, asked, signs, places)
     asked = replace(asked, signs=None)
     fitting = Fitting(few, view, asked)
     begin = replace(start, active=places, state=replace(start.state, active=places, W=start.W))
@@ -276,27 +270,10 @@ class RidgeRefits:
 def _signed(
     plan: Planned, view: Engine, settings: FitSettings, signs: Int8, places: NDArray[np.int64]
 ) -> Refit:
-    """The refit among weights with signs: every feature has a penalty factor of 0, so that no penalty is left.
-
-    Parameters
-    ----------
-    plan : Planned
-        Of the columns that are fitted, and of offsets.
-    view : Engine
-        Sees these alone.
-    settings : FitSettings
-        Of the refit, but for these; the penalty is any with a certificate.
-    signs : int8 array
-        One for each column.
-    places : int64 array
-        The columns that are fitted.
-    """
-    free = PenaltyFactors.all_zero(len(signs))
-    asked = replace(settings, penalty_factors=free, signs=Signs.of_signs(signs))
-    fitting = Fitting(plan, view, asked)
+    """The refit among weights with signs, one for each column of the plan; `places` are those that are no offsets."""
+    fitting = Fitting(plan, view, replace(settings, signs=Signs.of_signs(signs)))
     try:
-        # any strength will do
-        result = fitting.fit(1.0)
+        result = fitting.fit("auto")
     except NoFiniteOptimum as fault:
         raise NoRefit(_INFINITE, hint=_remedy(plan.task)) from fault
     refit = _refit(fitting, view, result, signs, places)
@@ -309,7 +286,8 @@ def _refit(
     """What a fit without a penalty found for the columns at some places, signs as for `_signed`; one pass."""
     plan, settings, weight = fitting.plan, fitting.settings, fitting.problem.statistics.weight
     sums = view.map_reduce(active_gradient, fitting.point_of(result), name="gradient").add
-    mine = np.isin(np.sort(np.concatenate([result.active, fitting.fixed])), fitting.fixed, invert=True)
+    offset = fitting.columns.offset
+    mine = ~np.isin(np.sort(np.concatenate([result.active, offset])), offset)
     G = sums["G"][mine]
     G = np.where(result.W == 0.0, rightly_signed(G, signs[result.active]), G)
     free = settings.fit_intercept

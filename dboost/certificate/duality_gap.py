@@ -68,7 +68,7 @@ def restricted_gap(problem: Problem, at: Iterate, lam: float) -> float:
         # what brings repaired residuals back between their ends scales them all
         keep = float(problem.objective.repair(at).keep.min())
         slack += (1.0 - keep) * (at.loss - problem.loss.floor * problem.statistics.weight)
-    if problem.objective.free.size:
+    if problem.objective.columns.free.size:
         # rows without penalty are solved with the intercept before a certificate
         at, slack = without_sums(problem, at), 0.0
     size = 0.0
@@ -141,12 +141,12 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, to
 
 def _repairs(problem: Problem) -> bool:
     """Whether residuals have to be repaired."""
-    return problem.fit_intercept or bool(problem.objective.free.size)
+    return problem.fit_intercept or bool(problem.objective.columns.free.size)
 
 
 def _repair(problem: Problem, score: Score) -> Repair:
     """What makes the residuals of a scoring pass a dual point; it may take passes where rows have no penalty."""
-    if problem.objective.free.size:
+    if problem.objective.columns.free.size:
         return repaired(problem, score.iterate, score.projection)
     return problem.objective.repair(score.iterate)
 

@@ -20,7 +20,7 @@ Float = NDArray[np.float64]
 ORDINARY_BITS = 10
 """Largest weights from 2**-10 to 2**10 stay as they are."""
 REACH_BITS = 100
-"""Targets, and values of features (``problem.extreme_columns``), are used where the largest is between 2**-100 and
+"""Targets, and values of features (``columns.table``), are used where the largest is between 2**-100 and
 2**100.
 
 That is 1.3e30: products of three such numbers are far inside the range of float64, and one is inside that of float32,

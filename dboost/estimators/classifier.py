@@ -66,17 +66,18 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         hypotheses held.
     fit_intercept : bool, default True
     penalty_factors : array-like, shape (n,), or dict of str to float, optional
-        What the strength of each feature is multiplied by, from 0 on; as a dict by the feature's name, 1 for those it
-        does not name. A feature with a smaller factor enters earlier, one with ``inf`` never does, and one with 0 is
-        in every model, without penalty, as the intercept is, unless `lower` or `upper` hold its weights at zero. They
-        are taken as they are, where glmnet divides its `penalty.factor` by their mean. See
-        ``dboost.adaptive_factors``.
+        What the strength of each feature is multiplied by, from 0 on; by the feature's name as a dict or a series that
+        is indexed by names, 1 for those it does not name. A feature with a smaller factor enters earlier, one with
+        ``inf`` never does, and one with 0 is in every model, without penalty, as the intercept is, unless `lower` or
+        `upper` hold its weights at zero. They are taken as they are, where glmnet divides its `penalty.factor` by their
+        mean. See ``dboost.adaptive_factors``.
     column_groups : array-like of int, shape (n,), or dict of str to list, optional
         Which features belong together, as the columns that a category was made into do: the label of the group of each
         feature, or the features of each group by name or place, where those in no list are groups of their own. All
         features of a group enter a model together, or not at all. With the penalty ``"l1/l2"`` a group of p features
         costs ``sqrt(p)`` times the Euclidean norm of all its weights, with ``"l1/linf"`` p times their largest size;
-        `penalty_factors` multiply the weights within. Groups of one feature each change nothing.
+        `penalty_factors` multiply the weights within, and one of 0 takes a feature out. Groups of one feature each
+        change nothing.
     positive : bool, default False
         Whether no weight is negative: ``lower=0`` for every feature. The intercept may have any sign.
     lower, upper : number, array-like of shape (n,), or dict of str to float, optional

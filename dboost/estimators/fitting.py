@@ -22,6 +22,8 @@ from sklearn import config_context
 
 import dboost
 from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, with_fixed
+from dboost.boosting.planned import columns_of
+from dboost.columns.given import by_name
 from dboost.data.labels.class_weight import weights_by_label
 from dboost.data.labels.tags import TAGS, are_tags, as_arrow
 from dboost.data.named_columns import WEIGHT, Named, split_named, table_behind
@@ -44,7 +46,6 @@ from dboost.losses import get_loss
 from dboost.model.fitted import Certificate, Model, Origin
 from dboost.model.stages import Stages
 from dboost.notices import warn_user
-from dboost.problem.offset_columns import offset_columns
 
 Float = NDArray[np.float64]
 
@@ -135,8 +136,8 @@ def prepared(
                     f"offset= has a column for each class, and class {classes[~seen].tolist()[0]!r} has no example",
                     hint="leave it out of classes= and its column out of offset=",
                 )
-            # an offset of too few or too many columns is known before anything is computed
-            offset_columns(settings.offset, plan.n_features, plan.feature_names, plan.n_outputs)
+        # columns that the data does not have are known before anything is computed
+        columns_of(plan, settings)
         loss = estimator._loss_of(plan.task, plan.n_outputs)
         dense = _dense(X, kind, plan)
         settings = replace(settings, loss=loss, **(estimator._for_tables(settings) if dense else {}))
@@ -298,8 +299,7 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
         W = _without_common_part(W, result.active, settings, plan)
     if settings.offset is not None:
         # the scores of a model are those of its columns: it holds the offsets as columns of weight one
-        fixed = offset_columns(settings.offset, plan.n_features, names, W.shape[1])
-        active, W = with_fixed(result.active, W, fixed)
+        active, W = with_fixed(result.active, W, columns_of(plan, settings).offset)
         result = replace(result, active=active, W=W)
     hypotheses, W, origin, places = _held(result, W, names)
     stages = stages_of(result, places)
@@ -359,14 +359,13 @@ def _without_common_part(
 
     It would be whatever the way to the optimum left in it. Steps of boosting are kept as they were taken.
     """
-    factors = settings.penalty_factors
     if settings.update == "forward" or settings.signs is not None:
         return W
     if penalty_spec(settings.penalty)["name"] == "none":
         return np.asarray(W - W.mean(axis=1, keepdims=True))
-    if factors is None or not factors.penalises:
+    if settings.penalty_factors is None:
         return W
-    unpenalised = factors.of_columns(plan.n_features, plan.feature_names)[active] == 0.0
+    unpenalised = np.isin(active, columns_of(plan, settings).free)
     return np.where(unpenalised[:, None], W - W.mean(axis=1, keepdims=True), W)
 
 
@@ -452,6 +451,9 @@ def saved_params(estimator: Any, settings: FitSettings, classes: Any) -> dict[st
         params["random_state"] = settings.random_state
     if params.get("loss") is not None and not isinstance(params["loss"], str):
         params["loss"] = loss_spec(params["loss"])
+    for name in ("penalty_factors", "lower", "upper"):
+        if params.get(name) is not None:
+            params[name] = by_name(name, params[name])
     if params.get("hypotheses") is not None:
         params["hypotheses"] = params["hypotheses"].to_json()
     if "classes" in params:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
+from dboost.boosting.planned import columns_of
 from dboost.boosting.stability import HalfFits
 from dboost.errors import UsageError
 from dboost.estimators.fitting import Prepared
 from dboost.penalties import get_penalty
-from dboost.problem.offset_columns import offset_columns
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def check_rows(settings: FitSettings) -> None:
             "hypotheses= of the estimator: each half sample induces others, which cannot come again",
             hint="use an estimator of the raw columns",
         )
-    if settings.penalty_factors is not None and settings.penalty_factors.frees:
+    if settings.penalty_factors is not None and settings.penalty_factors.has(0.0):
         raise UsageError(
             "penalty_factors of the estimator is 0 for a feature, which every model then has: that it comes again says "
             "nothing",
@@ -74,13 +74,7 @@ def strengths_of(settings: FitSettings, alphas: Sequence[float] | None) -> Seque
 
 def candidates_of(parts: Prepared) -> int:
     """How many features may be used at all: not those of an infinite factor, nor those that are offsets."""
-    plan, settings = parts.plan, parts.settings
-    free = np.ones(plan.n_features, dtype=np.bool_)
-    if settings.penalty_factors is not None:
-        free &= np.isfinite(settings.penalty_factors.of_columns(plan.n_features, plan.feature_names))
-    if settings.offset is not None:
-        free[offset_columns(settings.offset, plan.n_features, plan.feature_names, plan.n_outputs)] = False
-    return max(1, int(free.sum()))
+    return max(1, int(columns_of(parts.plan, parts.settings).candidates.sum()))
 
 
 def found_of(ended: Sequence[HalfFits], n: int) -> Found | None:

@@ -19,6 +19,7 @@ import numpy as np
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.frontier import PREFER
+from dboost.columns.given import PENALTY_FACTORS, ColumnGroups, Signs, given_offset
 from dboost.errors import UsageError
 from dboost.estimators.callbacks import split
 from dboost.hypotheses import Family
@@ -26,10 +27,6 @@ from dboost.hypotheses.columns import Columns
 from dboost.losses import Loss, PerTarget, get_loss
 from dboost.losses.per_target import SEPARATOR
 from dboost.penalties import Penalty, get_penalty
-from dboost.problem.column_groups import ColumnGroups
-from dboost.problem.offset_columns import given_offset
-from dboost.problem.penalty_factors import PenaltyFactors
-from dboost.problem.signs import Signs
 
 
 def fit_settings(estimator: Any) -> FitSettings:
@@ -82,7 +79,7 @@ def stored_settings(estimator: Any) -> FitSettings:
         fit_intercept=flag("fit_intercept", estimator.fit_intercept),
         standardize=_standardize(estimator.standardize) is True,
         offset=None if estimator.offset is None else given_offset(estimator.offset),
-        penalty_factors=None if factors is None else PenaltyFactors.given(factors),
+        penalty_factors=None if factors is None else PENALTY_FACTORS.read(factors),
         signs=signs,
         column_groups=None if groups is None else ColumnGroups.given(groups),
         random_state=resolve_seed(estimator.random_state),

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.fit import FitResult, FitState
+from dboost.boosting.planned import columns_of
 from dboost.errors import UsageError
 from dboost.estimators.fitting import Prepared, class_places
 from dboost.files.documents import plain
 from dboost.hypotheses.capabilities import Following
 from dboost.model.fitted import Model
-from dboost.problem.offset_columns import offset_columns
 
 Float = NDArray[np.float64]
 
@@ -54,7 +54,6 @@ def start_from(model: Model, parts: Prepared) -> FitResult:
     if renamed:
         active, W = _by_name(model, W, plan.feature_names or ())
     W, intercept = np.ascontiguousarray(W[:, columns]), intercept[columns]
-    offset = parts.settings.offset
     if not parts.settings.fit_intercept:
         intercept = np.zeros_like(intercept)
     family = parts.settings.hypotheses
@@ -66,9 +65,9 @@ def start_from(model: Model, parts: Prepared) -> FitResult:
     keys = () if model.origin is None else model.origin.keys
     if not renamed:
         active = np.arange(len(keys), dtype=np.int64) if keys else model.active
-    if offset is not None:
+    if parts.settings.offset is not None:
         # a model holds its offsets as columns of weight one, which no fit moves
-        free = ~np.isin(active, offset_columns(offset, plan.n_features, plan.feature_names, plan.n_outputs))
+        free = ~np.isin(active, columns_of(plan, parts.settings).offset)
         active, W = active[free], W[free]
     cert = model.certificate
     return FitResult(

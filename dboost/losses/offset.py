@@ -5,8 +5,8 @@ loss at o + f is that of the loss itself. Its dual value is that of the loss les
 residuals of the model without features are other ones, so that a search over passes finds its intercept, and what a
 repair that mixes them in does to the sums of a column is bounded example by example.
 
-Covers: ``Offset`` around any loss but the exponential one, and the functions of one example. Does not cover: where
-offsets come from (``dboost.passes.offsets``).
+Covers: ``Offset`` around any loss, and the functions of one example. Does not cover: where offsets come from
+(``dboost.passes.offsets``).
 """
 
 from __future__ import annotations
@@ -153,7 +153,6 @@ class Offset:
     Parameters
     ----------
     inner : Loss
-        Not the exponential one, of which an offset is a weight.
     """
 
     inner: Loss

@@ -8,7 +8,7 @@ Labels far from zero are the same to a loss that depends on y - f alone, and off
 takes a number off them that the intercept gets back.
 
 Covers: ``Centres``, ``LabelCentres``, and a partition less its centres. Does not cover: which columns are far and what
-their centres are (``dboost.problem.statistics``).
+their centres are (``dboost.columns.statistics``).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ column, group g costs c_g omega((w_j W_j)_j in g), and the dual norm of its sums
 (docs/math.md 6.5). Both follow from the norms of the rows, which is all that passes tell of rows that are not held.
 
 Covers: the members of ``Penalty``, of rows whose groups are known. Does not cover: which columns belong together
-(``problem.column_groups``), and the solves for the groups held (``solvers.grouped``).
+(``columns.given``), and the solves for the groups held (``solvers.grouped``).
 """
 
 from __future__ import annotations
@@ -20,21 +20,12 @@ import numpy.typing as npt
 from dboost.compiled.solves.group_descent import prox_of_groups
 from dboost.penalties.base import Penalty
 from dboost.penalties.capabilities import JoinsRows, joins_rows
-from dboost.penalties.rows import BoolArray, FloatArray, IntArray, in_strengths, per_row
+from dboost.penalties.rows import BoolArray, FloatArray, IntArray, in_strengths, per_row, sums_by
 
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
     """A norm of rows, of the groups of some rows.
-
-    Parameters
-    ----------
-    inner : Penalty
-        A norm of rows that is one of several rows too (``JoinsRows``).
-    place : int64 array, shape (rows,)
-        The group of each row, numbers from 0 on.
-    factors : float64 array, shape (groups,)
-        c_g > 0.
 
     Examples
     --------
@@ -53,13 +44,17 @@ class Grouped:
     single: ClassVar[None] = None
     entries: ClassVar[None] = None
 
+    # A norm of rows that is one of several rows too (``JoinsRows``).
     inner: Penalty
+    # The group of each row, numbers from 0 on. (rows,)
     place: IntArray
+    # c_g > 0. (groups,)
     factors: FloatArray
 
     @classmethod
-    def of(cls, inner: Penalty, place: IntArray, sizes: FloatArray) -> Self:
-        """With the factors that groups of these sizes have, (groups,)."""
+    def of(cls, inner: Penalty, place: IntArray, counted: BoolArray) -> Self:
+        """With the factors that groups of so many counted rows have; others are no part of the size of their group."""
+        sizes = sums_by(counted.astype(np.float64), place, int(place.max(initial=-1)) + 1)
         return cls(inner, place, joins_rows(inner).of_size(np.maximum(sizes, 1.0)))
 
     def of_rows(self, rows: IntArray) -> Self:
@@ -145,20 +140,21 @@ class Grouped:
     def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """Minimiser of the quadratic bound plus penalty, group by group, as ``RowPenalty.solve_quadratic``.
 
-        In V_j = lam_j W_j the penalty is c_g omega(V_g), and the metric D_j / lam_j**2.
+        In V_j = lam_j W_j the penalty is c_g omega(V_g), and the metric D_j / lam_j**2. Rows with lam_j = 0 are free.
         """
         rows, k = W.shape
         D, lam = per_row(D, rows)[:, None], per_row(lam, rows)[:, None]
-        column = D > 0.0
+        column, free = D > 0.0, lam == 0.0
+        lam = np.where(free, 1.0, lam)
         order = self.order()
         centre = lam * (W + np.where(column, G, 0.0) / np.where(column, D, 1.0))
-        z = np.where(column, centre, 0.0)[order].ravel()
+        z = np.where(column & ~free, centre, 0.0)[order].ravel()
         metric = np.broadcast_to(D / lam**2, W.shape)[order].ravel()
         out = np.empty(z.size)
         prox_of_groups(*self.norm.compiled, z, metric, self.factors, self.starts(k), out)
         new = np.empty_like(W)
         new[order] = out.reshape(rows, k)
-        return new / lam
+        return np.where(free, centre, new / lam)
 
     def order(self) -> IntArray:
         """The rows, those of a group beside each other, in the order of the groups."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dboost.bounds import exponential
 from dboost.compiled.solves.row_prox import GROUP, diagonal_prox
 from dboost.penalties.group import nested_root, row_is_zero
-from dboost.penalties.rows import BoolArray, FloatArray, norm2, per_row
+from dboost.penalties.rows import BoolArray, FloatArray, in_strengths, norm2, per_row
 from dboost.penalties.smooth_faces import JointFace
 
 
@@ -38,6 +38,7 @@ class Frobenius:
     degree: ClassVar[int] = 1
     weightless: ClassVar[bool] = False
     monotone: ClassVar[bool] = False
+    sizes_only: ClassVar[bool] = True
     single: ClassVar[None] = None
     entries: ClassVar[None] = None
 
@@ -64,7 +65,7 @@ class Frobenius:
 
     def dual_size(self, norms: FloatArray, weights: FloatArray) -> float:
         """sqrt(sum_j (||X_j'Theta||_2 / w_j)^2)."""
-        return float(norm2((norms / weights)[None])[0])
+        return float(norm2(in_strengths(norms, weights)[None])[0])
 
     def join_sizes(self, sizes: Sequence[float]) -> float:
         """Their Euclidean norm."""

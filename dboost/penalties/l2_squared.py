@@ -29,6 +29,7 @@ class L2Squared(TiltedPenalty):
     name: ClassVar[str] = "l2_squared"
     threshold: ClassVar[bool] = False
     degree: ClassVar[int] = 2
+    sizes_only: ClassVar[bool] = True
 
     @property
     def compiled(self) -> tuple[int, float, float]:

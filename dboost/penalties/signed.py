@@ -6,7 +6,7 @@ the zero test, the conjugate, and the row solves, in any diagonal metric; the du
 taken of a difference bounds that of its [.], so that bounds of the two-sided norm hold for this one.
 
 Covers: the members of ``Penalty`` that solvers and certificates ask for rows by place. Does not cover: penalties that
-tie all rows, or have no kink at zero (``boosting.checks`` refuses them).
+look at more than sizes, or have no certificate (``boosting.checks`` refuses them).
 """
 
 from __future__ import annotations
@@ -46,17 +46,10 @@ def centred(W: FloatArray, signs: Int8) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Signed:
-    """A penalty on some rows, with their signs.
-
-    Parameters
-    ----------
-    inner : Penalty
-        Of rows that vanish one by one.
-    signs : int8 array, shape (rows,)
-        1 where weights are not negative, -1 where they are not positive, else 0.
-    """
+    """A penalty on some rows, with their signs."""
 
     inner: Penalty
+    # 1 where weights are not negative, -1 where they are not positive, else 0. (rows,)
     signs: Int8
 
     def value(self, W: FloatArray) -> FloatArray:

@@ -53,14 +53,19 @@ def _always(problem: Problem, settings: FitSettings) -> bool:
     return True
 
 
-def _columns(problem: Problem, settings: FitSettings) -> bool:
-    """Whether the rows of W are stored columns, which may be ruled out between rounds."""
-    return problem.screens
+def _null_sums(problem: Problem, settings: FitSettings) -> bool:
+    """Whether the rows of W are stored columns, and the null model has none of them."""
+    return problem.screens and not problem.objective.columns.free.size
 
 
 def _sparse(problem: Problem) -> bool:
     """Whether rows of W vanish one by one."""
     return problem.penalty.threshold and problem.penalty.separable
+
+
+def _two_sided(problem: Problem) -> bool:
+    """Whether the penalty is alike on both sides of zero, as some solvers take it."""
+    return problem.objective.columns.sign is None
 
 
 def _newton(problem: Problem, settings: FitSettings) -> bool:
@@ -75,8 +80,16 @@ def _descends(problem: Problem, settings: FitSettings) -> bool:
 
 
 def _solves(problem: Problem, settings: FitSettings) -> bool:
-    """Whether conjugate gradients solve for all rows at once, on a support or of a smooth penalty."""
-    return _newton(problem, settings) and settings.curvature == "newton"
+    """Whether conjugate gradients solve for all rows at once, on a support or of a smooth penalty.
+
+    A face of rows that are no sums of their entries holds no signs.
+    """
+    faced = _two_sided(problem) or problem.penalty.entries is not None
+    return _newton(problem, settings) and settings.curvature == "newton" and faced
+
+
+def _settles(problem: Problem, settings: FitSettings) -> bool:
+    return _solves(problem, settings) and _sparse(problem)
 
 
 def _strong(problem: Problem, settings: FitSettings) -> bool:
@@ -108,17 +121,21 @@ def _one_output(problem: Problem, settings: FitSettings) -> bool:
     return one_output(problem.loss, problem.penalty, problem.k, problem.n_rows, settings)
 
 
+def _quadratic_model(problem: Problem, settings: FitSettings) -> bool:
+    return _one_output(problem, settings) and _two_sided(problem)
+
+
 def _sampled(problem: Problem, settings: FitSettings) -> bool:
     return _descends(problem, settings) and settings.sample == "auto"
 
 
 def _gram(problem: Problem, settings: FitSettings) -> bool:
-    return _descends(problem, settings) and bool(np.isfinite(problem.loss.kappa))
+    return _descends(problem, settings) and bool(np.isfinite(problem.loss.kappa)) and _two_sided(problem)
 
 
 def _groups(problem: Problem, settings: FitSettings) -> bool:
     """Whether columns are penalised in groups."""
-    return _newton(problem, settings) and settings.column_groups is not None and settings.column_groups.ties
+    return _newton(problem, settings) and problem.objective.columns.group is not None and _two_sided(problem)
 
 
 ACCELERATORS: dict[str, Accelerator] = {
@@ -127,13 +144,13 @@ ACCELERATORS: dict[str, Accelerator] = {
     "path_predictor": Accelerator("begins it on the line through the last two optima instead", _always),
     # which columns are scored, and which enter
     "strong_rule": Accelerator("leaves out columns that the strength before makes unlikely", _strong),
-    "null_sums": Accelerator("keeps the sums of the null model, which is scored twice", _columns),
+    "null_sums": Accelerator("keeps the sums of the null model, which is scored twice", _null_sums),
     "near_rows": Accelerator("lets rows enter that are a little below the threshold", _near),
     # the rows held
     "one_output": Accelerator("takes the steps of one output on the driver", _one_output),
-    "quadratic_model": Accelerator("keeps the curvature among the rows of one output between steps", _one_output),
+    "quadratic_model": Accelerator("keeps the curvature among the rows of one output between steps", _quadratic_model),
     "sampled_curvature": Accelerator("takes the curvature of a step from a sample of the examples", _sampled),
-    "conjugate_gradients": Accelerator("solves for all rows at once where the support has settled", _descends),
+    "conjugate_gradients": Accelerator("solves for all rows at once where the support has settled", _settles),
     "heavy_blocks": Accelerator("preconditions that with the curvature among the heaviest rows", _solves),
     "group_curvature": Accelerator("forms the curvature among the groups held, for Newton steps", _groups),
     "gram": Accelerator("minimises one quadratic bound for all rows where a step does not help", _gram),
@@ -158,17 +175,6 @@ def check_accelerators(names: Sequence[str]) -> None:
                 f"unknown accelerator {name!r}",
                 hint=f"did you mean {nearest[0]!r}? There are: {', '.join(EVERY)}",
             )
-
-
-NOT_WITH_SIGNS = (
-    # solvers that take a penalty as alike on both sides of zero
-    "quadratic_model",
-    "gram",
-)
-"""Those that a fit whose weights have signs (``Objective.signs``) does not take."""
-
-NOT_WITH_SIGNED_ROWS = ("conjugate_gradients", "heavy_blocks")
-"""Those that it does not take where rows are not sums of their entries: a face of these holds the signs of rows."""
 
 
 class Accelerators:
@@ -197,12 +203,6 @@ class Accelerators:
     def of(cls, problem: Problem, settings: FitSettings) -> Accelerators:
         """Those of a fit."""
         names = [name for name in allowed(settings) if ACCELERATORS[name].applies(problem, settings)]
-        if problem.objective.free.size:
-            # the null model has rows
-            names = [name for name in names if name != "null_sums"]
-        if problem.objective.signs is not None:
-            others = () if problem.penalty.entries is not None else NOT_WITH_SIGNED_ROWS
-            names = [name for name in names if name not in (*NOT_WITH_SIGNS, *others)]
         return cls(names, settings.tuning)
 
     def on(self, name: str) -> bool:

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
+from dboost.columns.statistics import FAR_LABELS, Far, suspects
 from dboost.errors import DataError
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import Loss
 from dboost.partition import Sums
 from dboost.problem.pass_runner import PassRunner
-from dboost.problem.statistics import FAR_LABELS, Far, suspects
 
 Array = NDArray[np.float64]
 

@@ -57,23 +57,17 @@ class NoFiniteOptimum(DataError):
 
 @dataclass(frozen=True)
 class ProjectedRepair(Repair):
-    """The repair of residuals by a projection: it differs from example to example.
+    """The repair of residuals by a projection: it differs from example to example."""
 
-    Parameters
-    ----------
-    step : (float64 array (a, k), float64 array (k,)) or None
-        As in ``Projection``; None for residuals of which nothing but zero is known to be a dual point.
-    charge : float
-        What the sums that are left may take from the dual value, which they multiply the weights in.
-    """
-
+    # As in ``Projection``; None for residuals of which nothing but zero is known to be a dual point.
     step: tuple[Array, Array] | None = None
+    # What the sums that are left may take from the dual value, which they multiply the weights in.
     charge: float = 0.0
 
 
 def with_free_rows(problem: Problem, at: Iterate) -> Iterate:
     """A model that holds all rows without penalty, those it lacks at zero; sums of them are zero too."""
-    free = problem.objective.free
+    free = problem.objective.columns.free
     missing = free[~among(free, at.active[np.isin(at.active, free)])]
     return at.widened(missing, np.zeros((missing.shape[0], problem.k))) if missing.size else at
 
@@ -112,19 +106,10 @@ def dual_value(problem: Problem, at: Iterate, repair: Repair, scale: float) -> f
 
 
 def solved(problem: Problem, at: Iterate, small: float) -> tuple[Iterate, Projection]:
-    """The model with its rows without penalty, and its intercept, optimal; the others as they are.
+    """The model, with its sums, whose rows without penalty and intercept are optimal, and the next step there.
 
-    Parameters
-    ----------
-    at : Iterate
-        The model, with all rows without penalty; it need not have its sums.
-    small : float
-        Ends where the next step would change no residual of weight one by more, and the loss by next to nothing.
-
-    Returns
-    -------
-    Iterate, Projection
-        The model with its sums, and the step that would come next.
+    `at` has all these rows, and need not have its sums. It ends where the next step would change no residual of weight
+    one by more than `small`, and the loss by next to nothing.
     """
     at = problem.evaluate(at.active, _centred(problem, at.active, at.W), at.intercept)
     before = np.inf
@@ -165,7 +150,7 @@ def _centred(problem: Problem, active: NDArray[np.int64], W: Array) -> Array:
     """
     if problem.loss.separable:
         return W
-    signs = problem.objective.signs
+    signs = problem.objective.columns.sign
     rows = problem.lam_weight[active] == 0.0
     found = W.copy()
     found[rows] = centred(W[rows], np.zeros(int(rows.sum()), np.int8) if signs is None else signs[active[rows]])

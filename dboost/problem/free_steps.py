@@ -210,7 +210,7 @@ def _signs_of(problem: Problem, rows: NDArray[np.int64]) -> NDArray[np.int8] | N
     What all classes have in common changes no loss, and may be anything where there is no penalty: a row of classes has
     its sign once enough is added to all of its entries (`_centred`).
     """
-    signs = problem.objective.signs
+    signs = problem.objective.columns.sign
     if signs is None or not problem.loss.separable or not signs[rows].any():
         return None
     bias = np.zeros(problem.k if problem.fit_intercept else 0, np.int8)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
+from dboost.columns.statistics import FAR_HYPOTHESIS, Statistics
 from dboost.engine.base import Engine
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Context, Family, Key
@@ -34,7 +35,6 @@ from dboost.problem.objective import Objective
 from dboost.problem.pass_runner import PassRunner
 from dboost.problem.pools import PoolSummary, Rule, settle_gaps, summarise_between, summarise_pool
 from dboost.problem.problem import Problem
-from dboost.problem.statistics import FAR_HYPOTHESIS, Statistics
 from dboost.problem.tree_search import Opened, search, worth
 
 Array = NDArray[np.float64]

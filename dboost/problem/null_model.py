@@ -72,8 +72,9 @@ class NullModel:
         if loss.closed_null:
             return start
         growing = np.array([link.exponential for link in loss.links(objective.k)])
-        if objective.fixed.size and growing.any():
-            start = _of_means(sums, np.where(growing, start - stats.peak[objective.fixed], start), stats.mass, growing)
+        offset = objective.columns.offset
+        if offset.size and growing.any():
+            start = _of_means(sums, np.where(growing, start - stats.peak[offset], start), stats.mass, growing)
         return best_intercept(slope, start) if objective.loss.separable else best_joint_intercept(sums, start)
 
     # ---- sums of a scoring pass ------------------------------------------------------------------------------------

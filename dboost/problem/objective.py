@@ -7,20 +7,21 @@ cover: the passes (``problem``).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.columns.statistics import Statistics
+from dboost.columns.table import ColumnTable
 from dboost.losses import Loss
 from dboost.losses.base import Repair
 from dboost.penalties import Penalty
 from dboost.penalties.grouped import Grouped
 from dboost.penalties.signed import Signed
 from dboost.problem.iterate import Iterate
-from dboost.problem.statistics import Statistics, row_weights
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -35,49 +36,22 @@ _OF_LABELS = 2.0**-102
 
 @dataclass(frozen=True)
 class Objective:
-    """Loss, penalty, and the sums over the data that both need.
-
-    Parameters
-    ----------
-    loss : Loss
-    penalty : Penalty
-    k : int
-        Number of outputs.
-    fit_intercept : bool
-        Whether b is optimised, unpenalised; otherwise it is 0.
-    standardize : bool
-        Whether a row is penalised by the standard deviation of its column.
-    statistics : Statistics
-        Sums over the data that never change, of every column that has a row in W.
-    lam_weight : float64 array, shape (n,)
-        Factor of the strength for each row (``statistics.row_weights``).
-    factors : float64 array, shape (n,), or None
-        What the user wants each row's strength to be multiplied by; None: by one. They are in `lam_weight`.
-    fixed : int64 array
-        Stored columns that are the offsets of scores: their weight is one, and they have no row in W.
-    signs : int8 array, shape (n,), or None
-        Which sign the weights of each row may have (``penalties.signed``); None: any. The intercept may have any.
-    free : int64 array
-        Rows without penalty, ascending: their strength is 0 at every strength, and they are always held.
-    null_loss : float
-        L at the model without features; infinite where it is not known.
-    taken_off : float
-        sum_i s_i ||c||**2 / 2 of what was taken off the labels of each output: that much of their squares is not in
-        ``statistics.at_zero``.
-    """
+    """Loss, penalty, the columns that W has rows for, and the sums over the data that these need."""
 
     loss: Loss
     penalty: Penalty
     k: int
+    # Whether b is optimised, unpenalised; otherwise it is 0.
     fit_intercept: bool
+    # Whether a row is penalised by the standard deviation of its column.
     standardize: bool
+    # Of every column that has a row in W; they never change.
     statistics: Statistics
-    lam_weight: Array
-    factors: Array | None = None
-    fixed: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
-    free: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
-    signs: Int8 | None = None
+    columns: ColumnTable
+    # L at the model without features; infinite where it is not known.
     null_loss: float = math.inf
+    # sum_i s_i ||c||**2 / 2 of what was taken off the labels of each output: that much of their squares is not in
+    # ``statistics.at_zero``.
     taken_off: float = 0.0
 
     @classmethod
@@ -89,29 +63,22 @@ class Objective:
         fit_intercept: bool,
         standardize: bool,
         statistics: Statistics,
-        factors: Array | None = None,
-        fixed: Rows | None = None,
-        signs: Int8 | None = None,
+        columns: ColumnTable | None = None,
     ) -> Self:
-        """With the factors of the strength that follow from the statistics and from what the user gave."""
-        weights = row_weights(statistics, standardize, penalty.degree)
-        free = np.zeros(0, np.int64)
-        if factors is not None:
-            # a constant column of a standardised fit stays out whatever its factor
-            with np.errstate(invalid="ignore"):
-                weights = np.where(np.isinf(weights), np.inf, weights * factors)
-            free = np.flatnonzero((factors == 0.0) & (weights == 0.0))
-        found = cls(loss, penalty, k, fit_intercept, standardize, statistics, weights, factors, free=free, signs=signs)
-        if fixed is None:
-            return found
-        weights = weights.copy()
-        weights[fixed] = np.inf
-        return replace(found, lam_weight=weights, fixed=fixed, free=np.setdiff1d(free, fixed))
+        """With the strengths of columns that follow from the statistics; of columns None, nothing was asked."""
+        columns = ColumnTable.alike(statistics.square.shape[0]) if columns is None else columns
+        columns = columns.standardised(statistics, penalty.degree) if standardize else columns
+        return cls(loss, penalty, k, fit_intercept, standardize, statistics, columns)
 
     def of_columns(self, statistics: Statistics) -> Self:
-        """The same on other columns of the same examples, for which the user gave no factors."""
-        weights = row_weights(statistics, self.standardize, self.penalty.degree)
-        return replace(self, statistics=statistics, lam_weight=weights, factors=None, free=self.free[:0], signs=None)
+        """The same on other columns of the same examples, of which the user asked nothing."""
+        plain = self.of(self.loss, self.penalty, self.k, self.fit_intercept, self.standardize, statistics)
+        return replace(plain, null_loss=self.null_loss, taken_off=self.taken_off)
+
+    @property
+    def lam_weight(self) -> Array:
+        """Factor of the strength for each row, (n,)."""
+        return self.columns.weight
 
     # ---- the penalty of some rows ----------------------------------------------------------------------------------
 
@@ -120,13 +87,12 @@ class Objective:
 
         It does where the weights of some rows have signs, and where rows are in groups.
         """
-        if isinstance(self.penalty, Grouped):
-            return self.penalty.of_rows(rows)
-        return self.penalty if self.signs is None else Signed(self.penalty, self.signs[rows])
+        penalty = self.penalty.of_rows(rows) if isinstance(self.penalty, Grouped) else self.penalty
+        return penalty if self.columns.sign is None else Signed(penalty, self.columns.sign[rows])
 
     def signs_with_intercept(self, rows: Rows) -> Int8:
         """Signs of the rows that `with_intercept` makes of a model that holds these."""
-        found = np.zeros(rows.shape[0], np.int8) if self.signs is None else self.signs[rows]
+        found = np.zeros(rows.shape[0], np.int8) if self.columns.sign is None else self.columns.sign[rows]
         return np.append(found, np.int8(0)) if self.fit_intercept else found
 
     def of_face(self, rows: Rows, strength: Array) -> Array:
@@ -134,23 +100,24 @@ class Objective:
 
         Rows with a penalty do, and rows that have a sign.
         """
-        if self.signs is None or not self.free.size:
+        if self.columns.sign is None or not self.columns.free.size:
             return strength
-        return np.where((strength == 0.0) & (self.signs[rows] != 0), np.finfo(np.float64).tiny, strength)
+        return np.where((strength == 0.0) & (self.columns.sign[rows] != 0), np.finfo(np.float64).tiny, strength)
 
     def shown(self, rows: Rows, W: Array) -> NDArray[np.bool_]:
         """Which rows that are held are part of the model: all but those without penalty that their signs hold at zero.
 
         A row without penalty that may have any sign is zero by chance only, and is part of every model.
         """
-        if self.signs is None or not self.free.size:
+        sign, free = self.columns.sign, self.columns.free
+        if sign is None or not free.size:
             return np.ones(rows.shape[0], np.bool_)
-        found: NDArray[np.bool_] = np.any(W != 0.0, axis=1) | (self.signs[rows] == 0) | ~np.isin(rows, self.free)
+        found: NDArray[np.bool_] = np.any(W != 0.0, axis=1) | (sign[rows] == 0) | ~np.isin(rows, free)
         return found
 
     def penalty_with_intercept(self, rows: Rows) -> Penalty | Signed:
         """The penalty for those rows."""
-        return self.penalty if self.signs is None else Signed(self.penalty, self.signs_with_intercept(rows))
+        return self.penalty if self.columns.sign is None else Signed(self.penalty, self.signs_with_intercept(rows))
 
     # ---- values ----------------------------------------------------------------------------------------------------
 

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.bounds import exponential, quadratic
+from dboost.columns.statistics import FAR_HYPOTHESIS, deviation, suspects
 from dboost.hypotheses.base import Key
 from dboost.hypotheses.capabilities import Binned, Gaps
 from dboost.partition import Sums
 from dboost.penalties import NoPenalty, Penalty
 from dboost.penalties.capabilities import exponential_solves
-from dboost.problem.statistics import FAR_HYPOTHESIS, deviation, suspects
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

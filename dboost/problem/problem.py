@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
+from dboost.columns.statistics import Statistics
 from dboost.engine.base import Engine
 from dboost.hypotheses.base import Key
 from dboost.hypotheses.held_by_model import Held
@@ -32,7 +33,6 @@ from dboost.problem.iterate import Iterate, Score
 from dboost.problem.null_model import NullModel
 from dboost.problem.objective import Objective
 from dboost.problem.pass_runner import PassRunner
-from dboost.problem.statistics import Statistics
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.columns.given import ColumnGroups, PerColumn, Signs
 from dboost.hypotheses.base import Family, Key
 from dboost.losses import Loss
-from dboost.problem.column_groups import ColumnGroups
 from dboost.problem.memory import Memory
-from dboost.problem.penalty_factors import PenaltyFactors
-from dboost.problem.signs import Signs
 from dboost.problem.tuning import Tuning
 
 Array = NDArray[np.float64]
@@ -87,7 +85,7 @@ class FitSettings:
     loss, penalty, alpha, update, select, sweeps, rows_per_round, tol, max_rounds, max_passes, max_seconds,
     max_active_rows, fit_intercept, standardize
         As in the estimators; `alpha` is on the mean loss, or "auto" for 0.05 alpha_max.
-    penalty_factors : PenaltyFactors or None
+    penalty_factors : PerColumn or None
         What the strength of each feature is multiplied by; None: by one.
     signs : Signs or None
         Which sign the weights of each feature may have; None: any.
@@ -125,7 +123,7 @@ class FitSettings:
     max_active_rows: int | None = None
     fit_intercept: bool = True
     standardize: bool = False
-    penalty_factors: PenaltyFactors | None = None
+    penalty_factors: PerColumn | None = None
     signs: Signs | None = None
     column_groups: ColumnGroups | None = None
     offset: tuple[str | int, ...] | None = None

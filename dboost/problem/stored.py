@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from dboost import passes
 from dboost.bounds import exponential, quadratic
+from dboost.columns.statistics import FAR, Statistics
+from dboost.columns.table import ColumnTable
 from dboost.engine.base import Engine
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Key
@@ -27,7 +29,6 @@ from dboost.problem.objective import Objective
 from dboost.problem.pass_runner import PassRunner
 from dboost.problem.problem import Problem
 from dboost.problem.shards import ONE_SHARD_BYTES, column_shards, joined, score_shard, summarise_shard
-from dboost.problem.statistics import FAR, Statistics
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -67,12 +68,8 @@ class StoredProblem(Problem):
         Passes that were done for the fit already.
     labels : Sums or None
         What ``label_sums`` says of the engine's labels, where that is known.
-    factors : float64 array, shape (n,), or None
-        What the strength of each row is multiplied by (``penalty_factors``).
-    signs : int8 array, shape (n,), or None
-        Which sign the weights of each row may have; None: any.
-    fixed : int64 array or None
-        Stored columns that are the offsets of scores, which the engine shows beside the labels (``passes.offsets``).
+    columns : ColumnTable or None
+        What was asked of the columns; None for nothing. The engine shows offsets beside labels (``passes.offsets``).
     """
 
     far = FAR
@@ -95,9 +92,7 @@ class StoredProblem(Problem):
         keeps_null: bool = True,
         passes_before: int = 0,
         labels: Sums | None = None,
-        factors: NDArray[np.float64] | None = None,
-        fixed: Rows | None = None,
-        signs: NDArray[np.int8] | None = None,
+        columns: ColumnTable | None = None,
     ) -> None:
         self.n = n_features
         self.n_candidates = n_features
@@ -105,20 +100,19 @@ class StoredProblem(Problem):
         # where the partitions lie in this process, the sums of one shard are formed in it anyway
         self._driver_bytes = _DRIVER_BYTES if engine.resident_partitions() is None else ONE_SHARD_BYTES
         # with rows that are in every model, nobody asks for the sums of the model without any
-        keeps_null = keeps_null and (factors is None or bool(np.all(factors)))
+        keeps_null = keeps_null and (columns is None or not columns.free.size)
         self._free_null: Iterate | None = None
         loss, runner, null = get_loss(loss), PassRunner(engine, run_id, passes_before), NullModel(keeps_null)
         labels = label_sums(runner, loss, n_outputs, fit_intercept) if labels is None else labels
         together = keeps_null and n_outputs == 1 and not exponential
         statistics = _first_sums(runner, loss, labels, fit_intercept, null if together else None)
-        parts = (loss, penalty, n_outputs, fit_intercept, standardize, statistics, factors, fixed, signs)
-        objective = Objective.of(*parts)
+        objective = Objective.of(loss, penalty, n_outputs, fit_intercept, standardize, statistics, columns)
         super().__init__(runner, objective, int(labels.add["rows"]), exponential, on_driver, null)
 
     def null(self) -> Iterate:
         """As in ``Problem``, with the rows without penalty at their optimum, which are in every model."""
         found = super().null()
-        if not self.objective.free.size:
+        if not self.objective.columns.free.size:
             return found
         if self._free_null is None:
             self._free_null = solved_null(self, found)

@@ -60,7 +60,7 @@ def of_objective(problem: Problem, at: Iterate, lam: float) -> float:
     labels = problem.loss.terms(loss, stats.at_zero, stats.mass, stats.total, at.bias)
     terms = loss + problem.objective.penalty_value(at.active, at.W, lam) + labels
     terms += float(np.sum(np.sqrt(np.sum(at.W**2, axis=1)) * _lengths(problem, at, square, peak)))
-    fixed = problem.objective.fixed
+    fixed = problem.objective.columns.offset
     if fixed.size:
         terms += float(np.sum(_lengths(problem, at, stats.square[fixed], stats.peak[fixed])))
     ones = _lengths(problem, at, np.array([stats.weight]), np.ones(1))

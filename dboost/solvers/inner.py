@@ -189,8 +189,9 @@ class Context:
         return restricted_gap(self.problem, at, lam)
 
     def solver(self) -> InnerSolver:
-        """The inner solver that the settings name, or that of groups of columns."""
-        if isinstance(self.problem.penalty, Grouped):
+        """The inner solver that the settings name; groups of columns, and signs of rows that never vanish, have one."""
+        signed = self.problem.objective.columns.sign is not None
+        if isinstance(self.problem.penalty, Grouped) or (signed and not self.sparse):
             return GroupSteps(self)
         if self.settings.update != "newton":
             return Sweeps(self)

@@ -124,9 +124,9 @@ class RowwiseSteps:
     def _penalty_of(self, slots: NDArray[np.int64]) -> Penalty | Signed:
         """The penalty for the rows in some slots."""
         objective = self.problem.objective
-        if objective.signs is None:
+        if objective.columns.sign is None:
             return objective.penalty
-        return Signed(objective.penalty, np.append(objective.signs[self.active], np.int8(0))[slots])
+        return Signed(objective.penalty, np.append(objective.columns.sign[self.active], np.int8(0))[slots])
 
     def _gains(self, W: Array, new: Array, sums: _Sums, slots: NDArray[np.int64], lam: float) -> Array:
         """Decrease of bound plus penalty that each row's update guarantees (docs/math.md 5)."""

@@ -22,8 +22,10 @@ class Oracle:
     penalty : {"l1/l2", "l1/linf"}
     labels : array (n,)
     weights : array (n,)
-        w_j; inf for a column that is left out.
+        w_j; inf for a column that is left out, 0 for one without penalty.
     intercept : bool
+    signs : array (n,)
+        Of the weights; 0 for any.
     """
 
     data: plain.Data
@@ -31,11 +33,12 @@ class Oracle:
     labels: np.ndarray
     weights: np.ndarray
     intercept: bool = True
+    signs: np.ndarray | float = 0.0
 
     @property
     def groups(self):
-        """Columns of each group that may have a weight, and c_g."""
-        usable = np.isfinite(self.weights)
+        """Columns of each group that may have a weight that costs something, and c_g."""
+        usable = np.isfinite(self.weights) & (self.weights > 0.0)
         found = [np.flatnonzero((self.labels == g) & usable) for g in np.unique(self.labels)]
         return [(g, np.sqrt(g.size) if self.penalty == "l1/l2" else float(g.size)) for g in found if g.size]
 
@@ -71,8 +74,9 @@ class Oracle:
         return self.value(W, b, lam) - self.data.dual(t * U)
 
     def prox(self, W, step):
-        """argmin_V ||V - W||^2 / 2 + the penalty of strength `step`, of columns of weight one."""
-        out = np.zeros_like(W)
+        """argmin_V ||V - W||^2 / 2 + the penalty of strength `step`, of columns of weight one or zero."""
+        W = np.where(np.broadcast_to(self.signs, len(W))[:, None] * W < 0.0, 0.0, W)
+        out = np.where((self.weights == 0.0)[:, None], W, 0.0)
         for g, c in self.groups:
             V = W[g]
             if self.penalty == "l1/l2":
@@ -85,11 +89,11 @@ class Oracle:
     def solved(self, lam, steps=5000):
         """(W, b, P) by FISTA with restarts and backtracking, until nothing moves."""
         # columns are scaled by their weights, which makes every group one of a single weight
-        usable, data = np.isfinite(self.weights), self.data
-        X = data.X / self.weights
-        scaled = Oracle(replace(data, X=X), self.penalty, self.labels, np.where(usable, 1.0, np.inf), self.intercept)
-        W, b, value = scaled.fista(lam, steps)
-        return W / self.weights[:, None], b, value
+        scale = np.where(self.weights > 0.0, self.weights, 1.0)
+        data = replace(self.data, X=self.data.X / scale)
+        ones = np.where(np.isinf(scale), np.inf, np.sign(self.weights))
+        W, b, value = replace(self, data=data, weights=ones).fista(lam, steps)
+        return W / scale[:, None], b, value
 
     def fista(self, lam, steps):
         data, n = self.data, self.data.X.shape[1]

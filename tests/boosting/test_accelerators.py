@@ -16,13 +16,13 @@ import pytest
 
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.boosting.path import path
+from dboost.columns.given import ColumnGroups
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
 from dboost.estimators.checkpoint import identity
 from dboost.hypotheses.products.family import Products
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.problem.accelerators import ACCELERATORS, EVERY, Accelerators
-from dboost.problem.column_groups import ColumnGroups
 from dboost.problem.tuning import Samples, Tuning
 from tests.boosting import plain
 

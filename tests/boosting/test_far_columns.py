@@ -12,6 +12,7 @@ from dboost import passes
 from dboost.boosting.cross_validation import cross_validate
 from dboost.boosting.fit import FitSettings, Fitting, warn_if_dropped
 from dboost.boosting.path import path
+from dboost.columns.statistics import FAR
 from dboost.data.streamed import StreamedPartition
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
@@ -24,7 +25,6 @@ from dboost.hypotheses.products.family import Products
 from dboost.partition import Partition
 from dboost.passes.centring import Centres
 from dboost.passes.folds import Folds
-from dboost.problem.statistics import FAR
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 

@@ -15,17 +15,15 @@ from scipy import sparse
 from dboost.boosting import fit as fits
 from dboost.boosting import path as paths
 from dboost.boosting.fit import FitSettings
+from dboost.columns.given import PENALTY_FACTORS, Signs, given_offset
 from dboost.data.streamed import StreamedPartition
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, UsageError
 from dboost.losses import LOSSES
 from dboost.passes.offsets import Offsets
 from dboost.problem.accelerators import EVERY
-from dboost.problem.offset_columns import given_offset
-from dboost.problem.penalty_factors import PenaltyFactors
 from tests.boosting import plain
 
-WITH_OFFSET = [name for name, loss in LOSSES.items() if not loss.exponential]
 N = 12
 
 
@@ -66,7 +64,7 @@ def same_as_plain(found, data, penalty, alpha, intercept=True, rel=2e-8):
     assert value == pytest.approx(found.objective * total, rel=1e-9)
 
 
-CASES = plain.covering(WITH_OFFSET, [*plain.PULLING, "l2_squared"], [True, False], allowed=lambda *case: True)
+CASES = plain.covering(LOSSES, [*plain.PULLING, "l2_squared"], [True, False], allowed=lambda *case: True)
 
 
 @pytest.mark.parametrize("loss,penalty,intercept", CASES)
@@ -101,19 +99,6 @@ def test_without_accelerators_it_is_the_same_optimum(loss):
     assert values[0] == pytest.approx(values[1], rel=2e-8)
 
 
-@pytest.mark.parametrize("standardize", [False, True])
-@pytest.mark.parametrize("loss", ["squared", "multinomial"])
-def test_offsets_and_columns_far_from_zero(loss, standardize):
-    """An offset is not centred, scaled or left out, whatever is done to the columns beside it."""
-    data, whole = problem(loss, far=200.0)
-    far = replace(whole, X=whole.X + np.r_[np.full(3, 1e4), np.zeros(whole.X.shape[1] - 3)])
-    found = plain.fitting(far, **asked(far, penalty="l1", tol=1e-8, standardize=standardize)).fit(0.01)
-    scaled = data.X / data.X.std(axis=0) if standardize else data.X
-    best = plain.optimum(replace(data, X=scaled), "l1", 0.01 * data.s.sum())
-    assert found.gap <= 1e-8
-    assert found.objective * data.s.sum() == pytest.approx(best.value, rel=1e-7)
-
-
 def test_the_squared_loss_is_that_of_what_the_offset_leaves():
     data, whole = problem("squared")
     settings = {"penalty": "elastic_net", "tol": 1e-10}
@@ -127,7 +112,7 @@ def test_the_squared_loss_is_that_of_what_the_offset_leaves():
 def test_along_a_path_with_factors():
     data, whole = problem("log", n=60)
     f = np.exp(np.random.default_rng(3).uniform(-2.0, 2.0, 60))
-    factors = PenaltyFactors.given(np.append(f, 1.0))
+    factors = PENALTY_FACTORS.read(np.append(f, 1.0))
     settings = fits.FitSettings("log", tol=1e-8, **asked(whole, penalty="l1", penalty_factors=factors))
     for found in paths.path(plain.plan(whole), LocalEngine(1), settings, n_alphas=5, eps=0.03):
         best = plain.optimum(data, "l1", found.alpha * data.s.sum() * f)
@@ -153,16 +138,10 @@ def test_rows_that_are_stored_by_row_have_the_same_offsets():
 # ---- what has no meaning -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "settings,said",
-    [
-        ({"loss": "exp"}, "offset= with loss 'exp'"),
-        ({"loss": "log", "penalty": "none", "update": "forward"}, "offset= .* update='forward'"),
-    ],
-)
-def test_what_they_cannot_be_combined_with_is_named(settings, said):
-    with pytest.raises(UsageError, match=said):
-        fits.check_settings(FitSettings(**settings, offset=(0,)))
+def test_forward_steps_end_at_no_optimum_that_has_them():
+    for asked_for in ({"offset": (0,)}, {"signs": Signs.given(positive=True)}):
+        with pytest.raises(UsageError, match="with update='forward', which ends at no certified optimum"):
+            fits.check_settings(FitSettings("log", "none", update="forward", **asked_for))
 
 
 def test_a_task_with_one_label_has_no_best_intercept():

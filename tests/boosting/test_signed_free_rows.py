@@ -15,14 +15,13 @@ from scipy.optimize import minimize, nnls
 
 from dboost.boosting import fit as fits
 from dboost.boosting import path as paths
+from dboost.columns.given import PENALTY_FACTORS, Signs
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
 from dboost.penalties.signed import Signed, centred, rightly_signed
 from dboost.problem import free_rows, free_steps
-from dboost.problem.penalty_factors import PenaltyFactors
-from dboost.problem.signs import Signs
 from tests.boosting import plain
 
 N = 12
@@ -35,12 +34,12 @@ PENALTIES = ("l1", "l1/l2", "l1/linf", "elastic_net", "l1/l2+l1", "l1/l2+ridge")
 
 
 def fitting(data, **settings):
-    given = {"penalty_factors": PenaltyFactors.given(FACTORS), "signs": MIXED, "tol": 1e-8}
+    given = {"penalty_factors": PENALTY_FACTORS.read(FACTORS), "signs": MIXED, "tol": 1e-8}
     return plain.fitting(data, **given | settings)
 
 
 CASES = plain.covering(
-    [name for name in LOSSES if name != "exp"],
+    LOSSES,
     list(PENALTIES),
     [True, False],
     [None, ()],
@@ -111,7 +110,7 @@ def test_without_any_penalty_left_it_is_scipys_nnls():
     data = plain.make("squared", m=90, n=N, seed=4)
     data.X[:, 1] = data.X[:, 0] + 1e-4 * rng.normal(size=90)
     asked = plain.fitting(
-        data, penalty="l1", fit_intercept=False, tol=1e-10, penalty_factors=PenaltyFactors.all_zero(N),
+        data, penalty="l1", fit_intercept=False, tol=1e-10, penalty_factors=PENALTY_FACTORS.read(np.zeros(N)),
         signs=Signs.given(positive=True),
     )  # fmt: skip
     weights, length = nnls(data.X, data.y)
@@ -172,7 +171,7 @@ def test_columns_that_add_up_and_products_by_passes_find_the_same(monkeypatch, l
     data = plain.make(loss, m=90, n=N, seed=4)
     more = replace(data, X=np.hstack([data.X, data.X[:, [3]], np.ones((90, 1)), np.zeros((90, 1))]))
     given = {
-        "penalty_factors": PenaltyFactors.given(np.append(FACTORS, np.zeros(3))),
+        "penalty_factors": PENALTY_FACTORS.read(np.append(FACTORS, np.zeros(3))),
         "signs": Signs.of_signs(np.append(SIGNS, np.array([1, 1, -1], np.int8))),
     }
     alone, whole = fitting(data, penalty=penalty), fitting(more, penalty=penalty, **given)
@@ -185,7 +184,7 @@ def test_columns_that_add_up_and_products_by_passes_find_the_same(monkeypatch, l
 
 def test_a_path_keeps_both_and_columns_far_from_zero_change_nothing():
     data = plain.make("log", m=120, n=N, seed=5)
-    given = {"penalty_factors": PenaltyFactors.given(FACTORS), "signs": MIXED}
+    given = {"penalty_factors": PENALTY_FACTORS.read(FACTORS), "signs": MIXED}
     settings = fits.FitSettings("log", "l1", tol=1e-8, **given)
     for found in paths.path(plain.plan(data), LocalEngine(1), settings, n_alphas=4, eps=0.03):
         alone = fitting(data, penalty="l1").fit(found.alpha)
@@ -229,7 +228,7 @@ def test_rows_of_classes_are_as_near_to_a_mean_of_zero_as_they_may():
 def test_a_common_shift_of_classes_is_not_followed(seed):
     """Solves for sums that are rounding went along it, and a model that exists was refused."""
     data = plain.make("multinomial", m=150, n=N, seed=seed, noise=2.5)
-    factors = PenaltyFactors.given(np.where(np.arange(N) < 6, 0.0, 1.0))
+    factors = PENALTY_FACTORS.read(np.where(np.arange(N) < 6, 0.0, 1.0))
     for signs in (None, Signs.given(positive=True)):
         asked = fitting(data, penalty="l1", fit_intercept=False, signs=signs, penalty_factors=factors)
         assert asked.fit(0.01).gap <= 1e-8

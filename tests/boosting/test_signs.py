@@ -16,27 +16,20 @@ from sklearn.linear_model import ElasticNet, Lasso
 from dboost import penalties
 from dboost.boosting import fit as fits
 from dboost.boosting import path as paths
+from dboost.columns.given import PENALTY_FACTORS, Features, Signs
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
 from dboost.losses import LOSSES
 from dboost.penalties import L1, get_penalty
 from dboost.penalties.signed import Signed, rightly_signed
-from dboost.problem.signs import Signs
 from tests.boosting import plain
 
 N = 12
 LOWER = np.where(np.arange(N) % 3 == 0, 0.0, -np.inf)
 UPPER = np.where(np.arange(N) % 3 == 1, 0.0, np.inf)
 MIXED = Signs.given(lower=LOWER, upper=UPPER)
-SIGNS = MIXED.of_columns(N, None)
+SIGNS = MIXED.of_columns(Features(N, None))
 ROWS = ("l1", "l1/l2", "l1/linf", "elastic_net", "l1/l2+l1", "l1/l2+ridge")
-
-
-def test_positive_is_a_lower_bound_of_all_and_mixed_bounds_are_by_place_or_name():
-    assert Signs.given() is None and SIGNS.tolist() == [1, -1, 0] * 4
-    assert Signs.given(positive=True).of_columns(3, None).tolist() == [1, 1, 1]
-    assert Signs.given(upper={"b": 0.0, "a": np.inf}).of_columns(2, ["a", "b"]).tolist() == [0, -1]
-    assert Signs.given(positive=True) == Signs.given(lower=0) and Signs.given(lower=0) != Signs.given(upper=0)
 
 
 def test_a_penalty_that_is_not_said_to_look_at_sizes_is_refused():
@@ -105,9 +98,7 @@ def test_the_optimum_of_mixed_signs(loss, penalty, update, intercept):
     data = plain.make(loss, m=90, n=N, seed=4, weights=True)
     more = {} if update == "newton" else {"select": "template"}
     tol = 1e-6 if update != "newton" else 1e-8
-    asked = plain.fitting(
-        data, penalty=penalty, update=update, tol=tol, fit_intercept=intercept, signs=MIXED, **more
-    )
+    asked = plain.fitting(data, penalty=penalty, update=update, tol=tol, fit_intercept=intercept, signs=MIXED, **more)
     largest = asked.alpha_max()
     found = asked.fit(0.1 * largest)
     W = plain.dense(found, N)
@@ -128,9 +119,7 @@ def test_scikit_learns_positive_lasso_and_elastic_net(ratio, accelerators):
     data = plain.make("squared", m=90, n=N, seed=4)
     data.X[:, ::2] *= -1.0
     penalty = penalties.ElasticNet(ratio) if ratio < 1.0 else "l1"
-    asked = plain.fitting(
-        data, penalty=penalty, tol=1e-11, signs=Signs.given(positive=True), accelerators=accelerators
-    )
+    asked = plain.fitting(data, penalty=penalty, tol=1e-11, signs=Signs.given(positive=True), accelerators=accelerators)
     alpha = 0.05 * asked.alpha_max()
     kind = ElasticNet(alpha=alpha, l1_ratio=ratio, positive=True, tol=1e-14, max_iter=100_000)
     best = (kind if ratio < 1.0 else Lasso(alpha=alpha, positive=True, tol=1e-14, max_iter=100_000)).fit(data.X, data.y)
@@ -175,3 +164,42 @@ def test_a_path_keeps_them_and_bounds_of_no_kind_change_no_bit():
     both = [plain.fitting(data, penalty="l1/l2", signs=given).fit(0.01) for given in (none, None)]
     np.testing.assert_array_equal(both[0].W, both[1].W)
     assert both[0].passes == both[1].passes
+
+
+# ---- penalties that leave no feature out -----------------------------------------------------------------------------
+
+
+def bounded(data, penalty, alpha, weights, signs):
+    """(W, objective) of SciPy's quasi-Newton method, for penalties that have a slope wherever W is not zero."""
+    total, k = data.s.sum(), data.k
+
+    def value(x):
+        V, b = x[:-k].reshape(N, k), x[-k:]
+        U = data.residual(data.X @ V + b)
+        size = get_penalty(penalty).total(V, alpha * weights)
+        strength = alpha * (penalty != "none") * weights[:, None]
+        strength = strength**2 / max(size, 1e-300) if penalty == "l2" else strength
+        slope = np.append((strength * V - data.X.T @ U / total).ravel(), -U.sum(axis=0) / total)
+        return data.value(data.X @ V + b) / total + size, slope
+
+    sides = np.append(np.repeat(signs, k), np.zeros(k, np.int8))
+    ends = [(0.0 if side > 0 else None, 0.0 if side < 0 else None) for side in sides]
+    asked = {"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9}
+    found = minimize(value, np.where(sides == 0, 1.0, sides), jac=True, method="L-BFGS-B", bounds=ends, options=asked)
+    return found.x[:-k].reshape(N, k), found.fun
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l2_squared", "none"])
+def test_signs_and_columns_without_penalty_where_no_feature_is_left_out(penalty):
+    freed = np.where(np.arange(N) < 2, 0.0, 1.0)
+    for loss, signs, factors in (("log", SIGNS, None), ("multitask", SIGNS, freed), ("squared", 0 * SIGNS, freed)):
+        data = plain.make(loss, m=120, n=N, seed=4, weights=True)
+        if penalty == "none":
+            factors, signs = None, SIGNS
+        given = None if factors is None else PENALTY_FACTORS.read(factors)
+        asked = plain.fitting(data, penalty=penalty, tol=1e-9, signs=Signs.of_signs(signs), penalty_factors=given)
+        found = asked.fit("auto" if penalty == "none" else 0.03)
+        W, best = bounded(data, penalty, 0.03, np.ones(N) if factors is None else factors, signs)
+        assert found.gap <= 1e-9 and np.all(signs[found.active, None] * found.W >= 0.0)
+        assert found.objective == pytest.approx(best, rel=1e-8)
+        np.testing.assert_allclose(plain.dense(found, N), W, atol=2e-4)

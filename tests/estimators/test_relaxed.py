@@ -395,7 +395,7 @@ def test_damage_met_in_a_refit_is_told_and_not_taken_for_a_fit_without_one(monke
     def damaged(*arguments, **settings):
         raise DataError("a page is damaged", file="rows.parquet")
 
-    monkeypatch.setattr("dboost.boosting.relaxed.offset_columns", damaged)
+    monkeypatch.setattr("dboost.boosting.relaxed.columns_of", damaged)
     table = pd.DataFrame(X, columns=list("abcdefgh"))
     model = dboost.BoostedRegressorCV(cv=3, n_alphas=3, relax=True, offset="h")
     with pytest.raises(DataError, match="a page is damaged"):

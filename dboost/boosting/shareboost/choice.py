@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.columns.statistics import deviation
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Key
 from dboost.hypotheses.capabilities import group_of, groups_of
@@ -31,7 +32,6 @@ from dboost.partition import Sums
 from dboost.problem.iterate import Iterate
 from dboost.problem.pools import leading
 from dboost.problem.problem import Problem
-from dboost.problem.statistics import deviation
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -57,9 +57,9 @@ class FromModel:
         active = problem.rows_of(start.active, start.state.keys)
         order = np.argsort(active)
         active, W = active[order], start.W[order]
-        if problem.objective.signs is not None:
+        if problem.objective.columns.sign is not None:
             # the line through two optima, and the model of other data, may lie beyond zero
-            W = rightly_signed(W, problem.objective.signs[active])
+            W = rightly_signed(W, problem.objective.columns.sign[active])
             held = np.any(W != 0.0, axis=1)
             active, W = active[held], W[held]
         candidates = self._strong(active)
@@ -101,7 +101,7 @@ def begun(given: FromModel, passes: int) -> FitState:
 
 def _with_free_rows(problem: Problem, state: FitState) -> FitState:
     """The state with all rows without penalty among its own: those it lacks at zero."""
-    if not problem.objective.free.size:
+    if not problem.objective.columns.free.size:
         return state
     at = with_free_rows(problem, Iterate.unsummed(state.active, state.W, state.intercept))
     return replace(state, active=at.active, W=at.W)

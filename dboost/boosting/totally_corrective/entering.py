@@ -18,15 +18,7 @@ MOST_AT_ONCE = 10_000_000
 
 
 class Entering:
-    """How many rows of one fit may enter.
-
-    Parameters
-    ----------
-    problem : Problem
-    settings : FitSettings
-    sparse : bool
-        Whether rows vanish one by one: only then are there rows to keep out.
-    """
+    """How many rows of one fit may enter; `sparse` where they vanish one by one, so that there are rows to keep out."""
 
     def __init__(self, problem: Problem, settings: FitSettings, sparse: bool) -> None:
         self.problem = problem

@@ -11,21 +11,16 @@ from dboost.problem.problem import Problem
 
 
 class EnteringGroups:
-    """The groups of one fit that may enter, in place of ``Entering``.
-
-    Parameters
-    ----------
-    problem : Problem
-    penalty : Grouped
-        That of the problem.
-    """
+    """The groups of one fit that may enter, in place of ``Entering``."""
 
     def __init__(self, problem: Problem, penalty: Grouped) -> None:
         self.problem = problem
         self.penalty = penalty
         # the largest sum s x**2 of a group on the scale of the penalty: what a step of the group is divided by
         self._length = np.zeros(penalty.count)
-        np.maximum.at(self._length, penalty.place, problem.statistics.square / problem.lam_weight**2)
+        # a row without penalty is a group of its own, which every model holds
+        weights = np.where(problem.lam_weight > 0.0, problem.lam_weight, 1.0)
+        np.maximum.at(self._length, penalty.place, problem.statistics.square / weights**2)
 
     def full(self, at: Iterate) -> bool:
         """Never: there is no limit of the rows of groups."""

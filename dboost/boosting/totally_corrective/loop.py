@@ -180,7 +180,7 @@ class Loop:
         limits = self.limits.counted_from(state.passes - begun[1])
         goal = self._goal(widened, state, others_wait)
         solved = self.inner.solve(widened, goal, state, limits)          # all rows held are solved again
-        after = pruned(solved.at, self.problem.objective.free)           # rows that became exactly zero go out
+        after = pruned(solved.at, self.problem.objective.columns.free)   # rows that became exactly zero go out
         state = replace(with_model(state, after), memory=solved.memory, cut=bool(limits.reason(self.problem.passes)))
         dropped = widened.active.shape[0] - after.active.shape[0]
         state = self._recorded(state, after, begun, opened, added, dropped, solved.step)
@@ -203,7 +203,7 @@ class Loop:
         """One pass over all columns, or those that the strong rule left; rows without penalty are solved before it."""
         problem, take = self.problem, self.entering.most(state.active.shape[0])
         at, known = Iterate.unsummed(state.active, state.W, state.intercept), None
-        if problem.objective.free.size and not is_guess(problem, state):
+        if problem.objective.columns.free.size and not is_guess(problem, state):
             # a certificate is worth nothing where their sums are not zero but for a short step
             small = _FREE_SHARE * self.settings.tol / max(1.0, price_of_residuals(problem, self.lam))
             at, known = solved_free(problem, at, max(small, _FREE_ROUNDING))
@@ -224,7 +224,7 @@ class Loop:
             return replace(state, gap=np.inf)
         if is_guess(problem, state):
             # not a certificate: it says how far to solve, and is looked at again over all columns
-            near = without_sums(problem, at) if problem.objective.free.size else at
+            near = without_sums(problem, at) if problem.objective.columns.free.size else at
             rest = expected_gap(problem, near, size_of_score(problem, score), lam)
             return replace(state, gap=relative_gap(problem, value, value - max(rest, 0.0)))
         bound = dual_bound(problem, score, self._null.norms, lam, self.settings.tol)

@@ -73,13 +73,16 @@ def step(problem: Problem, at: Iterate, lam: float) -> tuple[Iterate, Step]:
 
 def _direction(problem: Problem, at: Iterate, lam: float) -> tuple[Array, Array]:
     """Rows and intercept that minimise the model plus the penalty, less those of `at`."""
-    penalty = problem.objective.penalty_of(at.active)
-    assert isinstance(penalty, Grouped)
-    rows, k = at.W.shape
-    order = penalty.order()
-    H, pull, back = _without_intercept(problem, at, _curvature(problem, at, order), at.G[order].ravel())
-    weights = np.repeat(problem.lam_weight[at.active][order], k)
-    V = weights * at.W[order].ravel()
+    assert isinstance(problem.penalty, Grouped)
+    k, weight = problem.k, problem.lam_weight[at.active]
+    tied, free = np.flatnonzero(weight > 0.0), np.flatnonzero(weight == 0.0)
+    penalty = problem.penalty.of_rows(at.active[tied])
+    tied = tied[penalty.order()]
+    order = np.concatenate([tied, free])
+    pull = np.append(at.G[order].ravel(), at.bias if problem.fit_intercept else np.zeros(0))
+    H, pull, back = _without_free(_curvature(problem, at, order), pull, tied.size * k)
+    weights = np.repeat(weight[tied], k)
+    V = weights * at.W[tied].ravel()
     model = (H / weights / weights[:, None], pull / weights, V, lam * penalty.factors, penalty.starts(k))
     norm = penalty.norm.compiled
     done, first = group_descent(*model, *norm, _FIRST_SWEEPS, _SETTLED, 0.0)
@@ -92,30 +95,31 @@ def _direction(problem: Problem, at: Iterate, lam: float) -> tuple[Array, Array]
     if creeps:
         # what is left is for the next step, on sums that are not rounded as often
         group_descent(*model, *norm, _LAST_SWEEPS, 0.0, _SETTLED * first)
-    new = np.empty_like(at.W)
-    new[order] = (V / weights).reshape(rows, k)
     # what becomes zero does so exactly: W - W
-    D = new - at.W
-    return D, back(D[order].ravel())
+    D = np.zeros_like(at.W)
+    D[tied] = (V / weights).reshape(-1, k) - at.W[tied]
+    rest = back(D[tied].ravel()).reshape(-1, k)
+    D[free] = rest[: free.size]
+    return D, rest[-1] if problem.fit_intercept else np.zeros(k)
 
 
-def _without_intercept(
-    problem: Problem, at: Iterate, H: Array, pull: Array
-) -> tuple[Array, Array, Callable[[Array], Array]]:
-    """The model less its intercept: matrix, pull, and the step of the intercept that goes with a step (entries,)."""
-    k, size = problem.k, pull.size
-    if not problem.fit_intercept:
-        return H, pull, lambda D: np.zeros(k)
-    across, inverse = H[:size, size:], inverse_positive(H[size:, size:], _FLAT)
+def _without_free(H: Array, pull: Array, size: int) -> tuple[Array, Array, Callable[[Array], Array]]:
+    """The model of the first entries alone: matrix, pull, and the step of the others that goes with one of theirs.
+
+    The others, of rows without penalty and of the intercept, are at their best for any step of the first.
+    """
+    if size == pull.size:
+        return H, pull, lambda D: np.zeros(0)
+    across, inverse, rest = H[:size, size:], inverse_positive(H[size:, size:], _FLAT), pull[size:]
     # not by BLAS, whose threads might change the bits
     gone = np.einsum("ir,rs->is", across, inverse)
     left = H[:size, :size] - np.einsum("ir,jr->ij", gone, across)
 
     def back(D: Array) -> Array:
-        found: Array = np.einsum("rs,s->r", inverse, at.bias - np.einsum("ir,i->r", across, D))
+        found: Array = np.einsum("rs,s->r", inverse, rest - np.einsum("ir,i->r", across, D))
         return found
 
-    return left, pull - np.einsum("ir,r->i", gone, at.bias), back
+    return left, pull[:size] - np.einsum("ir,r->i", gone, rest), back
 
 
 def _curvature(problem: Problem, at: Iterate, order: NDArray[np.int64]) -> Array:

@@ -1,12 +1,13 @@
-"""Accelerated proximal gradient steps over groups of columns: no table of the curvature, and no bound of it needed.
+"""Accelerated proximal gradient steps: no table of the curvature, and no bound of it needed.
 
-At a point y with its sums the loss is bounded, in a metric M that is the same for all columns of a group, by
+They solve for groups of columns, and for signs under penalties that have no face with signs. At a point y with its sums
+the loss is bounded, in a metric M that is the same for all columns of a group, by
 
     L(y + d) <= L(y) - <G, d> + (B / 2) <d, M d>,                                                       (a)
 
-whose minimiser with the penalty is one prox for each group. M_j = w_j**2 max_{i in g} (sum s x_i**2 / w_i**2), for the
-intercept the sum of the weights. B is doubled until (a) holds, which is what makes the step one that cannot fail; twice
-the largest curvature of an example times the number of columns is enough. By convexity
+whose minimiser with the penalty is one prox for each group. M_j = w_j**2 max_{i in g} (sum s x_i**2 / w_i**2), without
+groups sum s x_j**2, for the intercept the sum of the weights. B is doubled until (a) holds, which makes the step one
+that cannot fail; twice the largest curvature of an example times the number of columns is enough. By convexity
 
     <G(y) - G(y + d), d> <= (B / 2) <d, M d>                                                            (b)
 
@@ -25,7 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.penalties import Penalty
 from dboost.penalties.grouped import Grouped
+from dboost.penalties.signed import Signed
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 from dboost.solvers.step import Step
@@ -47,7 +50,7 @@ class _Metric:
 
     rows: Array
     intercept: float
-    penalty: Grouped
+    penalty: Penalty | Signed
     strength: Array
 
 
@@ -110,12 +113,16 @@ def solve(
 
 
 def _metric(problem: Problem, at: Iterate, lam: float) -> _Metric:
-    penalty, weights = problem.objective.penalty_of(at.active), problem.lam_weight[at.active]
-    assert isinstance(penalty, Grouped)
-    largest = np.zeros(penalty.count)
-    np.maximum.at(largest, penalty.place, problem.statistics.square[at.active] / weights**2)
-    rows = (weights**2 * largest[penalty.place])[:, None]
-    return _Metric(rows, problem.statistics.weight, penalty, lam * weights)
+    weights, rows = problem.lam_weight[at.active], problem.statistics.square[at.active]
+    strength = lam * weights
+    if isinstance(problem.penalty, Grouped):
+        groups = problem.penalty.of_rows(at.active)
+        # a row without penalty is a group of its own, whatever its weight
+        weights = np.where(weights > 0.0, weights, 1.0)
+        largest = np.zeros(groups.count)
+        np.maximum.at(largest, groups.place, rows / weights**2)
+        rows = weights**2 * largest[groups.place]
+    return _Metric(rows[:, None], problem.statistics.weight, problem.objective.penalty_of(at.active), strength)
 
 
 def _step(problem: Problem, y: Iterate, metric: _Metric, bend: float) -> tuple[Iterate, float] | None:
@@ -129,7 +136,8 @@ def _step(problem: Problem, y: Iterate, metric: _Metric, bend: float) -> tuple[I
         square = float(np.sum(metric.rows * D * D)) + metric.intercept * float(d @ d)
         bound = y.loss - float(np.sum(y.G * D)) - float(y.bias @ d) + 0.5 * bend * square
         turned = float(np.sum((y.G - new.G) * D)) + float((y.bias - new.bias) @ d)
-        if new.loss <= bound - _ROUNDING * abs(y.loss) or turned <= 0.5 * bend * square:
+        closed = new.loss <= bound - _ROUNDING * abs(y.loss) or turned <= 0.5 * bend * square
+        if closed and math.isfinite(new.loss):
             return new, bend
         bend *= 2.0
     return None

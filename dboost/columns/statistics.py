@@ -1,8 +1,7 @@
-"""Sums over the data that never change during a fit, and the strengths that follow from them."""
+"""Sums over the data that never change during a fit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,30 +26,19 @@ FAR_HYPOTHESIS = 100.0
 # A column is laid out less its centre only if so much of it is stored anyway: weights that differ much can make a
 # column look far that is stored for a few examples.
 _STORED = 0.5
-# So many names are in a warning.
-_NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Far:
-    """Columns whose mean is far from zero beside their deviation, by sums about a number near the mean.
-
-    Parameters
-    ----------
-    columns : int64 array, shape (f,)
-        Ascending.
-    mean, deviation : float64 arrays, shape (f,)
-        Deviations of what is constant are 0.
-    stored : float64 array, shape (f,)
-        How many examples have a stored value.
-    single : bool
-        Whether all values are stored in float32.
-    """
+    """Columns (f,), ascending, whose mean is far from zero beside their deviation, by sums about a number near it."""
 
     columns: NDArray[np.int64]
     mean: Array
+    # 0 of what is constant.
     deviation: Array
+    # How many examples have a stored value.
     stored: Array
+    # Whether all values are stored in float32.
     single: bool
 
     @classmethod
@@ -86,30 +74,21 @@ class Far:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Sums over the data that never change during a fit.
+    """Sums over the data that never change during a fit, of n columns and k outputs."""
 
-    Parameters
-    ----------
-    mass, total : float64 arrays, shape (k,)
-        Weighted mass of examples with the label on, and of examples with the label observed, per output.
-    weight : float
-        Sum of the example weights.
-    peak, absolute, square, sum : float64 arrays, shape (n,)
-        Per column: max |x|, sum s |x|, sum s x**2, sum s x.
-    at_zero : float
-        L where all margins are zero.
-    far : Far or None
-        Columns whose deviation is lost, in whole or in part, in the rounding of `square` and `sum`.
-    """
-
+    # Weighted mass of examples with the label on, and of examples with the label observed, (k,).
     mass: Array
     total: Array
+    # Sum of the example weights.
     weight: float
+    # Of every column: max |x|, sum s |x|, sum s x**2, sum s x, (n,).
     peak: Array
     absolute: Array
     square: Array
     sum: Array
+    # L where all margins are zero.
     at_zero: float = 0.0
+    # Columns whose deviation is lost, in whole or in part, in the rounding of `square` and `sum`.
     far: Far | None = None
 
     @classmethod
@@ -158,27 +137,3 @@ def suspects(total: Array, square: Array, weight: float | Array, far: float) -> 
     with np.errstate(over="ignore", invalid="ignore"):
         mean, mean_square = total / weight, square / weight
         return np.flatnonzero((mean_square - mean * mean) * (1.0 + far * far) < mean_square)
-
-
-def row_weights(statistics: Statistics, standardize: bool, degree: int) -> Array:
-    """Factor of lam for each column: 1, or its standard deviation to the power `degree` of the penalty.
-
-    A constant column then never enters.
-    """
-    if not standardize:
-        # one number for all columns, as far as memory goes
-        return np.broadcast_to(1.0, statistics.square.shape)
-    found = statistics.deviation()
-    return np.where(found > 0.0, found**degree, np.inf)
-
-
-def constants(statistics: Statistics) -> NDArray[np.int64]:
-    """Columns that are constant, and not zero: a standardised fit leaves them out."""
-    return np.flatnonzero((statistics.deviation() == 0.0) & (statistics.square > 0.0))
-
-
-def listed(columns: NDArray[np.int64], names: Sequence[str] | None) -> str:
-    """The first few of some columns by name, or by number, and how many more there are."""
-    shown = [repr(names[j]) if names is not None else str(j) for j in columns[:_NAMES_SHOWN].tolist()]
-    more = f" and {columns.size - _NAMES_SHOWN} more" if columns.size > _NAMES_SHOWN else ""
-    return ", ".join(shown) + more
