@@ -77,9 +77,7 @@ class OneOf:
     several: bool = False  # whether there may be more of them, with commas
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_after_validator_function(self._known, handler(source))
+        return AfterValidator(self._known).__get_pydantic_core_schema__(source, handler)
 
     def _known(self, value: str) -> str:
         for word in value.split(",") if self.several else (value,):

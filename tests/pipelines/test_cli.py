@@ -129,19 +129,17 @@ def test_a_command_that_is_run_from_a_checkout_says_so_in_one_line(capsys: pytes
     assert "bench" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", BAD_DATA)
-def test_bad_data_is_one_line_and_nothing_is_written(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write, code, said = BAD_DATA[name]
-    folder = tmp_path / "data"
-    folder.mkdir()
-    write(folder)
-    before = sorted(path.name for path in tmp_path.rglob("*"))
-    assert main(["train", str(folder), "--label", "y", "--out", str(tmp_path / "model"), *LOCAL]) == code
-    line = error_line(capsys)
-    assert line.startswith("dboost: error[data]: ") and said in line
-    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+def test_bad_data_is_one_line_and_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, (name, (write, code, said)) in enumerate(BAD_DATA.items()):
+        at = tmp_path / str(number)
+        folder = at / "data"
+        folder.mkdir(parents=True)
+        write(folder)
+        before = sorted(path.name for path in at.rglob("*"))
+        assert main(["train", str(folder), "--label", "y", "--out", str(at / "model"), *LOCAL]) == code, name
+        line = error_line(capsys)
+        assert line.startswith("dboost: error[data]: ") and said in line, name
+        assert sorted(path.name for path in at.rglob("*")) == before, name
 
 
 def test_absent_data_and_models_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
