@@ -16,9 +16,7 @@ SYNTHETIC: dict[str, Callable[[int], Dataset]] = {
     "imdb": imdb.synthetic,
     "libsvm": libsvm.synthetic,
     "mnist": mnist.synthetic,
-    "reuters": reuters.synthetic,
     "stackoverflow": stackoverflow.synthetic,
-    "usps": usps.synthetic,
 }
 
 __all__ = [

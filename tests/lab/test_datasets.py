@@ -29,7 +29,7 @@ from lab.datasets import (
     usps,
 )
 from lab.datasets import mnist as digits
-from lab.datasets.base import open_text, random_split, read_bytes
+from lab.datasets.base import open_text, read_bytes
 
 real = pytest.mark.skipif(
     not os.environ.get(HOME_VARIABLE), reason=f"{HOME_VARIABLE} is not set: the public data sets are not here"
@@ -179,12 +179,6 @@ def test_draw_loses_no_archive() -> None:
     chosen = arxiv.draw(labels, 20, seed=3)
     assert chosen.tolist() == sorted(set(chosen.tolist())) and chosen.size == 20
     assert [int((labels[chosen] == name).sum()) for name in "abc"] == [1, 2, 17]
-
-
-def test_random_splits_part_the_rows() -> None:
-    train, test = random_split(10, 0.3, seed=1)
-    assert test.size == 3 and sorted([*train, *test]) == list(range(10))
-    assert not np.array_equal(test, random_split(10, 0.3, seed=2)[1])
 
 
 def test_unknown_names_are_refused() -> None:
