@@ -38,7 +38,7 @@ REGISTRY = {
     "campaign": Entry("lab.campaign", "everything that may go wrong, tried many times and counted"),
     "soak": Entry("lab.soak", "hours of retraining with workers killed at random: what grows, and what does not"),
     "preflight": Entry("lab.preflight", "estimates of memory and seconds before a training, and what it then takes"),
-    "mutation": Entry("lab.mutation", "whether make test finds the faults of the code that make test-all finds"),
+    "mutation": Entry("lab.mutation.command", "whether make test finds the faults that make test-all finds"),
     "defaults": Entry("lab.defaults", "what the defaults are worth on 20 data sets, beside scikit-learn's own choice"),
     "fuzz": Entry("lab.fuzz", "random fits of hostile data against an oracle in long double"),
 }

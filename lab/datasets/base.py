@@ -57,7 +57,7 @@ def data_home(home: str | Path | None = None) -> Path:
     return folder
 
 
-def data_file(home: str | Path | None, *parts: str) -> Path:
+def data_file(*parts: str, home: str | Path | None = None) -> Path:
     """Return the path of one file below the data home.
 
     A file may be there as named, or compressed with the ending ``.xz`` or ``.gz``.

@@ -95,7 +95,7 @@ def parse(content: bytes, file: str) -> list[Document]:
 
 def documents() -> list[Document]:
     """Return all documents, by number."""
-    path = data_file(None, *ARCHIVE)
+    path = data_file(*ARCHIVE)
     found: list[Document] = []
     names = set()
     try:

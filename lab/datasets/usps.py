@@ -19,9 +19,9 @@ TEST_SHARE = 0.3
 
 def load() -> Dataset:
     """Load the digits."""
-    path = data_file(None, "usps", IMAGES)
+    path = data_file("usps", IMAGES)
     pixels = np.frombuffer(read_bytes(path), dtype=np.uint8)
-    labels = np.frombuffer(read_bytes(data_file(None, "usps", LABELS)), dtype=np.uint8)
+    labels = np.frombuffer(read_bytes(data_file("usps", LABELS)), dtype=np.uint8)
     if pixels.size != SIDE * SIDE * labels.size:
         raise DataError(
             f"{pixels.size} bytes of images for {labels.size} labels, expected {SIDE * SIDE} for each", file=str(path)
