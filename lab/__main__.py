@@ -29,7 +29,6 @@ REGISTRY = {
     "against-glmnet": Entry("lab.against_glmnet.command", "the options of R's glmnet, each solved by both"),
     "same-features": Entry("lab.same_features.command", "error and time at the same number of features, beside peers"),
     "ablation": Entry("lab.ablation", "what each accelerator is worth: the same fits with each one off in turn"),
-    "pairs-table": Entry("lab.pairs_table", "every loss, penalty and bound: counts tried and the worst of each"),
     "all-products": Entry("lab.all_products", "every system over 12 and 200 million products: what a round takes"),
     "many-classes": Entry("lab.many_classes", "1,000 to 10,000 classes: seconds and memory as their number grows"),
     "same-bits": Entry("lab.same_bits", "one fit on threads and on 1, 2 and 4 workers: the same bits"),
@@ -39,7 +38,7 @@ REGISTRY = {
     "campaign": Entry("lab.campaign", "everything that may go wrong, tried many times and counted"),
     "soak": Entry("lab.soak", "hours of retraining with workers killed at random: what grows, and what does not"),
     "preflight": Entry("lab.preflight", "estimates of memory and seconds before a training, and what it then takes"),
-    "mutation": Entry("lab.mutation", "whether make test finds the faults of the code that make test-all finds"),
+    "mutation": Entry("lab.mutation.command", "whether make test finds the faults that make test-all finds"),
     "defaults": Entry("lab.defaults", "what the defaults are worth on 20 data sets, beside scikit-learn's own choice"),
     "fuzz": Entry("lab.fuzz", "random fits of hostile data against an oracle in long double"),
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.datasets import Dataset, arxiv, bibtex, imdb, libsvm, mnist, stackoverflow
+from lab.datasets import Dataset, arxiv, bibtex, imdb, libsvm, mnist, numbers, stackoverflow
 from lab.datasets.base import tfidf
 from lab.oracle import plain
 from lab.oracle.peers import store
@@ -21,6 +21,10 @@ from lab.oracle.problems import Encoded, encode
 
 RATIOS = (0.3, 0.1, 0.02)
 """Strengths, as shares of the smallest at which W = 0."""
+WEAK = (0.5, 0.005, 0.001, 0.0005)
+"""The strengths of text beyond those: a few words, and models that hold most columns."""
+SMALL = (0.1, 0.01, 0.001)
+"""The strengths of tables whose fit takes milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +42,18 @@ def _set(loss: str, load: Callable[[], Dataset], twin: Callable[[], Dataset], de
     def encoded(made: Callable[[], Dataset]) -> Callable[[], Encoded]:
         def read() -> Encoded:
             found = encode(made())
-            return replace(found, X=found.X.toarray()) if dense else found
+            return replace(found, X=found.X.toarray()) if dense and hasattr(found.X, "toarray") else found
 
         return read
 
     return Set(loss, encoded(load), encoded(twin))
+
+
+def _table(name: str) -> Dataset:
+    """A small table of numbers, each column in units of its deviation."""
+    X, y = numbers.rows(name)
+    columns = np.array([str(j) for j in range(X.shape[1])])
+    return Dataset(name, X / X.std(axis=0), y, X[:0], y[:0], columns, "binary" if set(y) == {-1, 1} else "multiclass")
 
 
 def _titles(rows: int = 200_000, seed: int = 20200101) -> Dataset:
@@ -82,6 +93,10 @@ SETS: dict[str, Set] = {
     # A third of the images: with all of them the dense problems alone would fill the hour of the whole benchmark.
     "mnist": _set("multinomial", lambda: mnist.load(n_train=20_000), mnist.synthetic, dense=True),
     "bibtex": _set("multitask", lambda: bibtex.load(name="bibtex"), bibtex.synthetic),
+    "german": _set("log", lambda: _table("german"), libsvm.synthetic, dense=True),
+    "ringnorm": _set("log", lambda: _table("ringnorm"), libsvm.synthetic, dense=True),
+    "pendigits": _set("multinomial", lambda: _table("pendigits"), mnist.synthetic, dense=True),
+    "yeast": _set("multitask", lambda: bibtex.load(name="yeast"), bibtex.synthetic),
     "delicious": _set("multitask", lambda: bibtex.load(name="delicious"), bibtex.synthetic),
 }
 
@@ -118,12 +133,13 @@ class Kind:
     penalties: tuple[str, ...]
     # The geometric mean of the ratios to the fastest peer that is aimed at.
     goal: float
+    ratios: tuple[float, ...] = RATIOS
 
     def problems(self) -> Iterator[Problem]:
         """All problems, those of one data set and penalty together."""
         for data in self.data:
             for penalty in self.penalties:
-                for ratio in RATIOS:
+                for ratio in self.ratios:
                     yield Problem(self.name, data, penalty, ratio)
 
 
@@ -136,6 +152,10 @@ KINDS: dict[str, Kind] = {
         Kind("multinomial-l1", "multinomial, l1", _TEXT, ("l1",), 8.0),
         Kind("multinomial-groups", "multinomial, l1/l2 and l1/linf", _TEXT, _GROUPS, 15.0),
         Kind("multitask-groups", "multitask, l1/l2 and l1/linf", ("bibtex", "delicious"), _GROUPS, 15.0),
+        Kind("weak-l1", "binary text, l1, from 0.5 to 0.0005", ("imdb", "reuters-lasvm"), ("l1",), 2.0, WEAK),
+        Kind("small-l1", "small tables of two classes, l1", ("german", "ringnorm"), ("l1",), 2.0, SMALL),
+        Kind("small-classes", "a small table of ten classes, l1", ("pendigits",), ("l1",), 2.0, SMALL),
+        Kind("small-tasks", "a small table of 14 tasks, l1/l2", ("yeast",), ("l1/l2",), 2.0, SMALL),
     )
 }
 

@@ -220,9 +220,23 @@ def means(records: Sequence[Record]) -> list[dict[str, Any]]:
     return rows
 
 
+def losses(records: Sequence[Record]) -> list[str]:
+    """The problems on which a peer is faster, the worst first: what is read before anything else."""
+    found = [(record, target, best) for record in records for target in JUDGED if (best := versus(record, target))]
+    slower = [one for one in found if not one[2][2].bound and one[2][2].value < 1.0]
+    slower.sort(key=lambda one: one[2][2].value)
+    rows = [
+        {"problem": record["problem"], "to": named(target), "dboost (s)": str(time_of(record, OURS.name, target)),
+         "peer": name, "peer (s)": str(time), "ratio": str(ratio)}
+        for record, target, (name, time, ratio) in slower
+    ]  # fmt: skip
+    return ["**A peer is faster:**", tables.markdown(rows, tuple(rows[0]))] if rows else []
+
+
 def page(records: Sequence[Record], options: Options, seconds: float, failed: Mapping[str, str]) -> list[str]:
     """The paragraphs and tables."""
     parts = ["**Tiny twins of the data sets: that it runs, not how fast anything is.**"] if options.twins else []
+    parts += losses(records)
     rows = means(records)
     if rows:
         parts += ["Seconds of the fastest peer over ours, per kind:", tables.markdown(rows, tuple(rows[0]))]
@@ -268,6 +282,6 @@ def run(out: Path, quick: bool, settings: Any) -> int:
         kept = {"records": records, "failed": failed, "machine": machine.describe(), "options": asdict(options)}
         (out / MARKER).write_text(json.dumps(finite(kept), indent=1) + "\n", encoding="utf-8")
     parts = page(records, options, time.perf_counter() - began, failed)
-    print("\n\n".join(parts[:2]))
+    print("\n\n".join(parts[:4]))
     tables.write(out / PAGE, "dboost against its peers", parts)
     return 1 if failed else 0

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lab.datasets import arxiv, bibtex, imdb, libsvm, mnist, reuters, stackoverflow, usps
-from lab.datasets.base import HOME_VARIABLE, Dataset, data_file, data_home
+from lab.datasets import arxiv, bibtex, imdb, libsvm, mnist, stackoverflow
+from lab.datasets.base import Dataset
 
 SYNTHETIC: dict[str, Callable[[int], Dataset]] = {
     "arxiv": arxiv.synthetic,
@@ -16,23 +16,5 @@ SYNTHETIC: dict[str, Callable[[int], Dataset]] = {
     "imdb": imdb.synthetic,
     "libsvm": libsvm.synthetic,
     "mnist": mnist.synthetic,
-    "reuters": reuters.synthetic,
     "stackoverflow": stackoverflow.synthetic,
-    "usps": usps.synthetic,
 }
-
-__all__ = [
-    "HOME_VARIABLE",
-    "SYNTHETIC",
-    "Dataset",
-    "arxiv",
-    "bibtex",
-    "data_file",
-    "data_home",
-    "imdb",
-    "libsvm",
-    "mnist",
-    "reuters",
-    "stackoverflow",
-    "usps",
-]

@@ -67,8 +67,6 @@ def _columns(path: Path, names: list[str]) -> list[list[Any]]:
 
 
 def load(
-    home: str | Path | None = None,
-    *,
     n_documents: int = 20_000,
     n_test: int = 10_000,
     min_df: int = 5,
@@ -76,10 +74,10 @@ def load(
 ) -> Dataset:
     """Load abstracts as tf-idf, with the archive as the label (37 classes).
 
-    `home`: folder of the data sets; without it ``DBOOST_DATA_HOME``. `n_documents`, `n_test`: number of training and
+    `n_documents`, `n_test`: number of training and
     test documents, drawn as `draw` says. `min_df`: A term is kept when it occurs in this many training documents.
     """
-    path = data_file(home, *ABSTRACTS)
+    path = data_file(*ABSTRACTS)
     primary, categories, titles, abstracts = _columns(path, ["primary_cat", "categories", "title", "abstract"])
     labels = archives(primary, categories)
     chosen = draw(labels, n_documents, seed)
@@ -90,20 +88,20 @@ def load(
     return Dataset("arxiv-abstracts", X, labels[chosen], X_test, labels[test], names, "multiclass")
 
 
-def primary_categories(home: str | Path | None = None) -> NDArray[np.str_]:
+def primary_categories() -> NDArray[np.str_]:
     """Return the primary category of each of the 60,000 abstracts, in the order of `load` with all documents."""
-    (primary,) = _columns(data_file(home, *ABSTRACTS), ["primary_cat"])
+    (primary,) = _columns(data_file(*ABSTRACTS), ["primary_cat"])
     return np.asarray(primary, dtype=np.str_)
 
 
-def titles_path(home: str | Path | None = None) -> Path:
+def titles_path() -> Path:
     """Return the Parquet file of all titles (columns ``title``, ``primary_cat``)."""
-    return data_file(home, *TITLES)
+    return data_file(*TITLES)
 
 
-def titles(home: str | Path | None = None) -> tuple[list[str], NDArray[np.str_]]:
+def titles() -> tuple[list[str], NDArray[np.str_]]:
     """Return all 573,800 titles and their primary categories (172)."""
-    texts, primary = _columns(titles_path(home), ["title", "primary_cat"])
+    texts, primary = _columns(titles_path(), ["title", "primary_cat"])
     return texts, np.asarray(primary, dtype=np.str_)
 
 

@@ -1,7 +1,7 @@
 """What every data set of the benchmarks has in common.
 
 Covers: the value a loader returns, where files are looked for, how a compressed file is opened, tables of numbers,
-tf-idf of text, and random splits.
+and tf-idf of text.
 Does not cover: the format of any one set (one file each beside this one), nor Parquet data sets made by ``prepare``.
 """
 
@@ -57,7 +57,7 @@ def data_home(home: str | Path | None = None) -> Path:
     return folder
 
 
-def data_file(home: str | Path | None, *parts: str) -> Path:
+def data_file(*parts: str, home: str | Path | None = None) -> Path:
     """Return the path of one file below the data home.
 
     A file may be there as named, or compressed with the ending ``.xz`` or ``.gz``.
@@ -127,29 +127,6 @@ def tfidf(
     # no test documents are a set of none, which the vectoriser refuses
     X_test = vectorizer.transform(test).tocsr() if len(test) else X[:0]
     return X, X_test, np.asarray(vectorizer.get_feature_names_out(), dtype=np.str_)
-
-
-def text_rows(train: Sequence[str], test: Sequence[str], *, min_df: int = 5) -> tuple[Any, Any, NDArray[np.str_]]:
-    """Return tf-idf rows of two lists of documents as ``dboost prepare`` makes them, with the vocabulary of the first.
-
-    `min_df`: A term is kept when it occurs in this many training documents.
-    """
-    from scipy.sparse import csr_matrix
-
-    from dboost.data.prepared.text import TextTransform, choose_vocabulary, count_terms, merge_counts
-
-    counts = merge_counts([count_terms(train, "words", None)])
-    terms, _, idf = choose_vocabulary(counts, len(train), min_df=min_df, max_df=1.0, max_features=None)
-    transform = TextTransform("words", terms, idf)
-    names = np.asarray(terms, dtype=np.str_)
-    return csr_matrix(transform.transform(train)), csr_matrix(transform.transform(test)), names
-
-
-def random_split(n_rows: int, test_share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows of a training and a test part, both ascending; the share of the test part is rounded."""
-    order = np.random.default_rng(seed).permutation(n_rows)
-    n_test = round(test_share * n_rows)
-    return np.sort(order[n_test:]), np.sort(order[:n_test])
 
 
 def synthetic_documents(seed: int, n_documents: int, topics: Sequence[str]) -> tuple[list[str], NDArray[np.str_]]:

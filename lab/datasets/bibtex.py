@@ -13,7 +13,6 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -144,16 +143,16 @@ def split_labels(names: list[str], matrix: Any, labels: list[str], file: str) ->
     return matrix[:, kept], Y, [names[j] for j in kept]
 
 
-def load(home: str | Path | None = None, name: str = "bibtex") -> Dataset:
+def load(name: str = "bibtex") -> Dataset:
     """Load one of the sets in `SOURCES`, one task per label."""
     if name not in SOURCES:
         raise UsageError(f"unknown set {name!r}; expected one of {', '.join(sorted(SOURCES))}")
     folder, xml, train, test = SOURCES[name]
-    xml_path = data_file(home, folder, xml)
+    xml_path = data_file(folder, xml)
     labels = parse_labels(read_bytes(xml_path), str(xml_path))
 
     def read(file: str) -> tuple[Any, Any, list[str]]:
-        path = data_file(home, folder, file)
+        path = data_file(folder, file)
         with open_text(path) as lines:
             names, matrix = parse_arff(lines, str(path))
         return split_labels(names, matrix, labels, str(path))

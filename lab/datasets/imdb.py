@@ -7,19 +7,17 @@ Source: Maas, Daly, Pham, Huang, Ng, Potts, "Learning Word Vectors for Sentiment
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from numpy.typing import NDArray
 
 from lab.datasets.base import Dataset, data_file, synthetic_documents, tfidf
 
 
-def reviews(home: str | Path | None = None) -> tuple[list[str], NDArray[np.int8], NDArray[np.bool_]]:
+def reviews() -> tuple[list[str], NDArray[np.int8], NDArray[np.bool_]]:
     """Return the texts, the labels -1 and +1, and which reviews are training ones."""
     import pyarrow.parquet as pq
 
-    table = pq.read_table(data_file(home, "imdb", "aclImdb.parquet"), columns=["split", "label", "text"])
+    table = pq.read_table(data_file("imdb", "aclImdb.parquet"), columns=["split", "label", "text"])
     training = np.asarray(table.column("split").to_pylist(), dtype=np.str_) == "train"
     y = np.where(np.asarray(table.column("label").to_pylist(), dtype=np.str_) == "pos", 1, -1).astype(np.int8)
     # The source kept the reviews as raw bytes; all are UTF-8 up to a few stray bytes, which carry no word.
@@ -27,13 +25,13 @@ def reviews(home: str | Path | None = None) -> tuple[list[str], NDArray[np.int8]
     return texts, y, training
 
 
-def load(home: str | Path | None = None, *, min_df: int = 5) -> Dataset:
+def load(min_df: int = 5) -> Dataset:
     """Load the reviews as tf-idf in their original split.
 
-    `home`: folder of the data sets; without it ``DBOOST_DATA_HOME``. `min_df`: A term is kept when it occurs in this
+    `min_df`: A term is kept when it occurs in this
     many training documents.
     """
-    texts, y, training = reviews(home)
+    texts, y, training = reviews()
     train, test = np.flatnonzero(training), np.flatnonzero(~training)
     X, X_test, names = tfidf([texts[i] for i in train], [texts[i] for i in test], min_df=min_df)
     return Dataset("imdb", X, y[train], X_test, y[test], names, "binary")

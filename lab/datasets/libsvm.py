@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,14 +75,14 @@ def parse_sparse(lines: Iterable[str], n_features: int, first_index: int, file: 
     return X, np.asarray(labels, dtype=np.int8)
 
 
-def load(home: str | Path | None = None, name: str = "a9a") -> Dataset:
+def load(name: str = "a9a") -> Dataset:
     """Load one of the sets in `SOURCES`."""
     if name not in SOURCES:
         raise UsageError(f"unknown set {name!r}; expected one of {', '.join(sorted(SOURCES))}")
     source = SOURCES[name]
 
     def read(file: str) -> tuple[Any, NDArray[np.int8]]:
-        path = data_file(home, source.folder, file)
+        path = data_file(source.folder, file)
         with open_text(path) as lines:
             return parse_sparse(lines, source.n_features, source.first_index, str(path))
 

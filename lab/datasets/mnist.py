@@ -8,7 +8,6 @@ Source: LeCun, Bottou, Bengio, Haffner, "Gradient-based learning applied to docu
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,14 +56,14 @@ def _names(side: int) -> NDArray[np.str_]:
     return np.asarray([f"pixel {row},{column}" for row in range(side) for column in range(side)], dtype=np.str_)
 
 
-def load(home: str | Path | None = None, *, pooled: int = 1, n_train: int = 60_000) -> Dataset:
+def load(pooled: int = 1, n_train: int = 60_000) -> Dataset:
     """Load the digits with pixels in [0, 1].
 
-    `home`: folder of the data sets; without it ``DBOOST_DATA_HOME``. `pooled`: average blocks of `pooled` x `pooled`
-    pixels. 1 gives a csr_matrix of 784 columns, more a dense array. `n_train`: use the first `n_train` training images.
+    `pooled`: average blocks of `pooled` x `pooled` pixels. 1 gives a csr_matrix of 784 columns, more a dense array.
+    `n_train`: use the first `n_train` training images.
     """
     images, labels, images_test, labels_test = (
-        parse_idx(read_bytes(path), str(path)) for path in (data_file(home, "mnist", name) for name in FILES)
+        parse_idx(read_bytes(path), str(path)) for path in (data_file("mnist", name) for name in FILES)
     )
     return Dataset(
         "mnist" if pooled == 1 else f"mnist-{28 // pooled}x{28 // pooled}",

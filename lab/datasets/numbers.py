@@ -51,12 +51,12 @@ SOURCES = {
 def rows(name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Features (m, n) and labels or targets (m,) of a set."""
     if name == "ailerons":
-        path = data_file(None, "ailerons", "ailerons.arff")
+        path = data_file("ailerons", "ailerons.arff")
         with open_text(path) as lines:
             found = parse_arff(lines, str(path))[1].toarray()
         return np.ascontiguousarray(found[:, :-1]), found[:, -1].copy()
     source = SOURCES[name]
-    paths = [data_file(None, source.folder, file) for file in source.files]
+    paths = [data_file(source.folder, file) for file in source.files]
     parts = [numeric_table(path, source.n_features, place=source.place, delimiter=source.delimiter) for path in paths]
     X, y = (np.concatenate([part[i] for part in parts]) for i in range(2))
     if source.regression:

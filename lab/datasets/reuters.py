@@ -1,7 +1,7 @@
 """Reuters newswire of 1987: 21,578 documents of 135 topics, several or none a document.
 
 Covers: the SGML of the 22 files, the ModApte split, ``documents`` (texts with their topics), ``load`` (tf-idf, one
-task per topic), the synthetic twin.
+task per topic).
 Does not cover: the other splits (ModLewis, ModHayes), places, people, organisations and exchanges.
 
 The files are not XML: they hold control characters as ``&#5;``, end tags that close nothing, and bytes of Latin-1.
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dboost.errors import DataError
-from lab.datasets.base import Dataset, data_file, read_bytes, synthetic_documents, text_rows
+from lab.datasets.base import Dataset, data_file, read_bytes, tfidf
 
 ARCHIVE = ("reuters21578", "reuters21578_sgm.tar")
 N_FILES = 22
@@ -95,7 +95,7 @@ def parse(content: bytes, file: str) -> list[Document]:
 
 def documents() -> list[Document]:
     """Return all documents, by number."""
-    path = data_file(None, *ARCHIVE)
+    path = data_file(*ARCHIVE)
     found: list[Document] = []
     names = set()
     try:
@@ -119,19 +119,6 @@ def load() -> Dataset:
     sizes, others = (Counter(topic for one in part for topic in set(one.topics)) for part in parts)
     topics = sorted(sizes.keys() & others.keys(), key=lambda topic: (-sizes[topic], topic))
     labels = [np.array([[1 if t in one.topics else -1 for t in topics] for one in part], np.int8) for part in parts]
-    X, X_test, names = text_rows(*([one.text for one in part] for part in parts))
+    X, X_test, names = tfidf(*([one.text for one in part] for part in parts))
     kept = np.asarray(topics, dtype=np.str_)
     return Dataset("reuters21578", X, labels[0], X_test, labels[1], names, "multitask", kept)
-
-
-def synthetic(seed: int = 0) -> Dataset:
-    """Return a tiny twin: 240 + 80 made-up documents of 4 topics, some of two topics, some of none."""
-    topics = ("earn", "acq", "grain", "crude", "none")
-    texts, labels = synthetic_documents(seed, 320, topics)
-    rng = np.random.default_rng(seed + 1)
-    Y = np.where(labels[:, None] == np.asarray(topics[:4])[None, :], 1, -1).astype(np.int8)
-    twice = rng.choice(320, size=30, replace=False)
-    Y[twice, rng.integers(0, 4, 30)] = 1
-    X, X_test, names = text_rows(texts[:240], texts[240:], min_df=2)
-    kept = np.asarray(topics[:4], dtype=np.str_)
-    return Dataset("reuters21578-synthetic", X, Y[:240], X_test, Y[240:], names, "multitask", kept)

@@ -7,19 +7,17 @@ Source: Xu et al., "Short Text Clustering via Convolutional Neural Networks", NA
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from dboost.errors import DataError
 from lab.datasets.base import Dataset, data_file, open_text, synthetic_documents, tfidf
 
 
-def load(home: str | Path | None = None, *, min_df: int = 3) -> Dataset:
+def load(min_df: int = 3) -> Dataset:
     """Load the titles as tf-idf; the source has no split, every fifth title is held out."""
-    with open_text(data_file(home, "stackoverflow20k", "title_StackOverflow.txt")) as file:
+    with open_text(data_file("stackoverflow20k", "title_StackOverflow.txt")) as file:
         titles = [line.rstrip("\n") for line in file]
-    label_path = data_file(home, "stackoverflow20k", "label_StackOverflow.txt")
+    label_path = data_file("stackoverflow20k", "label_StackOverflow.txt")
     with open_text(label_path) as file:
         labels = np.asarray([int(line) for line in file if line.strip()], dtype=np.int64)
     if len(titles) != labels.shape[0]:

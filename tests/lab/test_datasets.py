@@ -16,20 +16,9 @@ import numpy as np
 import pytest
 
 from dboost.errors import DataError, UsageError
-from lab.datasets import (
-    HOME_VARIABLE,
-    SYNTHETIC,
-    arxiv,
-    bibtex,
-    data_file,
-    data_home,
-    imdb,
-    libsvm,
-    stackoverflow,
-    usps,
-)
+from lab.datasets import SYNTHETIC, arxiv, bibtex, imdb, libsvm, stackoverflow, usps
 from lab.datasets import mnist as digits
-from lab.datasets.base import open_text, random_split, read_bytes
+from lab.datasets.base import HOME_VARIABLE, data_file, data_home, open_text, read_bytes
 
 real = pytest.mark.skipif(
     not os.environ.get(HOME_VARIABLE), reason=f"{HOME_VARIABLE} is not set: the public data sets are not here"
@@ -85,7 +74,7 @@ def test_compressed_files_are_found_and_unpacked(tmp_path: Path) -> None:
     (tmp_path / "set" / "b.gz").write_bytes(gzip.compress(b"3 4\n"))
     (tmp_path / "set" / "c").write_bytes(b"5 6\n")
     for name, content in (("a", b"1 2\n"), ("b", b"3 4\n"), ("c", b"5 6\n")):
-        path = data_file(tmp_path, "set", name)
+        path = data_file("set", name, home=tmp_path)
         assert read_bytes(path) == content
         with open_text(path) as file:
             assert file.read().encode() == content
@@ -181,17 +170,11 @@ def test_draw_loses_no_archive() -> None:
     assert [int((labels[chosen] == name).sum()) for name in "abc"] == [1, 2, 17]
 
 
-def test_random_splits_part_the_rows() -> None:
-    train, test = random_split(10, 0.3, seed=1)
-    assert test.size == 3 and sorted([*train, *test]) == list(range(10))
-    assert not np.array_equal(test, random_split(10, 0.3, seed=2)[1])
-
-
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(UsageError, match="unknown set 'news'; expected one of a9a"):
-        libsvm.load(None, "news")
+        libsvm.load("news")
     with pytest.raises(UsageError, match="unknown set 'news'; expected one of bibtex"):
-        bibtex.load(None, "news")
+        bibtex.load("news")
 
 
 @real
@@ -201,7 +184,7 @@ def test_real_sets_have_the_sizes_of_their_sources() -> None:
     check(images)
     assert shape(images.X) == (3000, 784) and shape(images.X_test) == (10_000, 784)
     assert images.X_test.mean() * 255 == pytest.approx(33.7912, abs=1e-4)
-    labels = digits.parse_idx(read_bytes(data_file(None, "mnist", digits.FILES[1])), "labels")
+    labels = digits.parse_idx(read_bytes(data_file("mnist", digits.FILES[1])), "labels")
     assert np.bincount(labels).tolist()[:3] == [5923, 6742, 5958]
     questions = stackoverflow.load()
     check(questions)
@@ -211,7 +194,7 @@ def test_real_sets_have_the_sizes_of_their_sources() -> None:
         ("reuters_lasvm", 7770, 339_837, 538),
         ("rcv1_vw_small", 1000, None, 459),
     ):
-        dataset = libsvm.load(None, name)
+        dataset = libsvm.load(name)
         check(dataset)
         assert dataset.X.shape[0] == rows and int((dataset.y > 0).sum()) == positive
         assert nnz is None or dataset.X.nnz == nnz
@@ -220,7 +203,7 @@ def test_real_sets_have_the_sizes_of_their_sources() -> None:
         ("delicious", (12_920, 3185), 500, 983),
         ("yeast", (1500, 917), 103, 14),
     ):
-        dataset = bibtex.load(None, name)
+        dataset = bibtex.load(name)
         check(dataset)
         assert (dataset.X.shape[0], dataset.X_test.shape[0]) == (train, test)
         assert (dataset.X.shape[1], dataset.y.shape[1]) == (columns, n_labels)

@@ -11,7 +11,6 @@ from . import (
     adelie,
     celer,
     cyanure,
-    dask_ml,
     glmnet,
     liblinear,
     lightning,
@@ -28,7 +27,7 @@ PEERS: dict[str, Peer] = {
     module.PEER.name: module.PEER
     for module in (liblinear, snapml, skglm, cyanure, glmnet, celer, adelie, saga, lightning)
 }
-DISTRIBUTED: dict[str, Peer] = {module.PEER.name: module.PEER for module in (spark, dask_ml)}
+DISTRIBUTED: dict[str, Peer] = {spark.PEER.name: spark.PEER}
 
 # By who is first the others are cut off. Two classes as in ``PEERS``.
 _FIRST = {"multinomial": ("saga", "cyanure"), "multitask": ("cyanure",)}

@@ -1,20 +1,14 @@
 """Every loss with every penalty and bound, tried on random problems: is the bound one, are score and zero test exact?
 
-Run with ``python -m lab pairs-table``. Prints a table with one line for each combination that has a meaning, the
-counts tried and the worst of each measure, and writes it to ``runs/pairs-table.md``.
-
 Covers: the passes and row solves of this library against the true change of the loss, which is a pass of its own.
 Does not cover: the losses' formulas (tests/losses), or optima found by other solvers (``lab.oracle``).
 """
 
 from __future__ import annotations
 
-import argparse
-import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,12 +27,10 @@ from dboost.penalties import PENALTIES, SmoothL1, get_penalty
 from dboost.penalties.capabilities import exponential_solves
 from dboost.problem.state import FitResult
 from dboost.problem.stored import StoredProblem
-from lab import tables
 
 Array = NDArray[np.float64]
 
 BOUNDS = {"exponential": "adaboost", "quadratic": "gradboost"}
-TRIALS = 150
 GAP = 1e-10
 # A change of the loss is the difference of two sums: what it carries of rounding, relative to them.
 ROUNDING = 1e-12
@@ -46,11 +38,6 @@ ROUNDING = 1e-12
 LOWER = {("l1/l2", "exponential"), ("l1/l2+ridge", "exponential"), ("l1/l2+l1", "exponential")}
 # A capped step of 30 a, where a row has no finite minimiser, misses e^-30 of the decrease that its score counts.
 SHORT = 1e-9
-COLUMNS = (
-    "loss", "penalty", "bound", "steps", "below", "slope", "rows", "score/decrease", "zero tests", "wrong", "gap",
-    "sweeps' passes",
-)  # fmt: skip
-
 
 @dataclass
 class Measured:
@@ -221,7 +208,7 @@ class _Trial:
         into.ratio[1] = max(into.ratio[1], float(ratio.max(initial=0.0)))
 
 
-def measure(loss: str, penalty: str, bound: str, trials: int = TRIALS, seed: int = 0) -> Measured:
+def measure(loss: str, penalty: str, bound: str, trials: int, seed: int = 0) -> Measured:
     """Try one combination on random problems, and fit one to the end."""
     result = tried(loss, penalty, bound, trials, seed)
     fitted = closed(loss, penalty, bound, seed)
@@ -253,53 +240,6 @@ def closed(loss: str, penalty: str, bound: str, seed: int = 0) -> FitResult:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return fitting.fit(alpha)
-
-
-def line(loss: str, penalty: str, bound: str, got: Measured) -> dict[str, Any]:
-    """One line of the table."""
-    return {
-        "loss": loss,
-        "penalty": penalty,
-        "bound": bound,
-        "steps": got.steps,
-        "below": got.below,
-        "slope": got.slope,
-        "rows": got.scores or None,
-        "score/decrease": f"{got.ratio[0]:.10g} to {got.ratio[1]:.10g}" if got.scores else None,
-        "zero tests": got.tests or None,
-        "wrong": got.wrong,
-        "gap": got.reason if np.isnan(got.gap) else got.gap,
-        "sweeps' passes": got.passes,
-    }
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print and write the table; 1 if any combination failed."""
-    parser = argparse.ArgumentParser(prog="python -m lab pairs-table", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--trials", type=int, default=TRIALS, help="random problems of each combination")
-    parser.add_argument("--out", type=Path, default=Path("runs/pairs-table.md"))
-    given = parser.parse_args(arguments)
-    started = time.perf_counter()
-    rows, failed = [], []
-    for pair in pairs():
-        got = measure(*pair, given.trials)
-        rows.append(line(*pair, got))
-        if not holds(*pair, got):
-            failed.append(" x ".join(pair))
-    table = tables.markdown(rows, COLUMNS)
-    counts = (
-        f"{len(rows)} combinations, {sum(r['steps'] for r in rows)} steps, {sum(r['rows'] or 0 for r in rows)} scores, "
-        f"{sum(r['zero tests'] or 0 for r in rows)} zero tests, {time.perf_counter() - started:.0f} s; "
-        f"failed: {', '.join(failed) or 'none'}."
-    )
-    legend = (
-        "below: the most by which the bound lay below the true change, relative to the sums it is a difference of "
-        f"(at most {ROUNDING:g} is rounding). score/decrease: 1 is exact, less is a lower bound. wrong: rows whose "
-        "score, solved row and zero test disagreed. gap: certified, at the end of a fit by this bound."
-    )
-    print(table, counts, legend, sep="\n\n")
-    tables.write(given.out, "Losses, penalties and bounds", [table, counts, legend])
-    return 1 if failed else 0
 
 
 def holds(loss: str, penalty: str, bound: str, got: Measured) -> bool:
