@@ -6,7 +6,7 @@ Covers: ``ClassifyingMixin``, ``TwoClassMixin`` and ``agree``. Does not cover: f
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -14,13 +14,17 @@ from sklearn.base import ClassifierMixin
 from dboost.data.labels.factorise import factorise
 from dboost.errors import DataError
 from dboost.estimators import predicting
+from dboost.estimators.params import parameters
 from dboost.estimators.scoring import accuracy
 
 
+@parameters
 class ClassifyingMixin(ClassifierMixin):  # type: ignore[misc]
     """Probabilities, scores and accuracy of a ``BoostedEstimator`` with labels; not public."""
 
-    _predict: Any
+    class_weight: Any = None
+    classes: Any = None
+    _predict: ClassVar[Any]
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities; input and output as for `predict`.

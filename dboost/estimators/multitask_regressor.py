@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from dboost.estimators.params import parameters
 from dboost.estimators.regressor import BoostedRegressor
-from dboost.files.paths import PathLike
 
 
+@parameters
 class MultiTaskBoostedRegressor(BoostedRegressor):
     """Linear regressions of several targets that share their features, fitted to a certified optimum.
 
@@ -68,69 +69,8 @@ class MultiTaskBoostedRegressor(BoostedRegressor):
     _tasks = ("multitarget",)
     _task = "multitarget"
 
-    def __init__(
-        self,
-        *,
-        loss: Any = "multitarget",
-        penalty: Any = "l1/l2",
-        alpha: float | str = "auto",
-        prefer: str | None = None,
-        max_features: int | None = None,
-        update: str = "newton",
-        hypotheses: Any = None,
-        select: str = "greedy",
-        sweeps: int | None = None,
-        rows_per_round: int | None = None,
-        tol: float = 1e-4,
-        max_rounds: int = 1000,
-        max_passes: int | None = None,
-        max_seconds: float | None = None,
-        max_active_rows: int | None = None,
-        fit_intercept: bool = True,
-        standardize: bool | str = "auto",
-        penalty_factors: Any = None,
-        column_groups: Any = None,
-        positive: bool = False,
-        lower: Any = None,
-        upper: Any = None,
-        offset: Any = None,
-        warm_start: bool = False,
-        random_state: Any = 0,
-        checkpoint: PathLike | None = None,
-        callbacks: Any = None,
-        client: Any = None,
-    ) -> None:
-        # The classes that the base knows of stay None.
-        super().__init__(
-            loss=loss,
-            penalty=penalty,
-            alpha=alpha,
-            prefer=prefer,
-            max_features=max_features,
-            update=update,
-            hypotheses=hypotheses,
-            select=select,
-            sweeps=sweeps,
-            rows_per_round=rows_per_round,
-            tol=tol,
-            max_rounds=max_rounds,
-            max_passes=max_passes,
-            max_seconds=max_seconds,
-            max_active_rows=max_active_rows,
-            fit_intercept=fit_intercept,
-            standardize=standardize,
-            penalty_factors=penalty_factors,
-            column_groups=column_groups,
-            positive=positive,
-            lower=lower,
-            upper=upper,
-            offset=offset,
-            warm_start=warm_start,
-            random_state=random_state,
-            checkpoint=checkpoint,
-            callbacks=callbacks,
-            client=client,
-        )
+    loss: Any = "multitarget"
+    penalty: Any = "l1/l2"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
