@@ -15,9 +15,8 @@ from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.rules import NormalisedEdges
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifying import TwoClassMixin
 from dboost.estimators.params import FitParameters, flag, number, parameters, shared_settings
-from dboost.estimators.regressing import RegressingMixin
+from dboost.estimators.scoring import RegressingMixin, TwoClassMixin
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses import Loss
 

@@ -39,8 +39,8 @@ from dboost.estimators.fitting import PROCESS, model_of, model_so_far, prepared,
 from dboost.estimators.history import Table, induction_stop
 from dboost.estimators.live_line import live_line
 from dboost.estimators.params import fit_settings
+from dboost.estimators.repr import ShownMixin
 from dboost.estimators.selecting import FRONTIER, Chosen, chooses
-from dboost.estimators.shown import ShownMixin
 from dboost.estimators.warm_start import followed, start_from
 from dboost.files.paths import PathLike
 from dboost.losses import LOSSES, Loss, losses_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.params import FitParameters, ObjectiveParameters, parameters
+from dboost.estimators.scoring import ClassifyingMixin
 
 
 @parameters

@@ -30,7 +30,7 @@ from dboost.data.planned import Plan
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
 from dboost.errors import DataError, UsageError, quoting_no_values
-from dboost.estimators.checkpoint_times import Keeper
+from dboost.estimators.checkpoint import Keeper
 from dboost.estimators.label_checks import check_labels, check_one_target, check_tasks, few_integers
 from dboost.estimators.named_rows import named as with_feature_names
 from dboost.estimators.params import loss_name, loss_spec, penalty_spec
@@ -158,8 +158,7 @@ def _check_place(estimator: Any) -> None:
     """Refuse a place where no checkpoint can be written: a file of one fit, a folder of several."""
     if estimator.checkpoint is None:
         return
-    from dboost.estimators.checkpoint import check_place
-    from dboost.estimators.path_checkpoint import check_folder
+    from dboost.estimators.checkpoint import check_folder, check_place
 
     (check_folder if estimator._fits_several else check_place)(estimator.checkpoint)
 

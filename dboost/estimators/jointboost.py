@@ -9,8 +9,8 @@ from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.jointboost.rounds import JointBoost
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.params import FitParameters, parameters, shared_settings
+from dboost.estimators.scoring import ClassifyingMixin
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses import Loss
 from dboost.losses.one_vs_rest import OneVsRestExponential

@@ -16,9 +16,8 @@ from dboost.boosting.leveraging.rounds import learns
 from dboost.boosting.leveraging.system import Leveraging
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifying import TwoClassMixin
 from dboost.estimators.params import FitParameters, flag, given_alpha, given_factors, parameters, shared_settings
-from dboost.estimators.regressing import RegressingMixin
+from dboost.estimators.scoring import RegressingMixin, TwoClassMixin
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses import Loss
 

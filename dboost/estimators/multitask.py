@@ -13,9 +13,8 @@ from dboost.data.labels.targets import task_labels
 from dboost.errors import DataError, UsageError
 from dboost.estimators import predicting
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.params import FitParameters, ObjectiveParameters, parameters
-from dboost.estimators.scoring import accuracy, labels_and_weights
+from dboost.estimators.scoring import ClassifyingMixin, accuracy, labels_and_weights
 from dboost.metrics import Evaluation, margin_norm, partial, summarise
 from dboost.model.thresholds import best_f1, least_with_precision
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dboost.estimators.multitask_regressor import MultiTaskBoostedRegressor
 from dboost.estimators.params import parameters
+from dboost.estimators.regressor import MultiTaskBoostedRegressor
 from dboost.estimators.regressor_cv import BoostedRegressorCV
 
 

@@ -186,7 +186,7 @@ def regularization_path(
         penalty = get_penalty(parts.settings.penalty)
         if penalty.weightless:
             raise UsageError(f"penalty {penalty.name!r} has no path", hint="use another penalty, or fit once")
-        from dboost.estimators.path_checkpoint import keeper_of
+        from dboost.estimators.checkpoint import keeper_of
 
         keeper = keeper_of(chosen.checkpoint, parts.settings)
 

@@ -15,9 +15,9 @@ from dboost.boosting.shareboost.rounds import ShareBoost
 from dboost.errors import UsageError
 from dboost.estimators import predicting
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.history import Table
 from dboost.estimators.params import FitParameters, flag, parameters, resolve_seed, shared_settings
+from dboost.estimators.scoring import ClassifyingMixin
 from dboost.losses import Loss
 from dboost.model.fitted import Model
 from dboost.penalties import get_penalty

@@ -20,7 +20,7 @@ from sklearn.base import ClassifierMixin
 
 from dboost.errors import UsageError
 from dboost.estimators.features import Features
-from dboost.estimators.load import ESTIMATORS
+from dboost.estimators.persistence import ESTIMATORS
 from dboost.estimators.table_features import TableFeatures
 from dboost.estimators.text_features import TextFeatures
 from dboost.interop.extras import imported
