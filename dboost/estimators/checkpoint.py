@@ -49,12 +49,7 @@ MOST_SECONDS = 60.0
 class Keeper(Generic[Kept]):
     """Writes some of the states it is offered, the first of them and the last.
 
-    Parameters
-    ----------
-    write : callable
-        Replaces the checkpoint by a state.
-    clock : callable
-        Seconds, by a clock that never goes back.
+    `write`: Replaces the checkpoint by a state. `clock`: Seconds, by a clock that never goes back.
     """
 
     def __init__(self, write: Callable[[Kept], None], clock: Callable[[], float] = time.monotonic) -> None:
@@ -110,17 +105,11 @@ _ANCHOR = "anchor."
 
 @dataclass(frozen=True)
 class Identity:
-    """What a checkpoint must share with the fit that goes on from it.
+    """What a checkpoint must share with the fit that goes on from it."""
 
-    Parameters
-    ----------
-    fingerprint : str
-        Of the data.
-    settings : dict
-        Everything that shapes the optimum or the way there, as JSON.
-    """
-
+    # Of the data.
     fingerprint: str
+    # Everything that shapes the optimum or the way there, as JSON.
     settings: dict[str, Any]
 
 
@@ -155,15 +144,7 @@ def identity(plan: Planned, settings: FitSettings) -> Identity:
 
 
 def check_place(path: PathLike) -> None:
-    """Refuse, before anything is read or computed, a place where no checkpoint can be written.
-
-    Raises
-    ------
-    UsageError
-        For a path that is not served.
-    StorageError
-        When the folder is not there, or no file can be written in it.
-    """
+    """Refuse, before anything is read or computed, a place where no checkpoint can be written."""
     target = any_path(path, "checkpoint").resolve()
     if isinstance(target, StorePath):
         check_writable(target)
@@ -176,13 +157,7 @@ def check_place(path: PathLike) -> None:
 
 
 def write_checkpoint(path: PathLike, fit: Identity, state: FitState) -> None:
-    """Make `state` the newest checkpoint; the one before it is kept.
-
-    Raises
-    ------
-    StorageError
-        When it cannot be written; the earlier checkpoint is untouched.
-    """
+    """Make `state` the newest checkpoint; the one before it is kept."""
     arrays, document = packed_state(state)
     write_sealed(path, fit, arrays, document)
 
@@ -205,13 +180,7 @@ def packed_state(state: FitState) -> tuple[dict[str, NDArray[Any]], dict[str, An
 
 
 def write_sealed(path: PathLike, fit: Identity, arrays: dict[str, NDArray[Any]], document: dict[str, Any]) -> None:
-    """Make arrays and a JSON object the newest generation of a file that belongs to a fit.
-
-    Raises
-    ------
-    StorageError
-        When it cannot be written; the earlier generation is untouched.
-    """
+    """Make arrays and a JSON object the newest generation of a file that belongs to a fit."""
     whole = document | {
         "format": FORMAT,
         "version": VERSION,
@@ -224,22 +193,7 @@ def write_sealed(path: PathLike, fit: Identity, arrays: dict[str, NDArray[Any]],
 
 
 def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: int) -> FitState | None:
-    """Read the state back for the same fit; None where there is no file yet.
-
-    Warns
-    -----
-    DboostWarning
-        When the newest checkpoint is damaged and the fit goes on from the one before it, to the same bits.
-
-    Raises
-    ------
-    UsageError
-        When the checkpoint belongs to other data or other settings.
-    ModelFormatError
-        When both generations are damaged.
-    StorageError
-        When it cannot be read.
-    """
+    """Read the state back for the same fit; None where there is no file yet."""
     found = read_generation(path, FORM, "give another path, or delete the checkpoint to start again")
     if found is None:
         return None
@@ -255,15 +209,7 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
 
 
 def opened(data: bytes, file: str, fit: Identity) -> tuple[dict[str, NDArray[Any]], Document]:
-    """Arrays and JSON object of a file that `write_sealed` wrote for the same fit.
-
-    Raises
-    ------
-    UsageError
-        When it belongs to other data or other settings.
-    ModelFormatError
-        When it is no such file.
-    """
+    """Arrays and JSON object of a file that `write_sealed` wrote for the same fit."""
     arrays, metadata = unpack_arrays(data, file=file, max_header=MAX_HEADER_BYTES)
     parsed = parse_json(metadata.get("state", "").encode(), file)
     if not isinstance(parsed, dict):
@@ -377,15 +323,7 @@ _LIMITS = ("tol", "max_rounds", "max_passes", "max_seconds")
 
 
 def check_folder(path: PathLike) -> None:
-    """Refuse, before anything is read or computed, a place where no progress can be kept.
-
-    Raises
-    ------
-    UsageError
-        For a path that is not served.
-    StorageError
-        When it is a file, or nothing can be written there.
-    """
+    """Refuse, before anything is read or computed, a place where no progress can be kept."""
     target = any_path(path, "checkpoint").resolve()
     if isinstance(target, StorePath):
         check_writable(target / PROGRESS)
@@ -398,13 +336,7 @@ def check_folder(path: PathLike) -> None:
 class PathFolder:
     """Keeps the progress of one path in a folder.
 
-    Parameters
-    ----------
-    path : path
-        Made when it is missing.
-    settings : FitSettings
-    more : dict
-        What else must be the same, as JSON.
+    `path`: Made when it is missing. `more`: What else must be the same, as JSON.
     """
 
     def __init__(self, path: PathLike, settings: FitSettings, more: dict[str, Any] | None = None) -> None:
@@ -416,15 +348,7 @@ class PathFolder:
         self._keeper: Keeper[Progress] = Keeper(self._write)
 
     def progress(self, fitting: Fitting, alphas: Sequence[float]) -> Progress:
-        """What was kept of the same path.
-
-        Raises
-        ------
-        UsageError
-            When the folder belongs to another path.
-        ModelFormatError
-            When it is damaged.
-        """
+        """What was kept of the same path."""
         mine = self._identity = _identity(fitting.plan, self._settings, self._more | {"alphas": list(alphas)})
         found = read_generation(self._folder / PROGRESS, FORM, _HINT)
         if found is None:
@@ -516,19 +440,9 @@ class PathFolder:
 class FoldFolder:
     """Keeps the progress of a cross-validation in a folder.
 
-    Parameters
-    ----------
-    path : path
-    plan : Plan
-    settings : FitSettings
-        Of the fits to all rows.
-    folds : Folds
-    fold_tol : float
-        Gap of the fits without a fold.
-    scorer : str, optional
-        Name of what judges the fits without a fold beside their loss and error.
-    gammas : sequence of float
-        Shares of the blends with their refits that are judged beside them; empty for none.
+    `settings`: Of the fits to all rows. `fold_tol`: Gap of the fits without a fold. `scorer`: Name of what judges the
+    fits without a fold beside their loss and error. `gammas`: Shares of the blends with their refits that are judged
+    beside them; empty for none.
     """
 
     def __init__(
@@ -560,15 +474,7 @@ class FoldFolder:
         return PathFolder(self._path(fold), settings, self._more(fold))
 
     def scores(self, fold: int, alphas: Sequence[float]) -> FoldScores | None:
-        """What the path without a fold is worth on it, if that was kept.
-
-        Raises
-        ------
-        UsageError
-            When the folder belongs to another cross-validation.
-        ModelFormatError
-            When it is damaged.
-        """
+        """What the path without a fold is worth on it, if that was kept."""
         file = self._scores(fold)
         found = read_generation(file, FORM, _HINT)
         if found is None:

@@ -59,26 +59,18 @@ _ROUNDED = 2.0**-50
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a fit needs: the plan, the open engine and the settings with the loss decided.
-
-    Parameters
-    ----------
-    classes : array
-        All classes, declared ones without examples included; the plan holds those with examples.
-    named : Named
-        Columns of the data that are no features.
-    weight : array-like or None
-        The sample weights of data in memory, as values.
-    dense : bool
-        Whether the data is a table, whose columns may be in any unit, rather than sparse rows, as text is.
-    """
+    """What a fit needs: the plan, the open engine and the settings with the loss decided."""
 
     plan: Plan
     engine: Engine
     settings: FitSettings
+    # All classes, declared ones without examples included; the plan holds those with examples.
     classes: NDArray[Any]
+    # Columns of the data that are no features.
     named: Named
+    # The sample weights of data in memory, as values.
     weight: Any
+    # Whether the data is a table, whose columns may be in any unit, rather than sparse rows, as text is.
     dense: bool
 
 
@@ -86,13 +78,7 @@ class Prepared:
 def prepared(
     estimator: Any, X: Any, y: Any, sample_weight: Any, feature_names: Sequence[str] | None = None
 ) -> Iterator[Prepared]:
-    """Check the parameters and the data, and open the engine; it is closed at the end.
-
-    Raises
-    ------
-    UsageError, DataError, ValueError
-        Everything that can be known to be wrong before training.
-    """
+    """Check the parameters and the data, and open the engine; it is closed at the end."""
     announce()
     settings: FitSettings = estimator._settings()
     _check_place(estimator)

@@ -320,23 +320,8 @@ def is_one_vs_rest(path: PathLike) -> bool:
 def _write(path: PathLike, classes: NDArray[Any], models: Sequence[Any], given: bool, force: bool) -> None:
     """Write the folder, which appears whole or not at all.
 
-    Parameters
-    ----------
-    path : path
-    classes : array
-        Labels.
-    models : sequence of fitted estimators
-    given : bool
-        Whether the estimator was given, or the default.
-    force : bool
-        Replace the folder of an earlier model.
-
-    Raises
-    ------
-    UsageError
-        When the folder exists (without `force`), or labels are of a type that JSON cannot hold.
-    StorageError
-        When it cannot be written.
+    `classes`: Labels. `given`: Whether the estimator was given, or the default. `force`: Replace the folder of an
+    earlier model.
     """
     labels = encode_labels(classes)
     with write_folder(path, marker=ONE_VS_REST, force=force) as folder:
@@ -351,15 +336,7 @@ def _write(path: PathLike, classes: NDArray[Any], models: Sequence[Any], given: 
 def read_one_vs_rest(path: PathLike, load: Callable[[PathLike], Any]) -> tuple[NDArray[Any], list[Any], bool]:
     """The classes, the estimators and whether their template was given, trusting nothing in the folder.
 
-    Parameters
-    ----------
-    path : path
-    load : function
-        Reads the estimator of one folder.
-
-    Raises
-    ------
-    ModelFormatError
+    `load`: Reads the estimator of one folder.
     """
     document = read_document(path, ONE_VS_REST, _FORMAT, _VERSIONS, _SEALED_FROM)
     file = document.file

@@ -80,13 +80,7 @@ class ObjectiveParameters:
 
 
 def fit_settings(estimator: Any) -> FitSettings:
-    """The settings of the core fit, from an estimator with ``ObjectiveParameters``, checked one by one and together.
-
-    Raises
-    ------
-    UsageError
-        Names the parameter, what was found and what is expected.
-    """
+    """The settings of the core fit, from an estimator with ``ObjectiveParameters``, checked one by one and together."""
     shared = shared_settings(estimator)
     check_choice(estimator.prefer, estimator.max_features, estimator.alpha)
     flag("warm_start", estimator.warm_start)
@@ -217,13 +211,7 @@ def penalty_spec(penalty: Any) -> dict[str, Any]:
 
 
 def penalty_from_spec(spec: Any) -> Any:
-    """Undo `penalty_spec`: a name where the parameters are the default ones, an object otherwise.
-
-    Raises
-    ------
-    UsageError
-        For an unknown name or other parameters than the penalty has.
-    """
+    """Undo `penalty_spec`: a name where the parameters are the default ones, an object otherwise."""
     return _from_spec("penalty", spec, get_penalty)
 
 

@@ -68,16 +68,8 @@ _RUN = ("run.toml", "stages.json")
 def find_model(path: PathLike) -> str:
     """The folder that holds the model itself, which `path` is, or has in it.
 
-    Parameters
-    ----------
-    path : path
-        Folder of a model, of ``save_model`` of a pipeline, of a run, or of a retraining, whose champion is meant. One
-        that is none of them is given back as it is, for its reader to refuse.
-
-    Raises
-    ------
-    DataError
-        There is no such folder; a run that has no model yet; a home without a champion, or whose pointer is damaged.
+    `path`: Folder of a model, of ``save_model`` of a pipeline, of a run, or of a retraining, whose champion is meant.
+    One that is none of them is given back as it is, for its reader to refuse.
     """
     given = os.fspath(path)
     # a store holds models and pipelines; runs and homes are kept on disks
@@ -98,13 +90,7 @@ def find_model(path: PathLike) -> str:
 
 
 def read_transform(path: PathLike) -> Any | None:
-    """The transform of a model's folder as ``find_model`` gives it; None where it was trained on features.
-
-    Raises
-    ------
-    ModelFormatError
-        It is damaged, or of another model.
-    """
+    """The transform of a model's folder as ``find_model`` gives it; None where it was trained on features."""
     folder = local_copy(path)
     if is_pipeline(folder):
         return pipeline_parts(folder)[1]
@@ -206,12 +192,7 @@ def _saved_form(model: Pipeline) -> Pipeline:
 
 
 def _read_pipeline(path: PathLike, load: Callable[[PathLike], Any]) -> Pipeline:
-    """The pipeline of a folder, trusting nothing in it.
-
-    Raises
-    ------
-    ModelFormatError
-    """
+    """The pipeline of a folder, trusting nothing in it."""
     names, features, folder = pipeline_parts(path)
     estimator = load(folder)
     if estimator.n_features_in_ != len(features.get_feature_names_out()):
@@ -220,12 +201,7 @@ def _read_pipeline(path: PathLike, load: Callable[[PathLike], Any]) -> Pipeline:
 
 
 def pipeline_parts(path: PathLike) -> tuple[tuple[str, ...], Any, str]:
-    """The names of the steps, the transform, and the folder of the model, which is the one that belongs to it.
-
-    Raises
-    ------
-    ModelFormatError
-    """
+    """The names of the steps, the transform, and the folder of the model, which is the one that belongs to it."""
     document = read_document(path, PIPELINE, _PIPELINE_FORMAT, (_PIPELINE_VERSION,), _PIPELINE_VERSION)
     names = document.strings("steps") or ()
     if len(names) != 2 or names[0] == names[1] or any("__" in name or not name for name in names):

@@ -30,34 +30,22 @@ _CLASSES = 4
 
 @dataclass(frozen=True)
 class FeatureUse:
-    """One line of the sparsity map.
+    """One line of the sparsity map."""
 
-    Parameters
-    ----------
-    name : str
-        The feature, in words.
-    size : float
-        Largest absolute weight.
-    shared_by : int
-        Number of classes with a weight that is not zero.
-    weights : list of (label, weight)
-        These classes, largest absolute weight first.
-    """
-
+    # The feature, in words.
     name: str
+    # Largest absolute weight.
     size: float
+    # Number of classes with a weight that is not zero.
     shared_by: int
+    # These classes, largest absolute weight first.
     weights: list[tuple[str, float]]
 
 
 def sparsity_map(model: Model, limit: int | None = None) -> list[FeatureUse]:
     """The features a model uses, largest first, each with the classes that share it.
 
-    Parameters
-    ----------
-    model : Model
-    limit : int, optional
-        At most so many features.
+    `limit`: At most so many features.
     """
     labels = output_labels(model)
     W = model.weights
@@ -200,14 +188,8 @@ def html_maps(models: Sequence[Model], labels: Sequence[str]) -> str:
 def _uses_table(uses: Sequence[FeatureUse], heads: Sequence[str], labels: Sequence[str], held: int) -> str:
     """The sparsity map as a table of HTML.
 
-    Parameters
-    ----------
-    uses : sequence of FeatureUse
-    heads : sequence of str
-        Headings of the columns of weights: one for each label, of which the first are shown.
-    labels : sequence of str
-    held : int
-        Number of features in use, of which these are the first.
+    `heads`: Headings of the columns of weights: one for each label, of which the first are shown. `held`: Number of
+    features in use, of which these are the first.
     """
     if not uses:
         return ""

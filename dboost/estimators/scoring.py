@@ -31,17 +31,7 @@ Agree = Callable[[Any, NDArray[Any]], tuple[Any, Any]]
 def accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any, agree: Agree) -> float:
     """Weighted share of correct labels.
 
-    Parameters
-    ----------
-    estimator : fitted estimator
-    X, y, sample_weight : as for ``score``
-    agree : callable
-        ``agree(y, predicted)`` gives, per example, the correct and the counted labels.
-
-    Raises
-    ------
-    DataError
-        Rows do not match, or nothing is counted.
+    `agree`: ``agree(y, predicted)`` gives, per example, the correct and the counted labels.
     """
     predicted, y, weight = _compared(estimator, X, y, sample_weight)
     correct, counted = agree(y, predicted)
@@ -57,16 +47,6 @@ def explained(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
 
     A loss with a deviance of its own (``Loss.deviance``) has 1 - (sum of the deviances from the predictions) / (sum of
     those from the best constant), as ``sklearn.metrics.d2_tweedie_score`` and ``d2_pinball_score`` do.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-    X, y, sample_weight : as for ``score``
-
-    Raises
-    ------
-    DataError
-        Rows do not match, no weight is positive, or the targets are no numbers.
     """
     predicted, y, weight = _compared(estimator, X, y, sample_weight)
     if not np.any(weight > 0):
@@ -135,22 +115,7 @@ def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArr
 def labels_and_weights(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """The rows without columns that are labels or weights, and labels and weights in memory.
 
-    Parameters
-    ----------
-    X, y, sample_weight : as for ``score``
-
-    Returns
-    -------
-    X, y : object
-    sample_weight : object or None
-        As it was given; of data on disk those of the column, or of ones.
-
-    Raises
-    ------
-    UsageError
-        When there are no labels, or they are given twice.
-    DataError
-        When the data on disk has no rows.
+    Returns: As it was given; of data on disk those of the column, or of ones.
     """
     kind = kind_of(X)
     if kind == "parquet":

@@ -49,21 +49,15 @@ from dboost.problem.offset_columns import offset_columns
 
 @dataclass(frozen=True)
 class Found:
-    """What the supports of half samples come to; see the attributes of ``StabilitySelection``.
+    """What the supports of half samples come to; see the attributes of ``StabilitySelection``."""
 
-    Parameters
-    ----------
-    alphas : float64 array, shape (T,)
-    frequencies : float64 array, shape (T, n)
-    chosen : float64 array, shape (T,)
-        Mean number of features that a half uses at one of the strengths so far.
-    gaps : float64 array, shape (n_pairs, 2, T)
-    n_pairs : int
-    """
-
+    # Shape (T,).
     alphas: NDArray[np.float64]
+    # Shape (T, n).
     frequencies: NDArray[np.float64]
+    # Shape (T,). Mean number of features that a half uses at one of the strengths so far.
     chosen: NDArray[np.float64]
+    # Shape (n_pairs, 2, T).
     gaps: NDArray[np.float64]
     n_pairs: int
 
@@ -142,18 +136,7 @@ def worst_case(q: float, p: int, tau: float) -> float:
     guess (Meinshausen & Buehlmann 2010, theorem 1). Without any assumption it holds for the number of chosen features
     whose probability to be used by a half sample is at most q / p (Shah & Samworth 2013, theorem 1).
 
-    Parameters
-    ----------
-    q : float
-        Mean number of features that a half sample uses.
-    p : int
-        Number of features.
-    tau : float
-        Above 1/2.
-
-    Returns
-    -------
-    float
+    `q`: Mean number of features that a half sample uses. `p`: Number of features. `tau`: Above 1/2.
     """
     return q * q / ((2.0 * tau - 1.0) * p)
 
@@ -166,16 +149,7 @@ def r_concave(q: float, p: int, tau: float, pairs: int) -> float:
     share of the halves that use it one that is -1/4-concave (Shah & Samworth 2013, section 3.3). That is an
     assumption about shape: their simulations support it, and it is not proved of any method of selection.
 
-    Parameters
-    ----------
-    q, p, tau
-        As of `worst_case`.
-    pairs : int
-        Number B of complementary pairs.
-
-    Returns
-    -------
-    float
+    `q`, `p`, `tau`: As of `worst_case`. `pairs`: Number B of complementary pairs.
     """
     theta = q / p
     both = largest_tail(theta * theta, 2.0 * tau - 1.0, pairs, -0.5)
@@ -191,18 +165,7 @@ def largest_tail(mean: float, t: float, steps: int, r: float) -> float:
     k, with what the mean still needs at k + 1, at most as much as the same curve has there (Shah & Samworth 2013,
     appendix).
 
-    Parameters
-    ----------
-    mean, t : float
-        In [0, 1].
-    steps : int
-    r : float
-        Negative.
-
-    Returns
-    -------
-    float
-        In [0, 1]; 1 where t is within twice the mean, which is no bound.
+    `mean` and `t`: In [0, 1]. `r`: Negative. Returns: In [0, 1]; 1 where t is within twice the mean, which is no bound.
     """
     # a threshold between two values is reached at the larger one; a share such as 0.6 of 100 is not to be the next
     place = math.ceil(t * steps - 1e-9)
