@@ -123,15 +123,10 @@ def identity(plan: Planned, settings: FitSettings) -> Identity:
     if settings.tuning != Tuning():
         shown["tuning"] = repr(settings.tuning)
     # a hash: there may be a factor for each of many features; files written before there were factors say nothing
-    factors = shown.pop("penalty_factors")
-    if factors is not None:
-        shown["penalty_factors"] = factors.digest()
-    signs = shown.pop("signs")
-    if signs is not None:
-        shown["signs"] = signs.digest()
-    groups = shown.pop("column_groups")
-    if groups is not None:
-        shown["column_groups"] = groups.digest()
+    for name in ("penalty_factors", "signs", "column_groups"):
+        of_columns = shown.pop(name)
+        if of_columns is not None:
+            shown[name] = of_columns.digest()
     if shown["offset"] is None:
         del shown["offset"]
     shown["penalty"] = penalty_spec(settings.penalty)
@@ -143,17 +138,18 @@ def identity(plan: Planned, settings: FitSettings) -> Identity:
     return Identity(plan.fingerprint, plain(shown))
 
 
-def check_place(path: PathLike) -> None:
-    """Refuse, before anything is read or computed, a place where no checkpoint can be written."""
+def check_place(path: PathLike, folder: bool) -> None:
+    """Refuse, before anything is read or computed, a place where no checkpoint can be written: a file, or a folder."""
     target = any_path(path, "checkpoint").resolve()
-    if isinstance(target, StorePath):
-        check_writable(target)
-        return
-    if target.is_dir():
-        raise StorageError("the checkpoint is to be a file, but a folder has this name", file=os.fspath(path))
-    if not target.parent.is_dir():
-        raise StorageError("the folder of the checkpoint is not there", file=os.fspath(path), hint="make it first")
-    check_writable(target)
+    if not isinstance(target, StorePath):
+        given = os.fspath(path)
+        if folder and target.exists() and not target.is_dir():
+            raise StorageError("the checkpoint of several fits is a folder, but a file has this name", file=given)
+        if not folder and target.is_dir():
+            raise StorageError("the checkpoint is to be a file, but a folder has this name", file=given)
+        if not folder and not target.parent.is_dir():
+            raise StorageError("the folder of the checkpoint is not there", file=given, hint="make it first")
+    check_writable(target / PROGRESS if folder else target)
 
 
 def write_checkpoint(path: PathLike, fit: Identity, state: FitState) -> None:
@@ -320,17 +316,6 @@ _RESULT_ARRAYS = ("active", "W", "intercept", "trace")
 _RESULT_NUMBERS = ("objective", "lower_bound", "gap", "alpha", "alpha_max")
 # Whatever ends a fit decides what the next one starts from: a path goes on under the same limits only.
 _LIMITS = ("tol", "max_rounds", "max_passes", "max_seconds")
-
-
-def check_folder(path: PathLike) -> None:
-    """Refuse, before anything is read or computed, a place where no progress can be kept."""
-    target = any_path(path, "checkpoint").resolve()
-    if isinstance(target, StorePath):
-        check_writable(target / PROGRESS)
-        return
-    if target.exists() and not target.is_dir():
-        raise StorageError("the checkpoint of several fits is a folder, but a file has this name", file=os.fspath(path))
-    check_writable(target / PROGRESS)
 
 
 class PathFolder:

@@ -20,7 +20,7 @@ from dboost.data.named_columns import split_named
 from dboost.data.planned import count_rows
 from dboost.errors import DataError, UsageError
 from dboost.estimators import predicting
-from dboost.estimators.label_checks import check_labels
+from dboost.estimators.fitting import check_labels
 from dboost.estimators.params import parameters
 from dboost.estimators.predicting import kind_of
 from dboost.losses import Loss, get_loss, loss_of_model, refuse_invalid
