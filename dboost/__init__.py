@@ -40,15 +40,13 @@ if TYPE_CHECKING:
     from dboost.estimators.halving import successive_halving
     from dboost.estimators.jointboost import JointBoostClassifier
     from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
-    from dboost.estimators.load import load_model, load_pipeline
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
     from dboost.estimators.multitask_cv import MultiTaskBoostedClassifierCV
-    from dboost.estimators.multitask_regressor import MultiTaskBoostedRegressor
     from dboost.estimators.multitask_regressor_cv import MultiTaskBoostedRegressorCV
     from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
     from dboost.estimators.path import regularization_path
-    from dboost.estimators.pipeline_folder import save_model
-    from dboost.estimators.regressor import BoostedRegressor
+    from dboost.estimators.persistence import load_model, load_pipeline, save_model
+    from dboost.estimators.regressor import BoostedRegressor, MultiTaskBoostedRegressor
     from dboost.estimators.regressor_cv import BoostedRegressorCV
     from dboost.estimators.relaxed import relaxed
     from dboost.estimators.shareboost import ShareBoostClassifier
@@ -78,7 +76,7 @@ _HOMES = {
     "JointBoostClassifier": "dboost.estimators.jointboost",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "MultiTaskBoostedClassifierCV": "dboost.estimators.multitask_cv",
-    "MultiTaskBoostedRegressor": "dboost.estimators.multitask_regressor",
+    "MultiTaskBoostedRegressor": "dboost.estimators.regressor",
     "MultiTaskBoostedRegressorCV": "dboost.estimators.multitask_regressor_cv",
     "OneVsRestBoostedClassifier": "dboost.estimators.one_vs_rest",
     "ParquetData": "dboost.data.parquet.input",
@@ -98,12 +96,12 @@ _HOMES = {
     "TableFeatures": "dboost.estimators.table_features",
     "explain": "dboost.model.explained",
     "frequent_tags": "dboost.data.labels.tags",
-    "load_model": "dboost.estimators.load",
-    "load_pipeline": "dboost.estimators.load",
+    "load_model": "dboost.estimators.persistence",
+    "load_pipeline": "dboost.estimators.persistence",
     "minimise_linf": "dboost.penalties.linf_minimum",
     "regularization_path": "dboost.estimators.path",
     "relaxed": "dboost.estimators.relaxed",
-    "save_model": "dboost.estimators.pipeline_folder",
+    "save_model": "dboost.estimators.persistence",
     "successive_halving": "dboost.estimators.halving",
     "ClusterError": "dboost.errors",
     "ConvergenceWarning": "dboost.errors",

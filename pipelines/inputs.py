@@ -30,7 +30,7 @@ from dboost.data.parquet.read import NUMBERS, FileInfo, first_of
 from dboost.data.prepared.documents import document_files, header_of
 from dboost.data.sources import copy_tables
 from dboost.errors import DataError, UsageError
-from dboost.estimators.model_folders import find_model
+from dboost.estimators.persistence import find_model
 from dboost.files import store_folders
 from dboost.files.storage import check_writable, sha256_json, write_file
 from dboost.files.store_folders import current, local_copy
@@ -139,16 +139,16 @@ def one_or_all(found: tuple[str, ...] | None) -> str | list[str] | None:
 
 def read_model(path: str | None) -> Model:
     """A saved model, from any folder in which ``find_model`` finds one."""
-    from dboost.estimators import pipeline_folder
-    from dboost.estimators.one_vs_rest_folder import is_one_vs_rest
+    from dboost.estimators import persistence
+    from dboost.estimators.one_vs_rest import is_one_vs_rest
     from dboost.model import fitted as model
 
     found = find_model(str(path))
     if not current(any_path(found, "model")).is_dir():
         raise DataError("there is no such model folder", file=str(path), hint="make one with `dboost train`")
     folder = os.fspath(local_copy(found))
-    if pipeline_folder.is_pipeline(folder):
-        folder = pipeline_folder.parts(folder)[2]
+    if persistence.is_pipeline(folder):
+        folder = persistence.pipeline_parts(folder)[2]
     if is_one_vs_rest(folder):
         return read_one_for_each(folder)
     return model.read_model(folder)

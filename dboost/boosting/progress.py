@@ -2,7 +2,7 @@
 
 Covers: ``Progress``, what a path goes on from with the bits of the undisturbed run; the two seams through which it is
 kept; the loop over the strengths that ``path`` and ``cross_validation`` share.
-Does not cover: files (``dboost.estimators.path_checkpoint``).
+Does not cover: files (``dboost.estimators.checkpoint``).
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from typing import Any
 
 from dboost.boosting.adaboost_l1.rounds import AdaBoostL1
@@ -16,19 +15,22 @@ from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.rules import NormalisedEdges
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifying import TwoClassMixin
-from dboost.estimators.params import flag, number, stored_settings
-from dboost.estimators.regressing import RegressingMixin
-from dboost.files.paths import PathLike
+from dboost.estimators.params import FitParameters, flag, number, parameters, shared_settings
+from dboost.estimators.scoring import RegressingMixin, TwoClassMixin
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses import Loss
 
 
-class AdaBoostL1Estimator(BoostedEstimator, ABC):
+@parameters
+class AdaBoostL1Estimator(FitParameters, BoostedEstimator, ABC):
     """What both estimators share; not public."""
 
-    nu: float
-    keep_zeros: bool
+    hypotheses: Any = None
+    nu: float = 1.0
+    keep_zeros: bool = False
+    fit_intercept: bool = True
+    tol: float = 1e-3
+    max_rounds: int = 100
 
     @classmethod
     def _minimises(cls, loss: Loss) -> bool:
@@ -46,10 +48,9 @@ class AdaBoostL1Estimator(BoostedEstimator, ABC):
     def _settings(self) -> FitSettings:
         constant = self._constant()
         system = AdaBoostL1(number("nu", self.nu), constant, flag("keep_zeros", self.keep_zeros))
-        stored = stored_settings(self)
         # a constant that is a hypothesis of the system is no free intercept
-        free = stored.fit_intercept and not constant
-        settings = replace(stored, penalty=NormalisedEdges(), alpha="auto", fit_intercept=free, system=system)
+        free = flag("fit_intercept", self.fit_intercept) and not constant
+        settings = FitSettings(**shared_settings(self), penalty=NormalisedEdges(), fit_intercept=free, system=system)
         check_settings(settings)
         return settings
 
@@ -63,6 +64,7 @@ class AdaBoostL1Estimator(BoostedEstimator, ABC):
         return self._last("budget")
 
 
+@parameters
 class AdaBoostL1Classifier(TwoClassMixin, AdaBoostL1Estimator):
     """Two-class boosting that solves all weights anew in every round, within an l1 budget that grows.
 
@@ -142,42 +144,7 @@ class AdaBoostL1Classifier(TwoClassMixin, AdaBoostL1Estimator):
     _tasks = ("binary",)
     _task = "binary"
 
-    def __init__(
-        self,
-        *,
-        loss: Any = "exp",
-        hypotheses: Any = None,
-        nu: float = 1.0,
-        keep_zeros: bool = False,
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_rounds: int = 100,
-        max_passes: int | None = None,
-        max_seconds: float | None = None,
-        class_weight: Any = None,
-        classes: Any = None,
-        checkpoint: PathLike | None = None,
-        callbacks: Any = None,
-        client: Any = None,
-    ) -> None:
-        # What the base knows of beyond these has no meaning here and stays at its default.
-        super().__init__(
-            loss=loss,
-            penalty="none",
-            hypotheses=hypotheses,
-            tol=tol,
-            max_rounds=max_rounds,
-            max_passes=max_passes,
-            max_seconds=max_seconds,
-            fit_intercept=fit_intercept,
-            class_weight=class_weight,
-            classes=classes,
-            checkpoint=checkpoint,
-            callbacks=callbacks,
-            client=client,
-        )
-        self.nu = nu
-        self.keep_zeros = keep_zeros
+    loss: Any = "exp"
 
     def _constant(self) -> bool:
         return flag("fit_intercept", self.fit_intercept)
@@ -193,6 +160,7 @@ class AdaBoostL1Classifier(TwoClassMixin, AdaBoostL1Estimator):
         return self._last("margin_gap")
 
 
+@parameters
 class AdaBoostL1Regressor(RegressingMixin, AdaBoostL1Estimator):
     """Regression that solves all weights anew in every round, within an l1 budget that grows.
 
@@ -242,38 +210,7 @@ class AdaBoostL1Regressor(RegressingMixin, AdaBoostL1Estimator):
     _tasks = ("regression",)
     _task = "regression"
 
-    def __init__(
-        self,
-        *,
-        loss: Any = "squared",
-        hypotheses: Any = None,
-        nu: float = 1.0,
-        keep_zeros: bool = False,
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_rounds: int = 100,
-        max_passes: int | None = None,
-        max_seconds: float | None = None,
-        checkpoint: PathLike | None = None,
-        callbacks: Any = None,
-        client: Any = None,
-    ) -> None:
-        # What the base knows of beyond these has no meaning here and stays at its default.
-        super().__init__(
-            loss=loss,
-            penalty="none",
-            hypotheses=hypotheses,
-            tol=tol,
-            max_rounds=max_rounds,
-            max_passes=max_passes,
-            max_seconds=max_seconds,
-            fit_intercept=fit_intercept,
-            checkpoint=checkpoint,
-            callbacks=callbacks,
-            client=client,
-        )
-        self.nu = nu
-        self.keep_zeros = keep_zeros
+    loss: Any = "squared"
 
     def _constant(self) -> bool:
         return False

@@ -11,8 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from types import FunctionType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +39,8 @@ from dboost.estimators.fitting import PROCESS, model_of, model_so_far, prepared,
 from dboost.estimators.history import Table, induction_stop
 from dboost.estimators.live_line import live_line
 from dboost.estimators.params import fit_settings
+from dboost.estimators.repr import ShownMixin
 from dboost.estimators.selecting import FRONTIER, Chosen, chooses
-from dboost.estimators.shown import ShownMixin
 from dboost.estimators.warm_start import followed, start_from
 from dboost.files.paths import PathLike
 from dboost.losses import LOSSES, Loss, losses_of
@@ -56,97 +55,22 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
     """Base of the estimators; not public."""
 
     # The kinds of labels it takes, and what a plan is asked for when `loss` is None.
-    _tasks: tuple[str, ...] = ()
+    _tasks: ClassVar[tuple[str, ...]] = ()
     _task: str = ""
     # Whether its checkpoint is a folder of several fits.
     _fits_several = False
-    # Parameters of those that minimise one objective over stored columns.
-    prefer: str | None = None
-    max_features: int | None = None
-    penalty_factors: Any = None
-    column_groups: Any = None
-    positive: bool = False
-    lower: Any = None
-    upper: Any = None
-    offset: Any = None
-
-    def __init__(
-        self,
-        *,
-        loss: Any = None,
-        penalty: Any = "l1/linf",
-        alpha: float | str = "auto",
-        prefer: str | None = None,
-        max_features: int | None = None,
-        update: str = "newton",
-        hypotheses: Any = None,
-        select: str = "greedy",
-        sweeps: int | None = None,
-        rows_per_round: int | None = None,
-        tol: float = 1e-4,
-        max_rounds: int = 1000,
-        max_passes: int | None = None,
-        max_seconds: float | None = None,
-        max_active_rows: int | None = None,
-        fit_intercept: bool = True,
-        standardize: bool | str = "auto",
-        penalty_factors: Any = None,
-        column_groups: Any = None,
-        positive: bool = False,
-        lower: Any = None,
-        upper: Any = None,
-        offset: Any = None,
-        class_weight: Any = None,
-        classes: Any = None,
-        warm_start: bool = False,
-        random_state: Any = 0,
-        checkpoint: PathLike | None = None,
-        callbacks: Any = None,
-        client: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.penalty = penalty
-        self.alpha = alpha
-        self.prefer = prefer
-        self.max_features = max_features
-        self.update = update
-        self.hypotheses = hypotheses
-        self.select = select
-        self.sweeps = sweeps
-        self.rows_per_round = rows_per_round
-        self.tol = tol
-        self.max_rounds = max_rounds
-        self.max_passes = max_passes
-        self.max_seconds = max_seconds
-        self.max_active_rows = max_active_rows
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.penalty_factors = penalty_factors
-        self.column_groups = column_groups
-        self.positive = positive
-        self.lower = lower
-        self.upper = upper
-        self.offset = offset
-        self.class_weight = class_weight
-        self.classes = classes
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.checkpoint = checkpoint
-        self.callbacks = callbacks
-        self.client = client
-
-    def __init_subclass__(cls, **more: Any) -> None:
-        """Give a class without parameters of its own the constructor under its name, which a wrong parameter is told.
-
-        Python says it of the class that wrote the constructor, and this one no user knows.
-        """
-        super().__init_subclass__(**more)
-        made = cls.__init__
-        if "__init__" not in vars(cls) and isinstance(made, FunctionType):
-            own = FunctionType(made.__code__, made.__globals__, "__init__", made.__defaults__, made.__closure__)
-            own.__kwdefaults__, own.__annotations__ = made.__kwdefaults__, made.__annotations__
-            own.__qualname__ = f"{cls.__qualname__}.__init__"
-            cls.__init__ = own  # type: ignore[method-assign]
+    # What an estimator lets nobody choose.
+    loss: Any = None
+    class_weight: Any = None
+    classes: Any = None
+    warm_start: bool = False
+    # Of those that choose a strength, and of every fit.
+    prefer: str | None
+    max_features: int | None
+    tol: float
+    checkpoint: Any
+    callbacks: Any
+    client: Any
 
     @classmethod
     @cache
@@ -185,9 +109,7 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
         return tuple(name for name, loss in LOSSES.items() if cls._minimises(loss))
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Sequence[str] | None = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Sequence[str] | None = None) -> Self:
         """Fit the model.
 
         Parameters

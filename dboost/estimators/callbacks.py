@@ -50,13 +50,7 @@ class OfModels(ABC):
 
 
 def split(callbacks: Any) -> tuple[list[Any], list[Any]]:
-    """Part the list into objects with scikit-learn's hooks, and plain functions of a record or callbacks of models.
-
-    Raises
-    ------
-    UsageError
-        For an entry that is neither.
-    """
+    """Part the list into objects with scikit-learn's hooks, and plain functions of a record or callbacks of models."""
     hooks, functions = [], []
     for callback in callbacks or ():
         named = not isinstance(callback, type) and hasattr(callback, "on_fit_task_end")
@@ -94,13 +88,8 @@ def registered(estimator: Any, hooks: list[Any]) -> Iterator[None]:
 class Rounds:
     """Tells every callback of one fit about its rounds.
 
-    Parameters
-    ----------
-    estimator : estimator
-    functions : list of callables and of ``OfModels``
-        Each gets the record of a round; a true value ends the fit after it.
-    X, y, sample_weight : training data as given to ``fit``
-        Handed to hooks that ask for it.
+    `functions`: Each gets the record of a round; a true value ends the fit after it. `X`, `y`, `sample_weight`: Handed
+    to hooks that ask for it.
     """
 
     def __init__(self, estimator: Any, functions: list[Any], X: Any, y: Any, weight: Any) -> None:
@@ -121,17 +110,8 @@ class Rounds:
     def __call__(self, record: Record, attributes: Callable[[], dict[str, Any]] | None = None) -> bool:
         """Report the end of a round.
 
-        Parameters
-        ----------
-        record : dict
-            The round's record; each function gets its own copy.
-        attributes : callable, optional
-            Gives the fitted attributes of an estimator that had stopped here.
-
-        Returns
-        -------
-        bool
-            Whether a callback asks the fit to stop.
+        `record`: The round's record; each function gets its own copy. `attributes`: Gives the fitted attributes of an
+        estimator that had stopped here. Returns: Whether a callback asks the fit to stop.
         """
         stop = False
         for function in self._functions:

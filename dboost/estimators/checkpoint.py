@@ -1,33 +1,90 @@
-"""The state of a fit on disk, so that a killed fit goes on where it was, with the bits of the undisturbed one.
+"""The state of a fit, a path or a cross-validation on disk: what was killed goes on, to the bits of the undisturbed.
 
-Covers: the content of a checkpoint, and the test that it belongs to this fit.
-Does not cover: the two generations on disk and their checksums (``dboost.files.generations``), what a state means
-(``dboost.problem.state``), or the saved model (``dboost.model.fitted``).
+Covers: the content of a checkpoint, the test that it belongs to this fit, when it is written, and the folder of several
+fits, of which those that are done are not made again. Does not cover: the two generations on disk and their checksums
+(``dboost.files.generations``), what a state means (``dboost.problem.state``), where a fit may be cut
+(``dboost.problem.limits``), or the saved model (``dboost.model.fitted``).
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from dataclasses import dataclass, fields
-from typing import Any
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.fit import FitSettings, FitState
+from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting
+from dboost.boosting.fold_scores import FoldScores
 from dboost.boosting.planned import Planned
+from dboost.boosting.progress import Nothing, PathKeeper, Progress
 from dboost.errors import ModelFormatError, StorageError, UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
 from dboost.files.documents import Document, parse_json, plain
 from dboost.files.generations import read_generation, restore, write_generation
 from dboost.files.paths import PathLike
 from dboost.files.storage import check_writable, pack_arrays, sha256_json, unpack_arrays
-from dboost.files.stores import StorePath, any_path
+from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.notices import warn_user
+from dboost.passes.folds import Folds
 from dboost.problem.accelerators import EVERY, allowed
 from dboost.problem.memory import Anchor, Memory
 from dboost.problem.tuning import Tuning
+
+Kept = TypeVar("Kept")
+
+# Writing takes at most this share of the time of a fit.
+SHARE = 0.05
+# Seconds after which a state is written whatever that takes.
+MOST_SECONDS = 60.0
+
+
+class Keeper(Generic[Kept]):
+    """Writes some of the states it is offered, the first of them and the last.
+
+    `write`: Replaces the checkpoint by a state. `clock`: Seconds, by a clock that never goes back.
+    """
+
+    def __init__(self, write: Callable[[Kept], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._write = write
+        self._clock = clock
+        self._due = -float("inf")
+        self._held: Kept | None = None
+
+    def offer(self, state: Kept) -> None:
+        """Write the state, or hold it while the last one was written a moment ago."""
+        self._held = state
+        if self._clock() >= self._due:
+            self._settle()
+
+    @contextlib.contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Write the last state offered inside, also where an error or an interrupt ends the fit."""
+        try:
+            yield
+        except BaseException:
+            # the error that ended the fit is the one to be told
+            with contextlib.suppress(StorageError):
+                self._settle()
+            raise
+        self._settle()
+
+    def _settle(self) -> None:
+        state, self._held = self._held, None
+        if state is None:
+            return
+        started = self._clock()
+        self._write(state)
+        ended = self._clock()
+        self._due = ended + min(MOST_SECONDS, (ended - started) / SHARE)
+
 
 FORMAT = "dboost-checkpoint"
 # Version 2 had one generation, and checksums that left out types and shapes of arrays. States of version 3 were left on
@@ -48,17 +105,11 @@ _ANCHOR = "anchor."
 
 @dataclass(frozen=True)
 class Identity:
-    """What a checkpoint must share with the fit that goes on from it.
+    """What a checkpoint must share with the fit that goes on from it."""
 
-    Parameters
-    ----------
-    fingerprint : str
-        Of the data.
-    settings : dict
-        Everything that shapes the optimum or the way there, as JSON.
-    """
-
+    # Of the data.
     fingerprint: str
+    # Everything that shapes the optimum or the way there, as JSON.
     settings: dict[str, Any]
 
 
@@ -72,15 +123,10 @@ def identity(plan: Planned, settings: FitSettings) -> Identity:
     if settings.tuning != Tuning():
         shown["tuning"] = repr(settings.tuning)
     # a hash: there may be a factor for each of many features; files written before there were factors say nothing
-    factors = shown.pop("penalty_factors")
-    if factors is not None:
-        shown["penalty_factors"] = factors.digest()
-    signs = shown.pop("signs")
-    if signs is not None:
-        shown["signs"] = signs.digest()
-    groups = shown.pop("column_groups")
-    if groups is not None:
-        shown["column_groups"] = groups.digest()
+    for name in ("penalty_factors", "signs", "column_groups"):
+        of_columns = shown.pop(name)
+        if of_columns is not None:
+            shown[name] = of_columns.digest()
     if shown["offset"] is None:
         del shown["offset"]
     shown["penalty"] = penalty_spec(settings.penalty)
@@ -92,35 +138,22 @@ def identity(plan: Planned, settings: FitSettings) -> Identity:
     return Identity(plan.fingerprint, plain(shown))
 
 
-def check_place(path: PathLike) -> None:
-    """Refuse, before anything is read or computed, a place where no checkpoint can be written.
-
-    Raises
-    ------
-    UsageError
-        For a path that is not served.
-    StorageError
-        When the folder is not there, or no file can be written in it.
-    """
+def check_place(path: PathLike, folder: bool) -> None:
+    """Refuse, before anything is read or computed, a place where no checkpoint can be written: a file, or a folder."""
     target = any_path(path, "checkpoint").resolve()
-    if isinstance(target, StorePath):
-        check_writable(target)
-        return
-    if target.is_dir():
-        raise StorageError("the checkpoint is to be a file, but a folder has this name", file=os.fspath(path))
-    if not target.parent.is_dir():
-        raise StorageError("the folder of the checkpoint is not there", file=os.fspath(path), hint="make it first")
-    check_writable(target)
+    if not isinstance(target, StorePath):
+        given = os.fspath(path)
+        if folder and target.exists() and not target.is_dir():
+            raise StorageError("the checkpoint of several fits is a folder, but a file has this name", file=given)
+        if not folder and target.is_dir():
+            raise StorageError("the checkpoint is to be a file, but a folder has this name", file=given)
+        if not folder and not target.parent.is_dir():
+            raise StorageError("the folder of the checkpoint is not there", file=given, hint="make it first")
+    check_writable(target / PROGRESS if folder else target)
 
 
 def write_checkpoint(path: PathLike, fit: Identity, state: FitState) -> None:
-    """Make `state` the newest checkpoint; the one before it is kept.
-
-    Raises
-    ------
-    StorageError
-        When it cannot be written; the earlier checkpoint is untouched.
-    """
+    """Make `state` the newest checkpoint; the one before it is kept."""
     arrays, document = packed_state(state)
     write_sealed(path, fit, arrays, document)
 
@@ -143,13 +176,7 @@ def packed_state(state: FitState) -> tuple[dict[str, NDArray[Any]], dict[str, An
 
 
 def write_sealed(path: PathLike, fit: Identity, arrays: dict[str, NDArray[Any]], document: dict[str, Any]) -> None:
-    """Make arrays and a JSON object the newest generation of a file that belongs to a fit.
-
-    Raises
-    ------
-    StorageError
-        When it cannot be written; the earlier generation is untouched.
-    """
+    """Make arrays and a JSON object the newest generation of a file that belongs to a fit."""
     whole = document | {
         "format": FORMAT,
         "version": VERSION,
@@ -162,22 +189,7 @@ def write_sealed(path: PathLike, fit: Identity, arrays: dict[str, NDArray[Any]],
 
 
 def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: int) -> FitState | None:
-    """Read the state back for the same fit; None where there is no file yet.
-
-    Warns
-    -----
-    DboostWarning
-        When the newest checkpoint is damaged and the fit goes on from the one before it, to the same bits.
-
-    Raises
-    ------
-    UsageError
-        When the checkpoint belongs to other data or other settings.
-    ModelFormatError
-        When both generations are damaged.
-    StorageError
-        When it cannot be read.
-    """
+    """Read the state back for the same fit; None where there is no file yet."""
     found = read_generation(path, FORM, "give another path, or delete the checkpoint to start again")
     if found is None:
         return None
@@ -193,15 +205,7 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
 
 
 def opened(data: bytes, file: str, fit: Identity) -> tuple[dict[str, NDArray[Any]], Document]:
-    """Arrays and JSON object of a file that `write_sealed` wrote for the same fit.
-
-    Raises
-    ------
-    UsageError
-        When it belongs to other data or other settings.
-    ModelFormatError
-        When it is no such file.
-    """
+    """Arrays and JSON object of a file that `write_sealed` wrote for the same fit."""
     arrays, metadata = unpack_arrays(data, file=file, max_header=MAX_HEADER_BYTES)
     parsed = parse_json(metadata.get("state", "").encode(), file)
     if not isinstance(parsed, dict):
@@ -303,3 +307,228 @@ def _refuse_other(fit: Identity, document: Document, file: str) -> None:
     different = sorted(name for name in {*fit.settings, *theirs} if fit.settings.get(name) != theirs.get(name))
     if different:
         raise UsageError(f"the checkpoint belongs to other settings of {', '.join(different)}", file=file, hint=hint)
+
+
+PROGRESS = "progress"
+_HINT = "give another path, or delete the folder to start again"
+_STATE, _FIT = "state.", "fit."
+_RESULT_ARRAYS = ("active", "W", "intercept", "trace")
+_RESULT_NUMBERS = ("objective", "lower_bound", "gap", "alpha", "alpha_max")
+# Whatever ends a fit decides what the next one starts from: a path goes on under the same limits only.
+_LIMITS = ("tol", "max_rounds", "max_passes", "max_seconds")
+
+
+class PathFolder:
+    """Keeps the progress of one path in a folder.
+
+    `path`: Made when it is missing. `more`: What else must be the same, as JSON.
+    """
+
+    def __init__(self, path: PathLike, settings: FitSettings, more: dict[str, Any] | None = None) -> None:
+        self._folder = any_path(path, "checkpoint").resolve()
+        self._settings = settings
+        self._more = more or {}
+        self._identity: Identity | None = None
+        self._written = 0
+        self._keeper: Keeper[Progress] = Keeper(self._write)
+
+    def progress(self, fitting: Fitting, alphas: Sequence[float]) -> Progress:
+        """What was kept of the same path."""
+        mine = self._identity = _identity(fitting.plan, self._settings, self._more | {"alphas": list(alphas)})
+        found = read_generation(self._folder / PROGRESS, FORM, _HINT)
+        if found is None:
+            return Progress()
+        arrays, document = opened(found.data, os.fspath(found.file), mine)
+        sizes = fitting.plan.n_features, fitting.plan.n_outputs
+        running = None
+        if "running" in document.fields:
+            running = unpacked_state(_under(arrays, _STATE), document.child("running"), mine, *sizes)
+        count = document.count("finished")
+        finished = tuple(self._finished(place, fitting, sizes) for place in range(count))
+        remembered = None
+        if "norms" in arrays:
+            remembered = document.number("lam"), arrays["norms"]
+        if count > len(alphas) or (remembered is not None and arrays["norms"].dtype != np.float64):
+            raise ModelFormatError("the progress of the path does not fit together", file=document.file, hint=_HINT)
+        restore(found, self._folder / PROGRESS)
+        self._written = count
+        return Progress(finished, remembered, running)
+
+    def offer(self, progress: Progress) -> None:
+        """Keep this, now or, where the last write was a moment ago, later."""
+        self._keeper.offer(progress)
+
+    def keeping(self) -> AbstractContextManager[None]:
+        """Write the last progress offered inside, also where an error or an interrupt ends it."""
+        return self._keeper.keeping()
+
+    def _write(self, progress: Progress) -> None:
+        assert self._identity is not None, "a path asks for its progress first"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            where = os.fspath(self._folder)
+            raise StorageError(f"cannot make the folder: {error.strerror or error}", file=where) from error
+        for place in range(self._written, len(progress.finished)):
+            write_sealed(self._strength(place), self._identity, *_packed_result(progress.finished[place]))
+        arrays: dict[str, NDArray[Any]] = {}
+        document: dict[str, Any] = {"finished": len(progress.finished)}
+        if progress.remembered is not None:
+            document["lam"], arrays["norms"] = progress.remembered
+        if progress.running is not None:
+            more, document["running"] = packed_state(progress.running)
+            arrays |= {_STATE + name: array for name, array in more.items()}
+        write_sealed(self._folder / PROGRESS, self._identity, arrays, document)
+        self._written = len(progress.finished)
+
+    def _strength(self, place: int) -> AnyPath:
+        return self._folder / f"strength-{place:05d}"
+
+    def _finished(self, place: int, fitting: Fitting, sizes: tuple[int, int]) -> FitResult:
+        assert self._identity is not None
+        found = read_generation(self._strength(place), FORM, _HINT)
+        if found is None:
+            raise ModelFormatError("the file is missing", file=os.fspath(self._strength(place)), hint=_HINT)
+        arrays, document = opened(found.data, os.fspath(found.file), self._identity)
+        state = unpacked_state(_under(arrays, _STATE), document.child("state"), self._identity, *sizes)
+        mine = _under(arrays, _FIT)
+        active, W, intercept, trace = (mine.get(name) for name in _RESULT_ARRAYS)
+        sound = (
+            active is not None
+            and W is not None
+            and intercept is not None
+            and trace is not None
+            and active.dtype == np.int64
+            and all(array.dtype == np.float64 and np.all(np.isfinite(array)) for array in (W, intercept))
+            and W.shape == (len(active), sizes[1])
+            and intercept.shape == (sizes[1],)
+            # a fit holds rows that are zero, and no part of its model (``Objective.shown``)
+            and np.all(np.diff(active) > 0)
+            and np.isin(active, state.active).all()
+            and not state.W[~np.isin(state.active, active)].any()
+        )
+        if not sound:
+            raise ModelFormatError("the arrays of the fit do not fit together", file=document.file, hint=_HINT)
+        known: dict[str, Any] = {name: document.number(name) for name in _RESULT_NUMBERS}
+        known |= {name: mine[name] for name in _RESULT_ARRAYS}
+        return FitResult(
+            **known,
+            stop_reason=document.text("stop_reason"),
+            n_iter=state.round,
+            passes=state.passes,
+            history=[dict(record) for record in state.history],
+            state=state,
+            pool=fitting.problem.pool,
+        )
+
+
+class FoldFolder:
+    """Keeps the progress of a cross-validation in a folder.
+
+    `settings`: Of the fits to all rows. `fold_tol`: Gap of the fits without a fold. `scorer`: Name of what judges the
+    fits without a fold beside their loss and error. `gammas`: Shares of the blends with their refits that are judged
+    beside them; empty for none.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        plan: Any,
+        settings: FitSettings,
+        folds: Folds,
+        fold_tol: float,
+        scorer: str | None = None,
+        gammas: Sequence[float] = (),
+    ) -> None:
+        self._folder = any_path(path, "checkpoint").resolve()
+        self._plan = plan
+        self._settings = settings
+        self._fold_tol = fold_tol
+        # before, folds were drawn by what rows hold, and a folder of that time is of other folds
+        self._folds: dict[str, Any] = {"count": folds.count, "seed": folds.seed, "given": _digest(folds)}
+        self._folds |= {"drawn": "by place"} if folds.given is None else {}
+        self._judged: dict[str, Any] = {} if scorer is None else {"scorer": scorer}
+        self._judged |= {"gammas": list(gammas)} if gammas else {}
+        self._blends = max(1, len(gammas))
+
+    def path(self, fold: int | None) -> PathKeeper:
+        """For the path without a fold, or for that of all rows."""
+        if fold is None:
+            return PathFolder(self._folder / "all", self._settings)
+        settings = replace(self._settings, tol=self._fold_tol)
+        return PathFolder(self._path(fold), settings, self._more(fold))
+
+    def scores(self, fold: int, alphas: Sequence[float]) -> FoldScores | None:
+        """What the path without a fold is worth on it, if that was kept."""
+        file = self._scores(fold)
+        found = read_generation(file, FORM, _HINT)
+        if found is None:
+            return None
+        arrays, document = opened(found.data, os.fspath(found.file), self._identity(fold, alphas))
+        names = [item.name for item in fields(FoldScores)]
+        if "score" not in arrays and "loss" in arrays:
+            # a folder from before there were scorers
+            arrays["score"] = np.full_like(arrays["loss"], np.nan)
+        if sorted(arrays) != sorted(names) or arrays["loss"].shape != (1, len(alphas) * self._blends):
+            raise ModelFormatError("the scores of the fold do not fit together", file=document.file, hint=_HINT)
+        return FoldScores(**arrays)
+
+    def judged(self, fold: int, alphas: Sequence[float], scores: FoldScores) -> None:
+        """Keep the scores of a fold; its fits are not needed any more."""
+        write_sealed(self._scores(fold), self._identity(fold, alphas), dict(vars(scores)), {})
+        done = self._path(fold)
+        if isinstance(done, StorePath):
+            done.remove_below()
+        else:
+            shutil.rmtree(done, ignore_errors=True)
+
+    def _path(self, fold: int) -> AnyPath:
+        return self._folder / f"fold-{fold}"
+
+    def _scores(self, fold: int) -> AnyPath:
+        return self._folder / f"fold-{fold}.scores"
+
+    def _more(self, fold: int) -> dict[str, Any]:
+        return {"fold": fold, "folds": self._folds} | self._judged
+
+    def _identity(self, fold: int, alphas: Sequence[float]) -> Identity:
+        settings = replace(self._settings, tol=self._fold_tol)
+        return _identity(self._plan, settings, self._more(fold) | {"alphas": list(alphas)})
+
+
+def keeper_of(path: PathLike | None, settings: FitSettings) -> PathKeeper:
+    """What keeps the progress of a path; without a folder nothing does."""
+    return Nothing() if path is None else PathFolder(path, settings)
+
+
+def _identity(plan: Any, settings: FitSettings, more: dict[str, Any]) -> Identity:
+    found = identity(plan, settings)
+    limits = {name: getattr(settings, name) for name in _LIMITS}
+    # the strengths of a path are those in `more`
+    shown = {name: value for name, value in found.settings.items() if name != "alpha"}
+    # as JSON has it: lists for tuples
+    return Identity(found.fingerprint, plain(shown | limits | more))
+
+
+def _digest(folds: Folds) -> str | None:
+    import hashlib
+
+    if folds.given is None:
+        return None
+    digest = hashlib.sha256()
+    for key in sorted(folds.given):
+        digest.update(key.encode() + np.ascontiguousarray(folds.given[key]).tobytes())
+    return digest.hexdigest()
+
+
+def _packed_result(result: FitResult) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    # which columns are left is for the rounds of a fit, and this one has ended
+    arrays, state = packed_state(replace(result.state, candidates=None))
+    arrays = {_STATE + name: array for name, array in arrays.items()}
+    arrays |= {_FIT + name: getattr(result, name) for name in _RESULT_ARRAYS}
+    numbers = {name: getattr(result, name) for name in _RESULT_NUMBERS}
+    return arrays, numbers | {"stop_reason": result.stop_reason, "state": state}
+
+
+def _under(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

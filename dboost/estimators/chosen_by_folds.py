@@ -16,6 +16,7 @@ from dboost.errors import ClusterError, UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.cross_validated import Choice, validated, warn_of_ends
 from dboost.estimators.fold_record import attributes
+from dboost.estimators.params import parameters
 from dboost.estimators.path import RegularizationPath
 from dboost.model.fitted import Model
 from dboost.penalties import get_penalty
@@ -23,12 +24,24 @@ from dboost.penalties import get_penalty
 _SAVED = "cross_validation"
 
 
+@parameters
 class ChosenByFoldsMixin(BoostedEstimator):
     """A ``BoostedEstimator`` whose strength is chosen by cross-validation; not public."""
 
+    cv: Any = 10
+    folds: Any = None
+    alphas: Sequence[float] | None = None
+    n_alphas: int = 50
+    eps: float = 1e-2
+    fold_tol: float | None = None
+    scoring: Any = "loss"
+    rule: str = "1se"
+    relax: Any = None
     # What has no meaning along a path.
-    alpha = "auto"
-    warm_start = False
+    alpha: ClassVar[str] = "auto"
+    prefer: ClassVar[None] = None  # type: ignore[misc]
+    max_features: ClassVar[None] = None  # type: ignore[misc]
+    warm_start: ClassVar[bool] = False  # type: ignore[misc]
     _fits_several = True
     # The estimator of one strength, with the same parameters but those of the choice.
     _single: ClassVar[type[BoostedEstimator]]

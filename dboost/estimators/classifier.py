@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifying import ClassifyingMixin
+from dboost.estimators.params import FitParameters, ObjectiveParameters, parameters
+from dboost.estimators.scoring import ClassifyingMixin
 
 
-class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
+@parameters
+class BoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParameters, BoostedEstimator):
     """Linear classifier with few features, each shared by the classes, fitted to a certified optimum.
 
     Minimises ``sum_i s_i loss(y_i, W'x_i + b) / sum_i s_i + alpha sum_j omega(W_j)``, W_j being the weights of feature
@@ -177,5 +181,5 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     (True, (3, 4))
     """
 
-    _tasks: tuple[str, ...] = ("binary", "multiclass")
+    _tasks: ClassVar[tuple[str, ...]] = ("binary", "multiclass")
     _task = "classification"

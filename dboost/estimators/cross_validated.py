@@ -257,7 +257,7 @@ def validated(
         fold_tol = max(FOLD_TOL, settings.tol) if choice.fold_tol is None else float(choice.fold_tol)
         keeper = None
         if estimator.checkpoint is not None:
-            from dboost.estimators.path_checkpoint import FoldFolder
+            from dboost.estimators.checkpoint import FoldFolder
 
             named = None if scorer is None else scorer.name
             keeper = FoldFolder(estimator.checkpoint, plan, settings, folds, fold_tol, named, gammas)

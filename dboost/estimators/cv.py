@@ -5,15 +5,13 @@ Covers: the estimator and its parameters. Does not cover: what it shares with ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from dboost.estimators.chosen_by_folds import ChosenByFoldsMixin
 from dboost.estimators.classifier import BoostedClassifier
-from dboost.files.paths import PathLike
+from dboost.estimators.params import parameters
 
 
-class BoostedClassifierCV(ChosenByFoldsMixin, BoostedClassifier):
+@parameters
+class BoostedClassifierCV(ChosenByFoldsMixin, BoostedClassifier):  # type: ignore[misc]
     """``BoostedClassifier`` whose strength is chosen by k-fold cross-validation along the regularisation path.
 
     One path is fitted to all rows, each fit to the certified gap `tol`, and one without each fold, to the gap
@@ -133,78 +131,3 @@ class_weight, classes, random_state, client
     """
 
     _single = BoostedClassifier
-
-    def __init__(
-        self,
-        *,
-        loss: Any = None,
-        penalty: Any = "l1/linf",
-        cv: Any = 10,
-        folds: Any = None,
-        alphas: Sequence[float] | None = None,
-        n_alphas: int = 50,
-        eps: float = 1e-2,
-        fold_tol: float | None = None,
-        scoring: Any = "loss",
-        rule: str = "1se",
-        relax: Any = None,
-        update: str = "newton",
-        hypotheses: Any = None,
-        select: str = "greedy",
-        sweeps: int | None = None,
-        rows_per_round: int | None = None,
-        tol: float = 1e-4,
-        max_rounds: int = 1000,
-        max_passes: int | None = None,
-        max_seconds: float | None = None,
-        max_active_rows: int | None = None,
-        fit_intercept: bool = True,
-        standardize: bool | str = "auto",
-        penalty_factors: Any = None,
-        column_groups: Any = None,
-        positive: bool = False,
-        lower: Any = None,
-        upper: Any = None,
-        offset: Any = None,
-        class_weight: Any = None,
-        classes: Any = None,
-        random_state: Any = 0,
-        checkpoint: PathLike | None = None,
-        callbacks: Any = None,
-        client: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.penalty = penalty
-        self.cv = cv
-        self.folds = folds
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.eps = eps
-        self.fold_tol = fold_tol
-        self.scoring = scoring
-        self.rule = rule
-        self.relax = relax
-        self.update = update
-        self.hypotheses = hypotheses
-        self.select = select
-        self.sweeps = sweeps
-        self.rows_per_round = rows_per_round
-        self.tol = tol
-        self.max_rounds = max_rounds
-        self.max_passes = max_passes
-        self.max_seconds = max_seconds
-        self.max_active_rows = max_active_rows
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.penalty_factors = penalty_factors
-        self.column_groups = column_groups
-        self.positive = positive
-        self.lower = lower
-        self.upper = upper
-        self.offset = offset
-        self.class_weight = class_weight
-        self.classes = classes
-        self.random_state = random_state
-        self.checkpoint = checkpoint
-        self.callbacks = callbacks
-        self.client = client

@@ -101,22 +101,7 @@ class EarlyStopping(OfModels):
     def after_round(self, record: Record, estimator: Any) -> bool:
         """Score the model of a round.
 
-        Parameters
-        ----------
-        record : dict
-            Of the round.
-        estimator : estimator
-            As if the fit had ended here.
-
-        Returns
-        -------
-        bool
-            Whether the fit is to end.
-
-        Raises
-        ------
-        DataError
-            When the scorer fails, or what it gives is not finite.
+        `record`: Of the round. `estimator`: As if the fit had ended here. Returns: Whether the fit is to end.
         """
         where = f"scoring={self._scorer.name!r} of EarlyStopping after round {record['round']}"
         try:

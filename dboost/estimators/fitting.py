@@ -1,8 +1,9 @@
 """From the input of ``fit`` to a fitted model: plan, engine, core fit, model.
 
-Covers: scikit-learn's checks of local input, what a fit opens and closes, checkpoints, and the model with its
-certificate and manifest.
-Does not cover: warm starts (``warm_start``), attributes of estimators (``base``), or any mathematics.
+Covers: scikit-learn's checks of local input, and what it refuses in labels, without sorting what need not be sorted;
+what a fit opens and closes, checkpoints, and the model with its certificate and manifest.
+Does not cover: warm starts (``warm_start``), attributes of estimators (``base``), encoding (``dboost.data``), or any
+mathematics.
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ from dboost.data.planned import Plan
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
 from dboost.errors import DataError, UsageError, quoting_no_values
-from dboost.estimators.checkpoint_times import Keeper
-from dboost.estimators.label_checks import check_labels, check_one_target, check_tasks, few_integers
+from dboost.estimators.checkpoint import Keeper
 from dboost.estimators.named_rows import named as with_feature_names
 from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
@@ -42,7 +42,7 @@ from dboost.first_compile import announce
 from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
 from dboost.interruption import as_raised
-from dboost.losses import get_loss
+from dboost.losses import Loss, get_loss, refuse_invalid
 from dboost.model.fitted import Certificate, Model, Origin
 from dboost.model.stages import Stages
 from dboost.notices import warn_user
@@ -60,26 +60,18 @@ _ROUNDED = 2.0**-50
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a fit needs: the plan, the open engine and the settings with the loss decided.
-
-    Parameters
-    ----------
-    classes : array
-        All classes, declared ones without examples included; the plan holds those with examples.
-    named : Named
-        Columns of the data that are no features.
-    weight : array-like or None
-        The sample weights of data in memory, as values.
-    dense : bool
-        Whether the data is a table, whose columns may be in any unit, rather than sparse rows, as text is.
-    """
+    """What a fit needs: the plan, the open engine and the settings with the loss decided."""
 
     plan: Plan
     engine: Engine
     settings: FitSettings
+    # All classes, declared ones without examples included; the plan holds those with examples.
     classes: NDArray[Any]
+    # Columns of the data that are no features.
     named: Named
+    # The sample weights of data in memory, as values.
     weight: Any
+    # Whether the data is a table, whose columns may be in any unit, rather than sparse rows, as text is.
     dense: bool
 
 
@@ -87,16 +79,13 @@ class Prepared:
 def prepared(
     estimator: Any, X: Any, y: Any, sample_weight: Any, feature_names: Sequence[str] | None = None
 ) -> Iterator[Prepared]:
-    """Check the parameters and the data, and open the engine; it is closed at the end.
-
-    Raises
-    ------
-    UsageError, DataError, ValueError
-        Everything that can be known to be wrong before training.
-    """
+    """Check the parameters and the data, and open the engine; it is closed at the end."""
     announce()
     settings: FitSettings = estimator._settings()
-    _check_place(estimator)
+    if estimator.checkpoint is not None:
+        from dboost.estimators.checkpoint import check_place
+
+        check_place(estimator.checkpoint, folder=estimator._fits_several)
     task = estimator._task if estimator.loss is None else get_loss(estimator.loss).task
     kind = kind_of(X)
     if kind in ("matrix", "table"):
@@ -153,16 +142,6 @@ def _dense(X: Any, kind: str, plan: Plan) -> bool:
     if kind == "array":
         return isinstance(X._meta, np.ndarray)
     return kind == "frame" or not hasattr(X, "tocsr")
-
-
-def _check_place(estimator: Any) -> None:
-    """Refuse a place where no checkpoint can be written: a file of one fit, a folder of several."""
-    if estimator.checkpoint is None:
-        return
-    from dboost.estimators.checkpoint import check_place
-    from dboost.estimators.path_checkpoint import check_folder
-
-    (check_folder if estimator._fits_several else check_place)(estimator.checkpoint)
 
 
 def _named_in_place(X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
@@ -469,3 +448,54 @@ def _installed() -> dict[str, str]:
     # read from the packages' metadata files, which takes longer than a round of a small fit
     packages = ("numpy", "scipy", "numba", "scikit-learn")
     return {"python": platform.python_version(), "dboost": dboost.__version__} | {p: version(p) for p in packages}
+
+
+def few_integers(y: Any) -> bool:
+    """Whether labels are integers of so small a range that scikit-learn neither refuses them nor warns of many.
+
+    It sorts them to know, which on small data takes a tenth of a fit.
+    """
+    return bool(y.dtype.kind in "iu") and y.size > 0 and 2 * (int(y.max()) - int(y.min()) + 1) <= y.size
+
+
+def check_one_target(y: Any) -> None:
+    """Refuse several columns as the target of a regression."""
+    shape = tuple(y.shape)
+    if len(shape) > 1 and shape[1] != 1:
+        raise DataError(
+            f"y should be a 1d array, got an array of shape {shape} instead: a regression has one target",
+            hint="fit one BoostedRegressor for each column of y",
+        )
+
+
+def check_labels(loss: Loss, y: Any) -> None:
+    """Refuse numbers that a loss is not defined for, with the row of the first; other kinds of labels pass."""
+    if y.dtype.kind in "biuf":
+        refuse_invalid(loss, np.asarray(y, np.float64).reshape(-1))
+
+
+def check_tasks(y: Any) -> None:
+    """Refuse, in scikit-learn's words, numbers that are clearly no labels of binary tasks."""
+    from sklearn.utils.multiclass import type_of_target
+
+    if y.dtype.kind not in "iuf" or not np.all(np.isfinite(y)) or two_labels(y):
+        return
+    found = type_of_target(y, input_name="y")
+    rule = "labels of tasks are 0/1, -1/+1 or booleans, NaN where missing"
+    if "continuous" in found:
+        raise DataError(f"Unknown label type: {found}", hint=rule)
+    if "multiclass" in found:
+        raise DataError(
+            f"Only binary classification is supported. The type of the target is {found}.",
+            hint=f"{rule}; BoostedClassifier takes many classes",
+        )
+
+
+def two_labels(y: Any) -> bool:
+    """Whether finite numbers are all 0 or 1, or all -1 or +1.
+
+    scikit-learn sorts them, which takes as long as several rounds of a fit where tasks are many.
+    """
+    if not y.size or y.min() < -1 or y.max() > 1 or (y.dtype.kind == "f" and not np.array_equal(y, np.rint(y))):
+        return False
+    return bool(y.min() >= 0 or np.all(y))

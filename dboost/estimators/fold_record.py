@@ -22,15 +22,8 @@ Array = NDArray[np.float64]
 def recorded(models: Sequence[Model], scores: FoldScores, scoring: str, gammas: Sequence[float] = ()) -> dict[str, Any]:
     """What cross-validation found, as JSON.
 
-    Parameters
-    ----------
-    models : sequence of Model
-        Of all rows, one for each strength.
-    scores : FoldScores
-    scoring : str
-        The name of what judges the strengths.
-    gammas : sequence of float
-        The shares of each model that were judged, one after the other; empty for the model alone.
+    `models`: Of all rows, one for each strength. `scoring`: The name of what judges the strengths. `gammas`: The shares
+    of each model that were judged, one after the other; empty for the model alone.
     """
     shares = max(1, len(gammas))
     loss, se_loss = _mean_and_error(scores.loss, scores.weight)

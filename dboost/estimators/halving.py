@@ -37,20 +37,13 @@ _OF_ALL = ("classes", "class_weight", "client", "callbacks", "checkpoint", "rand
 
 @dataclass(frozen=True)
 class _Candidate:
-    """Some values of the grid.
+    """Some values of the grid."""
 
-    Parameters
-    ----------
-    params : dict
-        As they were given.
-    settings : FitSettings
-        Of the estimator with them.
-    group : int
-        Candidates of one group differ in their strength alone, and are fitted along one path.
-    """
-
+    # As they were given.
     params: dict[str, Any]
+    # Of the estimator with them.
     settings: FitSettings
+    # Candidates of one group differ in their strength alone, and are fitted along one path.
     group: int
 
 

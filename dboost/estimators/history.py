@@ -128,16 +128,8 @@ class Table(Sequence[Mapping[str, Any]]):
 def induction_stop(history: Sequence[Mapping[str, Any]]) -> int | None:
     """The round after which no feature entered any more.
 
-    Parameters
-    ----------
-    history : sequence of records
-        One per round, with "round", "step" and "rows_in".
-
-    Returns
-    -------
-    int or None
-        0 when none ever entered; None when features still entered in the last round that changed the model, or the
-        records do not say.
+    `history`: One per round, with "round", "step" and "rows_in". Returns: 0 when none ever entered; None when features
+    still entered in the last round that changed the model, or the records do not say.
     """
     if not all({"round", "step", "rows_in"} <= record.keys() for record in history):
         return None

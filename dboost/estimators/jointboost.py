@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.jointboost.rounds import JointBoost
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.callbacks import split
-from dboost.estimators.classifying import ClassifyingMixin
-from dboost.estimators.params import number
-from dboost.files.paths import PathLike
+from dboost.estimators.params import FitParameters, parameters, shared_settings
+from dboost.estimators.scoring import ClassifyingMixin
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses import Loss
 from dboost.losses.one_vs_rest import OneVsRestExponential
 
 
-class JointBoostClassifier(ClassifyingMixin, BoostedEstimator):
+@parameters
+class JointBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
     """Classifier of boosted decision stumps, each shared by a set of classes that is searched for.
 
     JointBoost (Torralba, Murphy & Freeman 2007), the baseline of Shalev-Shwartz, Wexler & Shashua's ShareBoost. Every
@@ -76,51 +76,15 @@ class JointBoostClassifier(ClassifyingMixin, BoostedEstimator):
 
     _tasks = ("binary", "multiclass")
     _task = "classification"
-    # What a user cannot choose: the loss follows from the number of classes, and a fit begins with all scores zero.
-    loss = None
-    warm_start = False
-
-    def __init__(
-        self,
-        *,
-        max_rounds: int = 100,
-        max_passes: int | None = None,
-        max_seconds: float | None = None,
-        hypotheses: Any = None,
-        search: str = "greedy",
-        tol: float = 1e-4,
-        class_weight: Any = None,
-        classes: Any = None,
-        checkpoint: PathLike | None = None,
-        callbacks: Any = None,
-        client: Any = None,
-    ) -> None:
-        self.max_rounds = max_rounds
-        self.max_passes = max_passes
-        self.max_seconds = max_seconds
-        self.hypotheses = hypotheses
-        self.search = search
-        self.tol = tol
-        self.class_weight = class_weight
-        self.classes = classes
-        self.checkpoint = checkpoint
-        self.callbacks = callbacks
-        self.client = client
+    max_rounds: int = 100
+    hypotheses: Any = None
+    search: str = "greedy"
 
     def _settings(self) -> FitSettings:
         """The parameters, checked together, as settings of the core fit."""
-        split(self.callbacks)
-        settings = FitSettings(
-            loss=self._losses()[0],
-            penalty="none",
-            alpha="auto",
-            tol=number("tol", self.tol),
-            max_rounds=self.max_rounds,
-            max_passes=self.max_passes,
-            max_seconds=self.max_seconds,
-            hypotheses=Stumps() if self.hypotheses is None else self.hypotheses,
-            system=JointBoost(self.search),
-        )
+        settings = FitSettings(**shared_settings(self), penalty="none", system=JointBoost(self.search))
+        if self.hypotheses is None:
+            settings = replace(settings, hypotheses=Stumps())
         check_settings(settings)
         return settings
 

@@ -7,7 +7,6 @@ Does not cover: the rounds (``dboost.boosting.leveraging.rounds``).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from typing import Any
 
 from dboost.boosting.checks import check_settings
@@ -17,18 +16,24 @@ from dboost.boosting.leveraging.rounds import learns
 from dboost.boosting.leveraging.system import Leveraging
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifying import TwoClassMixin
-from dboost.estimators.params import stored_settings
-from dboost.estimators.regressing import RegressingMixin
-from dboost.files.paths import PathLike
+from dboost.estimators.params import FitParameters, flag, given_alpha, given_factors, parameters, shared_settings
+from dboost.estimators.scoring import RegressingMixin, TwoClassMixin
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses import Loss
 
 
-class LeveragingEstimator(BoostedEstimator, ABC):
+@parameters
+class LeveragingEstimator(FitParameters, BoostedEstimator, ABC):
     """What both leveraging estimators share; not public."""
 
-    bounds: Any
+    alpha: float | str = 0.0
+    step: str | float = "exact"
+    bounds: Any = None
+    penalty_factors: Any = None
+    hypotheses: Any = None
+    fit_intercept: bool = True
+    max_rounds: int = 200
+    warm_start: bool = False
 
     @abstractmethod
     def _system(self) -> Leveraging:
@@ -40,9 +45,16 @@ class LeveragingEstimator(BoostedEstimator, ABC):
         return {} if of_columns or self.hypotheses is not None else {"hypotheses": Stumps()}
 
     def _settings(self) -> FitSettings:
-        settings = stored_settings(self)
-        system = self._system()
-        settings = replace(settings, penalty=system.penalty(settings.alpha), system=system)
+        flag("warm_start", self.warm_start)
+        alpha, system = given_alpha(self.alpha), self._system()
+        settings = FitSettings(
+            **shared_settings(self),
+            penalty=system.penalty(alpha),
+            alpha=alpha,
+            fit_intercept=flag("fit_intercept", self.fit_intercept),
+            penalty_factors=given_factors(self.penalty_factors),
+            system=system,
+        )
         if learns(settings) and (self.checkpoint is not None or self.warm_start):
             raise UsageError(
                 "neither a checkpoint nor a warm start can hold what hypotheses=Learned(...) has learned",
@@ -57,6 +69,7 @@ class LeveragingEstimator(BoostedEstimator, ABC):
         return settings
 
 
+@parameters
 class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
     """Two-class boosting by coordinates: AdaBoost, epsilon-boosting, logistic leveraging, and their l1-penalised form.
 
@@ -133,55 +146,14 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
     _tasks = ("binary",)
     _task = "binary"
 
-    def __init__(
-        self,
-        *,
-        loss: str = "exp",
-        alpha: float | str = 0.0,
-        step: str | float = "exact",
-        norm: str = "l1",
-        bounds: Any = None,
-        penalty_factors: Any = None,
-        hypotheses: Any = None,
-        fit_intercept: bool = True,
-        tol: float = 1e-4,
-        max_rounds: int = 200,
-        max_passes: int | None = None,
-        max_seconds: float | None = None,
-        class_weight: Any = None,
-        classes: Any = None,
-        warm_start: bool = False,
-        checkpoint: PathLike | None = None,
-        callbacks: Any = None,
-        client: Any = None,
-    ) -> None:
-        # What the base knows of beyond these has no meaning here and stays at its default.
-        super().__init__(
-            loss=loss,
-            penalty="l1",
-            alpha=alpha,
-            penalty_factors=penalty_factors,
-            hypotheses=hypotheses,
-            tol=tol,
-            max_rounds=max_rounds,
-            max_passes=max_passes,
-            max_seconds=max_seconds,
-            fit_intercept=fit_intercept,
-            class_weight=class_weight,
-            classes=classes,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            callbacks=callbacks,
-            client=client,
-        )
-        self.step = step
-        self.norm = norm
-        self.bounds = bounds
+    loss: str = "exp"
+    norm: str = "l1"
 
     def _system(self) -> Leveraging:
         return Leveraging("edge", self.step, self.norm, _bounds(self.bounds))
 
 
+@parameters
 class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
     """Regression by coordinates: both forms of LS-Boost, and the l1-penalised form (the lasso).
 
@@ -223,45 +195,8 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
         """The squared loss, for which the learners that fit residuals are made."""
         return super()._minimises(loss) and loss.parabolic
 
-    def __init__(
-        self,
-        *,
-        learner: str = "joint",
-        alpha: float | str = 0.0,
-        step: str | float = "exact",
-        bounds: Any = None,
-        penalty_factors: Any = None,
-        hypotheses: Any = None,
-        fit_intercept: bool = True,
-        tol: float = 1e-4,
-        max_rounds: int = 200,
-        max_passes: int | None = None,
-        max_seconds: float | None = None,
-        warm_start: bool = False,
-        checkpoint: PathLike | None = None,
-        callbacks: Any = None,
-        client: Any = None,
-    ) -> None:
-        # What the base knows of beyond these has no meaning here and stays at its default.
-        super().__init__(
-            loss="squared",
-            penalty="l1",
-            alpha=alpha,
-            penalty_factors=penalty_factors,
-            hypotheses=hypotheses,
-            tol=tol,
-            max_rounds=max_rounds,
-            max_passes=max_passes,
-            max_seconds=max_seconds,
-            fit_intercept=fit_intercept,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            callbacks=callbacks,
-            client=client,
-        )
-        self.learner = learner
-        self.step = step
-        self.bounds = bounds
+    loss = "squared"
+    learner: str = "joint"
 
     def _system(self) -> Leveraging:
         return Leveraging(self.learner, self.step, bounds=_bounds(self.bounds))

@@ -44,14 +44,8 @@ def kernel_shell() -> Any:
 def live_line(callbacks: Any, X: Any, tol: float | None = None) -> Iterator[list[Callable[[Record], None]]]:
     """The functions of a round's record that draw the line while the fit inside runs: one or none.
 
-    Parameters
-    ----------
-    callbacks : object
-        The parameter of the estimator.
-    X : object
-        What is fitted to. What has to be read first has a line before the first round.
-    tol : float, optional
-        What the gap goes to.
+    `callbacks`: The parameter of the estimator. `X`: What is fitted to. What has to be read first has a line before the
+    first round. `tol`: What the gap goes to.
     """
     shell = kernel_shell() if callbacks is None and os.environ.get(VARIABLE) != "0" else None
     if shell is None or not _drawing.acquire(blocking=False):
@@ -72,14 +66,7 @@ def live_line(callbacks: Any, X: Any, tol: float | None = None) -> Iterator[list
 
 
 class LiveLine:
-    """A callback that draws the record of a round in place of that of the round before.
-
-    Parameters
-    ----------
-    shell : InteractiveShell
-        Of the kernel.
-    tol : float or None
-    """
+    """A callback that draws the record of a round in place of that of the round before."""
 
     # The cell that was drawn below last, and the handle of its line: the fits of one cell share a line.
     _last: tuple[Any, Any] = (None, None)

@@ -13,13 +13,14 @@ from dboost.data.labels.targets import task_labels
 from dboost.errors import DataError, UsageError
 from dboost.estimators import predicting
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifying import ClassifyingMixin
-from dboost.estimators.scoring import accuracy, labels_and_weights
+from dboost.estimators.params import FitParameters, ObjectiveParameters, parameters
+from dboost.estimators.scoring import ClassifyingMixin, accuracy, labels_and_weights
 from dboost.metrics import Evaluation, margin_norm, partial, summarise
 from dboost.model.thresholds import best_f1, least_with_precision
 
 
-class MultiTaskBoostedClassifier(ClassifyingMixin, BoostedEstimator):
+@parameters
+class MultiTaskBoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParameters, BoostedEstimator):
     """Binary classifiers for several tasks that share their features, fitted to a certified optimum.
 
     Minimises the sum over tasks of the log-loss of the observed labels, with one row of weights per feature tied across

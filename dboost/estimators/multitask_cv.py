@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dboost.estimators.cv import BoostedClassifierCV
 from dboost.estimators.multitask import MultiTaskBoostedClassifier
+from dboost.estimators.params import parameters
 
 
-class MultiTaskBoostedClassifierCV(BoostedClassifierCV, MultiTaskBoostedClassifier):
+@parameters
+class MultiTaskBoostedClassifierCV(BoostedClassifierCV, MultiTaskBoostedClassifier):  # type: ignore[misc]
     """``MultiTaskBoostedClassifier`` whose strength is chosen by k-fold cross-validation along the path.
 
     Parameters

@@ -19,18 +19,11 @@ from dboost.errors import UsageError
 
 @dataclass(frozen=True, eq=False)
 class Behind:
-    """What rows were made from: its other columns may be their labels, and its index is that of predictions.
-
-    Parameters
-    ----------
-    table : table, or dask DataFrame or Series
-    transform : the transform that made the rows of it
-    read : dask DataFrame or Series, optional
-        The columns of the table that it read.
-    """
+    """What rows were made from: its other columns may be their labels, and its index is that of predictions."""
 
     table: Any
     transform: Any
+    # The columns of the table that it read.
     read: Any = None
 
 
@@ -39,13 +32,9 @@ class NamedRows(sparse.csr_array):  # type: ignore[misc]
 
     Rows that are picked keep the names. What changes the columns, such as a product, a transposition or a stack of
     several, gives arrays without names.
-
-    Attributes
-    ----------
-    feature_names : sequence of str, Arrow array, or None
-        One for each column; shared with the transform, and never copied.
     """
 
+    # One for each column; shared with the transform, and never copied.
     feature_names: Any = None
 
     def __getitem__(self, key: Any) -> Any:
@@ -60,14 +49,7 @@ class NamedRows(sparse.csr_array):  # type: ignore[misc]
 
 
 def with_names(rows: Any, names: Any, behind: Behind | None = None) -> Any:
-    """The same rows, without a copy, with names and what they were made from; as they are where there is neither.
-
-    Parameters
-    ----------
-    rows : csr_array, or dask array
-    names : sequence of str or Arrow array, optional
-    behind : Behind, optional
-    """
+    """The same rows, without a copy, with names and what they were made from; as they are where there is neither."""
     if names is None and behind is None:
         return rows
     found = NamedRows(rows) if sparse.issparse(rows) else rows
@@ -85,18 +67,7 @@ def names_beside(X: Any) -> Any:
 def named(plan: Plan, X: Any, given: Sequence[str] | None) -> Plan:
     """The plan with the names of its features: those of its data, those beside it, or those that were given.
 
-    Parameters
-    ----------
-    plan : Plan
-    X : object
-        The data.
-    given : sequence of str, optional
-        ``feature_names`` of ``fit``.
-
-    Raises
-    ------
-    UsageError
-        Names were given to data that has its own, or are not one text for each feature, each once.
+    `X`: The data. `given`: ``feature_names`` of ``fit``.
     """
     beside = names_beside(X)
     if given is None:
@@ -115,13 +86,7 @@ def named(plan: Plan, X: Any, given: Sequence[str] | None) -> Plan:
 
 
 def checked(given: Any) -> tuple[str, ...]:
-    """Names as a caller gives them.
-
-    Raises
-    ------
-    UsageError
-        They are no texts, or one comes twice.
-    """
+    """Names as a caller gives them."""
     if isinstance(given, str):
         raise UsageError(f"feature_names={given!r} is one text", hint="give a list of names, one for each column")
     names = _texts(given)

@@ -43,14 +43,7 @@ def column_names(X: Any) -> list[Any]:
 
 
 def over_parts(X: Any, count: Callable[[Any], Any], merge: Callable[[Sequence[Any]], Any]) -> Any:
-    """What ``count`` gives of each part of a table, merged in the order of the parts.
-
-    Parameters
-    ----------
-    X : table, or dask DataFrame or Series
-    count : function (part) that workers can be sent
-    merge : function (sequence of counts)
-    """
+    """What ``count`` gives of each part of a table, merged in the order of the parts."""
     if not is_lazy(X):
         return merge([count(X)])
     import dask
@@ -65,13 +58,7 @@ def over_parts(X: Any, count: Callable[[Any], Any], merge: Callable[[Sequence[An
 
 
 def computed(lazy: Any) -> Any:
-    """What a lazy value is.
-
-    Raises
-    ------
-    UsageError
-        The Dask client is asynchronous, and this is its own thread, which would wait for itself.
-    """
+    """What a lazy value is."""
     try:
         return lazy.compute()
     except RuntimeError as error:
@@ -94,16 +81,7 @@ def _in_part(fn: Callable[[Any], Any], part: Any, number: int) -> Any:
 def rows_of_parts(X: Any, transform: Any, names: Any, width: int, dtype: Any, table: Any = None) -> Any:
     """The rows of a dask DataFrame or Series as a dask array of sparse chunks, computed where the parts lie.
 
-    Parameters
-    ----------
-    X : dask DataFrame or Series
-    transform : fitted transform, whose ``transform`` takes a part
-    names : sequence of str or Arrow array, optional
-        Of the features.
-    width : int
-    dtype : numpy.dtype
-    table : dask DataFrame, optional
-        What `X` are some columns of.
+    `names`: Of the features. `table`: What `X` are some columns of.
     """
     import dask
     import dask.array as da
@@ -133,10 +111,7 @@ def _plain_rows(transform: Any, part: Any) -> Any:
 def side_by_side(blocks: Sequence[Any], n_rows: int) -> sparse.csr_array:
     """Blocks of columns as one matrix of float64, the entries of a row in the order of the blocks.
 
-    Parameters
-    ----------
-    blocks : sequence of csr_array
-        With sorted columns.
+    The columns of `blocks` are sorted.
     """
     indptr = np.zeros(n_rows + 1, np.int64)
     for block in blocks:

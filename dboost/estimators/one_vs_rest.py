@@ -1,10 +1,15 @@
 """One class against the others, k times: what features cost when each class chooses its own.
 
-Covers: ``OneVsRestBoostedClassifier``, the comparison of ShareBoost's section 7.1. Does not cover: the binary fits.
+Covers: ``OneVsRestBoostedClassifier``, the comparison of ShareBoost's section 7.1, and the folder it is saved as: one
+of a model for each class, and ``one_vs_rest.json`` with the classes and, of each model, the digest of its own document,
+which in turn holds that of its arrays. A folder put together from several models is refused, and so is a changed
+document. Does not cover: the binary fits.
 """
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -20,16 +25,24 @@ from dboost.data.named_columns import refuse_unread, split_named
 from dboost.data.parquet.input import ParquetData
 from dboost.data.plan import build_plan
 from dboost.engine.select import open_engine
-from dboost.errors import DataError, UsageError
-from dboost.estimators import one_vs_rest_folder, predicting
+from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.estimators import predicting
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifying import agree
 from dboost.estimators.history import Table
-from dboost.estimators.repr import html_maps
-from dboost.estimators.scoring import accuracy
+from dboost.estimators.repr import ShownMixin, html_maps
+from dboost.estimators.scoring import accuracy, agree
 from dboost.estimators.shareboost import ShareBoostClassifier
-from dboost.estimators.shown import ShownMixin
-from dboost.files.paths import PathLike
+from dboost.files.documents import (
+    MAX_JSON_BYTES,
+    MODEL_FILE,
+    check_distinct,
+    decode_labels,
+    encode_labels,
+    read_document,
+    to_json,
+)
+from dboost.files.paths import PathLike, local_path
+from dboost.files.storage import read_plain_file, sha256_bytes, write_folder
 from dboost.interruption import as_raised
 from dboost.model.tasks import leading, log_probabilities, probabilities
 
@@ -71,9 +84,7 @@ class OneVsRestBoostedClassifier(ShownMixin, ClassifierMixin, BaseEstimator):  #
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
 
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Sequence[str] | None = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Sequence[str] | None = None) -> Self:
         """Fit one classifier for each class.
 
         Parameters
@@ -218,7 +229,7 @@ class OneVsRestBoostedClassifier(ShownMixin, ClassifierMixin, BaseEstimator):  #
             When it cannot be written.
         """
         check_is_fitted(self, "estimators_")
-        one_vs_rest_folder.write(path, self.classes_, self.estimators_, self.estimator is not None, force)
+        _write(path, self.classes_, self.estimators_, self.estimator is not None, force)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -291,3 +302,79 @@ def _union_path(fitted: list[Any]) -> Table:
             used.update(words[j] for j in stages.order[:count].tolist())
         records.append({"round": turn + 1, "features": len(used)})
     return Table(records)
+
+
+ONE_VS_REST = "one_vs_rest.json"
+_FORMAT = "dboost one-vs-rest"
+_VERSION = 2
+# Version 1 had no digest of the document.
+_VERSIONS = (1, _VERSION)
+_SEALED_FROM = 2
+
+
+def is_one_vs_rest(path: PathLike) -> bool:
+    """Whether a folder holds the models of several classes."""
+    return os.path.lexists(os.path.join(local_path(path), ONE_VS_REST))
+
+
+def _write(path: PathLike, classes: NDArray[Any], models: Sequence[Any], given: bool, force: bool) -> None:
+    """Write the folder, which appears whole or not at all.
+
+    `classes`: Labels. `given`: Whether the estimator was given, or the default. `force`: Replace the folder of an
+    earlier model.
+    """
+    labels = encode_labels(classes)
+    with write_folder(path, marker=ONE_VS_REST, force=force) as folder:
+        digests = []
+        for place, model in enumerate(models):
+            model.save(folder / _folder_of(place))
+            digests.append(sha256_bytes((folder / _folder_of(place) / MODEL_FILE).read_bytes()))
+        document = {"format": _FORMAT, "version": _VERSION, "classes": labels, "given": given, "models": digests}
+        (folder / ONE_VS_REST).write_bytes(to_json(document))
+
+
+def read_one_vs_rest(path: PathLike, load: Callable[[PathLike], Any]) -> tuple[NDArray[Any], list[Any], bool]:
+    """The classes, the estimators and whether their template was given, trusting nothing in the folder.
+
+    `load`: Reads the estimator of one folder.
+    """
+    document = read_document(path, ONE_VS_REST, _FORMAT, _VERSIONS, _SEALED_FROM)
+    file = document.file
+    classes = decode_labels(document.child("classes"))
+    given = document.fields.get("given")
+    if not isinstance(given, bool):
+        raise ModelFormatError("field given: expected true or false", file=file)
+    digests = document.strings("models") or ()
+    expected = 1 if len(classes) == 2 else len(classes)
+    check_distinct(classes, file)
+    if len(classes) < 2 or len(digests) != expected:
+        raise ModelFormatError(f"{len(digests)} models for the classes {classes.tolist()[:10]}", file=file)
+    models = []
+    for place, digest in enumerate(digests):
+        folder = os.path.join(local_path(path), _folder_of(place))
+        check_part(folder, digest, "here")
+        models.append(load(folder))
+        if getattr(models[-1], "classes_", np.zeros(0)).tolist() != [False, True]:
+            raise ModelFormatError("is no classifier of one class against the others", file=folder)
+    if len({(type(one), one.n_features_in_) for one in models}) != 1:
+        raise ModelFormatError("models of different kinds or numbers of features", file=file)
+    return classes, models, given
+
+
+def _folder_of(place: int) -> str:
+    """The folder of a model."""
+    return f"class-{place}"
+
+
+def check_part(folder: str, digest: str, belongs: str) -> None:
+    """Refuse a link, and a model that is not the one which was saved in this folder of a larger one."""
+    try:
+        mode = os.lstat(folder).st_mode
+    except OSError as error:
+        raise ModelFormatError(f"cannot be opened: {error.strerror or error}", file=folder) from error
+    if not stat.S_ISDIR(mode):
+        raise ModelFormatError("is no folder; links are not followed", file=folder)
+    if sha256_bytes(read_plain_file(folder, MODEL_FILE, max_bytes=MAX_JSON_BYTES)) != digest:
+        raise ModelFormatError(
+            f"is not the model that was saved {belongs}", file=folder, hint="the folder was changed; restore the model"
+        )

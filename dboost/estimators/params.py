@@ -1,6 +1,6 @@
-"""The parameters of an estimator, checked together before anything is read.
+"""The parameters of estimators, written once, and checked together before anything is read.
 
-Covers: the constructor parameters, and their translation to ``FitSettings``.
+Covers: the constructor parameters that several estimators share, and their translation to ``FitSettings``.
 Does not cover: `classes` and `class_weight`, which only the data can judge (``dboost.data``).
 
 scikit-learn forbids checks in a constructor, so a combination without meaning is refused by ``fit``, as its first act.
@@ -11,17 +11,18 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, dataclass_transform
 
 import numpy as np
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.frontier import PREFER
-from dboost.columns.given import PENALTY_FACTORS, ColumnGroups, Signs, given_offset
+from dboost.columns.given import PENALTY_FACTORS, ColumnGroups, PerColumn, Signs, given_offset
 from dboost.errors import UsageError
 from dboost.estimators.callbacks import split
+from dboost.files.paths import PathLike
 from dboost.hypotheses import Family
 from dboost.hypotheses.columns import Columns
 from dboost.losses import Loss, PerTarget, get_loss
@@ -29,63 +30,100 @@ from dboost.losses.per_target import SEPARATOR
 from dboost.penalties import Penalty, get_penalty
 
 
+@dataclass_transform(kw_only_default=True, eq_default=False)
+def parameters(cls: Any) -> Any:
+    """Give a class the constructor of its annotated attributes; an annotation ClassVar takes one of a base out."""
+    return dataclass(kw_only=True, eq=False, repr=False)(cls)
+
+
+@parameters
+class FitParameters:
+    """What every fit takes."""
+
+    tol: float = 1e-4
+    max_rounds: int = 1000
+    max_passes: int | None = None
+    max_seconds: float | None = None
+    checkpoint: PathLike | None = None
+    callbacks: Any = None
+    client: Any = None
+
+
+@parameters
+class ObjectiveParameters:
+    """What a fit takes that minimises one objective over columns or hypotheses."""
+
+    loss: Any = None
+    penalty: Any = "l1/linf"
+    alpha: float | str = "auto"
+    prefer: str | None = None
+    max_features: int | None = None
+    update: str = "newton"
+    hypotheses: Any = None
+    select: str = "greedy"
+    sweeps: int | None = None
+    rows_per_round: int | None = None
+    max_active_rows: int | None = None
+    fit_intercept: bool = True
+    standardize: bool | str = "auto"
+    penalty_factors: Any = None
+    column_groups: Any = None
+    positive: bool = False
+    lower: Any = None
+    upper: Any = None
+    offset: Any = None
+    warm_start: bool = False
+    random_state: Any = 0
+
+
 def fit_settings(estimator: Any) -> FitSettings:
-    """Check the parameters of an estimator, together, and return the settings of the core fit; see `stored_settings`.
-
-    Raises
-    ------
-    UsageError
-        Names the parameter, what was found and what is expected.
-    """
-    settings = stored_settings(estimator)
-    check_settings(settings)
-    return settings
-
-
-def stored_settings(estimator: Any) -> FitSettings:
-    """The parameters of an estimator as settings of the core fit, checked one by one.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Where its `loss` is None, the first of those it can minimise stands in until the data has decided.
-
-    Raises
-    ------
-    UsageError
-        Names the parameter, what was found and what is expected.
-    """
-    known_loss(estimator)
-    hypotheses = estimator.hypotheses
-    check_hypotheses(hypotheses)
-    split(estimator.callbacks)
+    """The settings of the core fit, from an estimator with ``ObjectiveParameters``, checked one by one and together."""
+    shared = shared_settings(estimator)
     check_choice(estimator.prefer, estimator.max_features, estimator.alpha)
     flag("warm_start", estimator.warm_start)
-    factors, groups = estimator.penalty_factors, estimator.column_groups
+    groups = estimator.column_groups
     signs = Signs.given(estimator.positive, estimator.lower, estimator.upper)
-    return FitSettings(
-        loss=get_loss(estimator.loss) if _of_several(estimator.loss) else estimator.loss or estimator._losses()[0],
+    settings = FitSettings(
+        **shared,
         penalty=estimator.penalty,
-        alpha=_alpha(estimator.alpha),
+        alpha=given_alpha(estimator.alpha),
         update=estimator.update,
         select=estimator.select,
         sweeps=estimator.sweeps,
         rows_per_round=estimator.rows_per_round,
-        tol=number("tol", estimator.tol),
-        max_rounds=estimator.max_rounds,
-        max_passes=estimator.max_passes,
-        max_seconds=estimator.max_seconds,
         max_active_rows=estimator.max_active_rows,
         fit_intercept=flag("fit_intercept", estimator.fit_intercept),
         standardize=_standardize(estimator.standardize) is True,
         offset=None if estimator.offset is None else given_offset(estimator.offset),
-        penalty_factors=None if factors is None else PENALTY_FACTORS.read(factors),
+        penalty_factors=given_factors(estimator.penalty_factors),
         signs=signs,
         column_groups=None if groups is None else ColumnGroups.given(groups),
         random_state=resolve_seed(estimator.random_state),
-        # the columns alone are what a fit chooses from anyhow, in its fastest way
-        hypotheses=None if hypotheses == Columns() else hypotheses,
     )
+    check_settings(settings)
+    return settings
+
+
+def shared_settings(estimator: Any) -> dict[str, Any]:
+    """What the settings of every fit hold, checked; a loss of None is the first that the estimator can minimise."""
+    known_loss(estimator)
+    check_hypotheses(estimator.hypotheses)
+    split(estimator.callbacks)
+    loss, hypotheses = estimator.loss, estimator.hypotheses
+    return {
+        "loss": get_loss(loss) if _of_several(loss) else loss or estimator._losses()[0],
+        "tol": number("tol", estimator.tol),
+        "max_rounds": estimator.max_rounds,
+        "max_passes": estimator.max_passes,
+        "max_seconds": estimator.max_seconds,
+        # the columns alone are what a fit chooses from anyhow, in its fastest way
+        "hypotheses": None if hypotheses == Columns() else hypotheses,
+    }
+
+
+def given_factors(factors: Any) -> PerColumn | None:
+    """The factors of an estimator, or None."""
+    return None if factors is None else PENALTY_FACTORS.read(factors)
 
 
 def known_loss(estimator: Any) -> None:
@@ -170,13 +208,7 @@ def penalty_spec(penalty: Any) -> dict[str, Any]:
 
 
 def penalty_from_spec(spec: Any) -> Any:
-    """Undo `penalty_spec`: a name where the parameters are the default ones, an object otherwise.
-
-    Raises
-    ------
-    UsageError
-        For an unknown name or other parameters than the penalty has.
-    """
+    """Undo `penalty_spec`: a name where the parameters are the default ones, an object otherwise."""
     return _from_spec("penalty", spec, get_penalty)
 
 
@@ -206,7 +238,8 @@ def _parameters(found: Any) -> list[str]:
     return [name for name in names if not hasattr(common, name)]
 
 
-def _alpha(value: Any) -> float | str:
+def given_alpha(value: Any) -> float | str:
+    """A strength, "auto" or "quick" as the core fit takes it, or UsageError."""
     if isinstance(value, str) and value in ("auto", "quick"):
         # the rule of thumb of the core fit; what "auto" means beyond it is an estimator's (``selecting``)
         return "auto"

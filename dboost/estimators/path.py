@@ -186,7 +186,7 @@ def regularization_path(
         penalty = get_penalty(parts.settings.penalty)
         if penalty.weightless:
             raise UsageError(f"penalty {penalty.name!r} has no path", hint="use another penalty, or fit once")
-        from dboost.estimators.path_checkpoint import keeper_of
+        from dboost.estimators.checkpoint import keeper_of
 
         keeper = keeper_of(chosen.checkpoint, parts.settings)
 
@@ -202,13 +202,7 @@ def regularization_path(
 
 
 def of_several_fits(callbacks: Any) -> list[Callable[[dict[str, Any]], Any]]:
-    """The functions of a parameter `callbacks` that can be told of the rounds of several fits: all of them.
-
-    Raises
-    ------
-    UsageError
-        For an object with scikit-learn's hooks, which know of one fit.
-    """
+    """The functions of a parameter `callbacks` that can be told of the rounds of several fits: all of them."""
     hooks, functions = split(callbacks)
     of_models = [one for one in functions if isinstance(one, OfModels)]
     if of_models:

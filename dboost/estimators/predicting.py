@@ -33,17 +33,11 @@ MARGINS = "margins"
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """Rows whose scores under one model are known, and nothing else of them: that model predicts them.
+    """Rows whose scores under one model are known, and nothing else of them: that model predicts them."""
 
-    Parameters
-    ----------
-    F : float64 array, shape (m, k)
-        The scores X W + b.
-    n_features : int
-        Columns that the rows had.
-    """
-
+    # Shape (m, k). The scores X W + b.
     F: NDArray[np.float64]
+    # Columns that the rows had.
     n_features: int
 
     @property
@@ -56,13 +50,7 @@ class Margins:
 
 
 def kind_of(X: Any) -> str:
-    """Return "parquet", "array" or "frame" (of dask), "table", "margins" or "matrix"; nothing is imported to tell.
-
-    Raises
-    ------
-    UsageError
-        For a query that has not been run.
-    """
+    """Return "parquet", "array" or "frame" (of dask), "table", "margins" or "matrix"; nothing is imported to tell."""
     if isinstance(X, Margins):
         return "margins"
     refuse_unread(X)

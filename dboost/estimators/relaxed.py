@@ -131,13 +131,7 @@ def relaxed(
 
 
 def gammas_of(relax: Any) -> tuple[float, ...]:
-    """The shares that a cross-validation tries, falling; none where `relax` asks for none.
-
-    Raises
-    ------
-    UsageError
-        Where it is neither a flag nor shares from 0 to 1.
-    """
+    """The shares that a cross-validation tries, falling; none where `relax` asks for none."""
     if relax is None or relax is False:
         return ()
     if relax is True:
@@ -158,16 +152,7 @@ def checked_gamma(name: str, value: Any) -> float:
 def blend(estimator: Any, parts: Prepared, model: Model, result: FitResult, refit: Refit, gamma: float) -> Model:
     """The model between a penalised one and its refit.
 
-    Parameters
-    ----------
-    estimator : estimator
-    parts : Prepared
-    model : Model
-        The penalised one: what it is at gamma = 1.
-    result : FitResult
-        Its weights, among the columns of the data.
-    refit : Refit
-    gamma : float
+    `model`: The penalised one: what it is at gamma = 1. `result`: Its weights, among the columns of the data.
     """
     told = {
         "gamma": gamma,

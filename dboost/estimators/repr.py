@@ -1,20 +1,26 @@
-"""What a person sees of a fitted model: the certificate, the features used, and which classes share each.
+"""What a person sees of an estimator: its repr, the certificate, the features used, and which classes share each.
 
-Covers: the text under the repr, the HTML under scikit-learn's table in notebooks, and the sparsity map both show.
-Does not cover: where they are put (``shown``), the history (``history``) and plots.
+Covers: the text under the repr, the HTML under scikit-learn's diagram and table in notebooks, and the sparsity map both
+show. Does not cover: the history (``history``), plots, or what scikit-learn shows of an estimator inside a pipeline: a
+path or an address with a secret among its parameters is refused by ``fit``.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from sklearn import get_config
+from sklearn.utils import estimator_html_repr
 
 from dboost import notebook_html as page
 from dboost.metrics import row_sparsity, sparsity
 from dboost.model.fitted import Model
+from dboost.redact import redact_urls
 
 _ROWS = 10
 _HTML_ROWS = 25
@@ -24,34 +30,22 @@ _CLASSES = 4
 
 @dataclass(frozen=True)
 class FeatureUse:
-    """One line of the sparsity map.
+    """One line of the sparsity map."""
 
-    Parameters
-    ----------
-    name : str
-        The feature, in words.
-    size : float
-        Largest absolute weight.
-    shared_by : int
-        Number of classes with a weight that is not zero.
-    weights : list of (label, weight)
-        These classes, largest absolute weight first.
-    """
-
+    # The feature, in words.
     name: str
+    # Largest absolute weight.
     size: float
+    # Number of classes with a weight that is not zero.
     shared_by: int
+    # These classes, largest absolute weight first.
     weights: list[tuple[str, float]]
 
 
 def sparsity_map(model: Model, limit: int | None = None) -> list[FeatureUse]:
     """The features a model uses, largest first, each with the classes that share it.
 
-    Parameters
-    ----------
-    model : Model
-    limit : int, optional
-        At most so many features.
+    `limit`: At most so many features.
     """
     labels = output_labels(model)
     W = model.weights
@@ -194,14 +188,8 @@ def html_maps(models: Sequence[Model], labels: Sequence[str]) -> str:
 def _uses_table(uses: Sequence[FeatureUse], heads: Sequence[str], labels: Sequence[str], held: int) -> str:
     """The sparsity map as a table of HTML.
 
-    Parameters
-    ----------
-    uses : sequence of FeatureUse
-    heads : sequence of str
-        Headings of the columns of weights: one for each label, of which the first are shown.
-    labels : sequence of str
-    held : int
-        Number of features in use, of which these are the first.
+    `heads`: Headings of the columns of weights: one for each label, of which the first are shown. `held`: Number of
+    features in use, of which these are the first.
     """
     if not uses:
         return ""
@@ -220,3 +208,59 @@ def _uses_table(uses: Sequence[FeatureUse], heads: Sequence[str], labels: Sequen
     left += [_many(len(labels) - wide, "more class", "more classes")] if len(labels) > wide else []
     more = page.lines([f"and {', '.join(left)}"]) if left else ""
     return page.table(["feature", *(["shared by"] if shares else []), *heads[:wide]], rows) + more
+
+
+# Entries of a `coef_` above which a notebook does not build it only to show a corner.
+LARGE = 1_000_000
+
+
+class ShownMixin:
+    """What a person sees of an estimator; to stand before ``BaseEstimator``."""
+
+    def _map_text(self) -> str:
+        """What stands below the parameters in a terminal; nothing before a fit."""
+        return ""
+
+    def _map_html(self) -> str:
+        """What stands below the parameters in a notebook; nothing before a fit."""
+        return ""
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        # A path or an address among the parameters may hold a password.
+        head = redact_urls(super().__repr__(N_CHAR_MAX))  # type: ignore[call-arg]
+        below = self._map_text()
+        return head + "\n" + below if below else head
+
+    # scikit-learn 1.6 asks for the inner one, later ones for the first. Whether a notebook is given HTML at all is
+    # decided there, by ``set_config(display=...)``.
+    def _html_repr(self) -> str:
+        return redact_urls(estimator_html_repr(self)) + self._map_html()
+
+    def _repr_html_inner(self) -> str:
+        return self._html_repr()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle = {"text/plain": repr(self)}
+        return bundle | {"text/html": self._html_repr()} if get_config()["display"] == "diagram" else bundle
+
+    def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
+        """scikit-learn's table of fitted attributes, which reads all of them."""
+        shape = _coef_shape(self)
+        if shape is None or shape[0] * shape[1] <= LARGE:
+            return super()._get_fitted_attr_html(doc_link)  # type: ignore[misc]
+        # Of a million columns and hundreds of classes the array would take more memory than the data.
+        light = copy.copy(self)
+        light.__class__ = type(type(self).__name__, (type(self),), {"coef_": property(_absent)})
+        return super(ShownMixin, light)._get_fitted_attr_html(doc_link)  # type: ignore[misc]
+
+
+def _coef_shape(estimator: Any) -> tuple[int, int] | None:
+    """Shape of the weights that ``coef_`` would build; None before a fit."""
+    model = estimator.__dict__.get("model_")
+    if model is None:
+        return None
+    return model.n_outputs, model.n_features if model.plain else model.n_hypotheses
+
+
+def _absent(estimator: Any) -> Any:
+    raise AttributeError("coef_ is too large to be shown")

@@ -36,17 +36,11 @@ _TRIED = 4
 
 @dataclass(frozen=True)
 class Scorer:
-    """Says how good predictions are; greater is better.
+    """Says how good predictions are; greater is better."""
 
-    Parameters
-    ----------
-    name : str
-        As in ``sklearn.metrics.get_scorer_names``, or what a callable is called.
-    call : callable
-        ``call(estimator, X, y)`` or, where rows have weights, ``call(estimator, X, y, sample_weight=weight)``.
-    """
-
+    # As in ``sklearn.metrics.get_scorer_names``, or what a callable is called.
     name: str
+    # ``call(estimator, X, y)`` or, where rows have weights, ``call(estimator, X, y, sample_weight=weight)``.
     call: Callable[..., Any]
 
     @property
@@ -81,13 +75,7 @@ class Scorer:
         return cast(Callable[..., Any], told)
 
     def __call__(self, estimator: Any, X: Any, y: Any, weight: NDArray[np.float64] | None) -> float:
-        """The score as a number.
-
-        Raises
-        ------
-        TypeError
-            When it is none.
-        """
+        """The score as a number."""
         call = self.told_classes(estimator, y)
         found = call(estimator, X, y) if weight is None else call(estimator, X, y, sample_weight=weight)
         value = np.asarray(found)
@@ -104,13 +92,7 @@ def scorer_names() -> tuple[str, ...]:
 
 
 def scorer_of(scoring: Any) -> Scorer | None:
-    """What a parameter `scoring` asks for; None for what sums over the rows tell: None, "loss" and "error".
-
-    Raises
-    ------
-    UsageError
-        For an unknown name, or what is no callable.
-    """
+    """What a parameter `scoring` asks for; None for what sums over the rows tell: None, "loss" and "error"."""
     if scoring is None or (isinstance(scoring, str) and scoring in SUMS):
         return None
     if isinstance(scoring, str) and scoring in scorer_names():
@@ -129,17 +111,7 @@ def scorer_of(scoring: Any) -> Scorer | None:
 def check_scorer(scorer: Scorer, template: Any, parts: Prepared) -> None:
     """Refuse, before any fit, a scorer that cannot be asked about the models of an estimator.
 
-    Parameters
-    ----------
-    scorer : Scorer
-    template : estimator
-        Unfitted, of one strength.
-    parts : Prepared
-
-    Raises
-    ------
-    UsageError
-        Names the scorer and the loss.
+    `template`: Unfitted, of one strength.
     """
     if scorer.metric is None:
         # nobody knows what a function does with rows, which cannot be made up for it
@@ -189,17 +161,7 @@ def _tried(scorer: Scorer, template: Any, model: Model, y: NDArray[Any], F: NDAr
 def check_rows(scorer: Scorer, weighted: bool, missing: bool) -> None:
     """Refuse a scorer that cannot be asked about such rows.
 
-    Parameters
-    ----------
-    scorer : Scorer
-    weighted : bool
-        Whether rows have weights other than one.
-    missing : bool
-        Whether labels of tasks are missing.
-
-    Raises
-    ------
-    UsageError
+    `weighted`: Whether rows have weights other than one. `missing`: Whether labels of tasks are missing.
     """
     if weighted and not scorer.takes_weights:
         raise UsageError(

@@ -1,23 +1,27 @@
-"""The share of correct labels and R^2, for every kind of input.
+"""What estimators of labels and of numbers have beyond fitting: probabilities, accuracy, R^2, for every kind of input.
 
-Covers: ``accuracy``, ``explained``, and the labels and weights they compare with. Does not cover: richer metrics
-(``dboost.metrics``).
+Covers: ``ClassifyingMixin``, ``TwoClassMixin``, ``RegressingMixin``, the labels and weights that scores compare with.
+Does not cover: fitting and the prediction of labels (``base``), richer metrics (``dboost.metrics``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
 
+from dboost.data.labels.factorise import factorise
 from dboost.data.labels.labels import check_weight
 from dboost.data.labels.targets import many_targets, regression_targets
 from dboost.data.named_columns import split_named
 from dboost.data.planned import count_rows
 from dboost.errors import DataError, UsageError
-from dboost.estimators.label_checks import check_labels
+from dboost.estimators import predicting
+from dboost.estimators.fitting import check_labels
+from dboost.estimators.params import parameters
 from dboost.estimators.predicting import kind_of
 from dboost.losses import Loss, get_loss, loss_of_model, refuse_invalid
 
@@ -27,17 +31,7 @@ Agree = Callable[[Any, NDArray[Any]], tuple[Any, Any]]
 def accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any, agree: Agree) -> float:
     """Weighted share of correct labels.
 
-    Parameters
-    ----------
-    estimator : fitted estimator
-    X, y, sample_weight : as for ``score``
-    agree : callable
-        ``agree(y, predicted)`` gives, per example, the correct and the counted labels.
-
-    Raises
-    ------
-    DataError
-        Rows do not match, or nothing is counted.
+    `agree`: ``agree(y, predicted)`` gives, per example, the correct and the counted labels.
     """
     predicted, y, weight = _compared(estimator, X, y, sample_weight)
     correct, counted = agree(y, predicted)
@@ -53,16 +47,6 @@ def explained(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
 
     A loss with a deviance of its own (``Loss.deviance``) has 1 - (sum of the deviances from the predictions) / (sum of
     those from the best constant), as ``sklearn.metrics.d2_tweedie_score`` and ``d2_pinball_score`` do.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-    X, y, sample_weight : as for ``score``
-
-    Raises
-    ------
-    DataError
-        Rows do not match, no weight is positive, or the targets are no numbers.
     """
     predicted, y, weight = _compared(estimator, X, y, sample_weight)
     if not np.any(weight > 0):
@@ -131,22 +115,7 @@ def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArr
 def labels_and_weights(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """The rows without columns that are labels or weights, and labels and weights in memory.
 
-    Parameters
-    ----------
-    X, y, sample_weight : as for ``score``
-
-    Returns
-    -------
-    X, y : object
-    sample_weight : object or None
-        As it was given; of data on disk those of the column, or of ones.
-
-    Raises
-    ------
-    UsageError
-        When there are no labels, or they are given twice.
-    DataError
-        When the data on disk has no rows.
+    Returns: As it was given; of data on disk those of the column, or of ones.
     """
     kind = kind_of(X)
     if kind == "parquet":
@@ -178,3 +147,115 @@ def _computed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, 
         raise UsageError("score needs y")
     predicted, y, sample_weight = dask.compute(estimator.predict(X), y, sample_weight)
     return np.asarray(predicted), y, sample_weight
+
+
+@parameters
+class ClassifyingMixin(ClassifierMixin):  # type: ignore[misc]
+    """Probabilities, scores and accuracy of a ``BoostedEstimator`` with labels; not public."""
+
+    class_weight: Any = None
+    classes: Any = None
+    _predict: ClassVar[Any]
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities; input and output as for `predict`.
+
+        Returns
+        -------
+        float64, shape (m, number of classes); for tasks (m, k), the probability of the positive label
+        """
+        return self._predict(X, predicting.PROBABILITIES)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Natural logarithms of `predict_proba`, finite where a probability rounds to zero.
+
+        Returns
+        -------
+        float64, of the shape of `predict_proba`
+        """
+        return self._predict(X, predicting.LOG_PROBABILITIES)
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores X W + b; input and output as for `predict`.
+
+        Returns
+        -------
+        float64, shape (m, k); (m,) for two classes and the loss ``log``
+        """
+        return self._predict(X, predicting.SCORES)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of correct labels.
+
+        Parameters
+        ----------
+        X : as for `fit`
+        y : labels, or the name of the label column of a table; None for ``ParquetData``
+        sample_weight : array-like, shape (m,), or the name of a column of a table, optional
+
+        Returns
+        -------
+        float
+        """
+        return accuracy(self, X, y, sample_weight, agree)
+
+
+class TwoClassMixin(ClassifyingMixin):
+    """A ``BoostedEstimator`` that refuses more than two classes; not public."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def agree(y: Any, predicted: Any) -> tuple[Any, Any]:
+    """Per example: correct or not, and that it counts."""
+    found, expected = factorise(y)[0], factorise(predicted)[0]
+    numbers = {"int", "float"}
+    if found != expected and not {found, expected} <= numbers:
+        # NumPy compares 1 with "1" without a word, and every label would count as wrong.
+        raise DataError(f"labels of type {found}, the model predicts {expected}", hint="give the labels as in the fit")
+    labels = np.asarray(y)
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    return labels == predicted, np.ones(len(labels))
+
+
+def predicts_counts(loss: Any) -> bool:
+    """Whether a loss, or each of several, takes no target below zero: its mean is an exponential."""
+    losses = loss if isinstance(loss, list | tuple) else [loss]
+    try:
+        known = [get_loss(one) for one in losses]
+    except UsageError:  # which a fit says
+        return False
+    return bool(known) and all(link.exponential for one in known for link in one.links(one.targets or 1))
+
+
+class RegressingMixin(RegressorMixin):  # type: ignore[misc]
+    """R^2 or D^2 of a ``BoostedEstimator`` with targets; not public."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = predicts_counts(self.loss)
+        return tags
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of the variance that the predictions explain, R^2 (``sklearn.metrics.r2_score``).
+
+        With ``loss="poisson"`` the share of the Poisson deviance, D^2, as scikit-learn's ``PoissonRegressor`` has it
+        (``sklearn.metrics.d2_tweedie_score`` with ``power=1``), and with ``loss="quantile"`` that of the pinball loss
+        (``sklearn.metrics.d2_pinball_score``). Of several targets it is the mean of their R^2, each over the rows where
+        it is observed.
+
+        Parameters
+        ----------
+        X : as for `fit`
+        y : targets, or the name of the target column of a table; None for ``ParquetData``
+        sample_weight : array-like, shape (m,), or the name of a column of a table, optional
+
+        Returns
+        -------
+        float
+            1 for perfect predictions, 0 for those of the best constant; below 0 for worse ones.
+        """
+        return explained(self, X, y, sample_weight)

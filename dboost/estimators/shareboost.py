@@ -15,12 +15,9 @@ from dboost.boosting.shareboost.rounds import ShareBoost
 from dboost.errors import UsageError
 from dboost.estimators import predicting
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.callbacks import split
-from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.history import Table
-from dboost.estimators.params import check_hypotheses, flag, known_loss, number, resolve_seed
-from dboost.files.paths import PathLike
-from dboost.hypotheses.columns import Columns
+from dboost.estimators.params import FitParameters, flag, parameters, resolve_seed, shared_settings
+from dboost.estimators.scoring import ClassifyingMixin
 from dboost.losses import Loss
 from dboost.model.fitted import Model
 from dboost.penalties import get_penalty
@@ -29,7 +26,8 @@ from dboost.penalties import get_penalty
 RIDGE = 1e-6
 
 
-class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
+@parameters
+class ShareBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
     """Linear classifier that adds one feature, or group of features, at a time and then solves all weights again.
 
     ShareBoost (Shalev-Shwartz, Wexler & Shashua 2011): forward greedy selection for the mean loss
@@ -134,59 +132,22 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
 
     _tasks = ("binary", "multiclass")
     _task = "classification"
-    # A greedy path has one beginning: there is nothing to start from.
-    warm_start = False
-
-    def __init__(
-        self,
-        *,
-        max_rounds: int = 100,
-        max_passes: int | None = None,
-        max_seconds: float | None = None,
-        loss: str = "margin_softmax",
-        rule: str = "scaled",
-        shortlist: int | None = 10,
-        groups: Any = None,
-        penalty: Any = "l2_squared",
-        alpha: float | str = "auto",
-        hypotheses: Any = None,
-        tol: float = 1e-3,
-        max_active_rows: int | None = None,
-        bound: float | None = None,
-        keep: int | None = None,
-        corrective: str = "newton",
-        fit_intercept: bool = True,
-        standardize: Any = None,
-        class_weight: Any = None,
-        classes: Any = None,
-        random_state: Any = 0,
-        checkpoint: PathLike | None = None,
-        callbacks: Any = None,
-        client: Any = None,
-    ) -> None:
-        self.max_rounds = max_rounds
-        self.max_passes = max_passes
-        self.max_seconds = max_seconds
-        self.loss = loss
-        self.rule = rule
-        self.shortlist = shortlist
-        self.groups = groups
-        self.penalty = penalty
-        self.alpha = alpha
-        self.hypotheses = hypotheses
-        self.tol = tol
-        self.max_active_rows = max_active_rows
-        self.bound = bound
-        self.keep = keep
-        self.corrective = corrective
-        self.fit_intercept = fit_intercept
-        self.standardize = standardize
-        self.class_weight = class_weight
-        self.classes = classes
-        self.random_state = random_state
-        self.checkpoint = checkpoint
-        self.callbacks = callbacks
-        self.client = client
+    loss: str = "margin_softmax"
+    rule: str = "scaled"
+    shortlist: int | None = 10
+    groups: Any = None
+    penalty: Any = "l2_squared"
+    alpha: float | str = "auto"
+    hypotheses: Any = None
+    max_rounds: int = 100
+    tol: float = 1e-3
+    max_active_rows: int | None = None
+    bound: float | None = None
+    keep: int | None = None
+    corrective: str = "newton"
+    fit_intercept: bool = True
+    standardize: Any = None
+    random_state: Any = 0
 
     @classmethod
     def _minimises(cls, loss: Loss) -> bool:
@@ -195,29 +156,22 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
 
     def _settings(self) -> FitSettings:
         """The parameters, checked together, as settings of the core fit."""
-        known_loss(self)
         if self.loss is None:
             raise UsageError("loss=None", hint=f"expected one of {', '.join(map(repr, self._losses()))}")
-        check_hypotheses(self.hypotheses)
-        split(self.callbacks)
+        shared = shared_settings(self)
         alpha, penalty = self.alpha, get_penalty(self.penalty)
         if isinstance(alpha, str) and alpha == "auto" and not penalty.weightless:
             alpha = RIDGE
         asked = self.standardize
         scaled = penalty.degree > 0 and not penalty.weightless if asked is None else flag("standardize", asked)
         settings = FitSettings(
-            loss=self.loss,
+            **shared,
             penalty=self.penalty,
             alpha=alpha,
-            tol=number("tol", self.tol),
-            max_rounds=self.max_rounds,
-            max_passes=self.max_passes,
-            max_seconds=self.max_seconds,
             max_active_rows=self.max_active_rows,
             fit_intercept=flag("fit_intercept", self.fit_intercept),
             standardize=scaled,
             random_state=resolve_seed(self.random_state),
-            hypotheses=None if self.hypotheses == Columns() else self.hypotheses,
             system=ShareBoost(self.rule, self.shortlist, _groups(self.groups), self.bound, self.keep, self.corrective),
         )
         check_settings(settings)

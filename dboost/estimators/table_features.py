@@ -2,7 +2,7 @@
 
 Covers: the parameters, fitting, transforming, and the JSON form that is saved with a model.
 Does not cover: the kinds of columns (``dboost.data.features``), columns of text (``features``), the folder of a model
-and its transform (``dboost.estimators.pipeline_folder``).
+and its transform (``dboost.estimators.persistence``).
 """
 
 from __future__ import annotations

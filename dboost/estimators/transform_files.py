@@ -1,7 +1,7 @@
 """The transform of a model in its folder: a document, and an array file where it has arrays, each under a digest.
 
 Covers: writing and reading both, beside a model or in the folder of a pipeline; which kinds there are.
-Does not cover: what a transform does (its own module), the folder of a pipeline (``pipeline_folder``).
+Does not cover: what a transform does (its own module), the folder of a pipeline (``persistence``).
 
 The document holds the digest of the model's: a transform that was put beside another model is refused. Reading runs no
 code from the folder.

@@ -26,13 +26,7 @@ Float = NDArray[np.float64]
 
 
 def start_from(model: Model, parts: Prepared) -> FitResult:
-    """An earlier model as the start of a fit.
-
-    Raises
-    ------
-    UsageError
-        When classes or features differ.
-    """
+    """An earlier model as the start of a fit."""
     plan = parts.plan
     hint = "set warm_start=False to start from nothing"
     names = model.feature_names, plan.feature_names
@@ -109,19 +103,7 @@ def _by_name(model: Model, W: Float, names: Sequence[str]) -> tuple[NDArray[np.i
 def followed(model: Model, start: FitResult, pool: Any) -> FitResult:
     """A start whose hypotheses are candidates of this fit, with weights that mean the same among them.
 
-    Parameters
-    ----------
-    model : Model
-        Of the earlier fit.
-    start : FitResult
-        ``start_from`` of it.
-    pool : Pool or None
-        The candidates of this fit.
-
-    Raises
-    ------
-    UsageError
-        When the candidates differ, and not in their scale only: those of kernels are rows of the data.
+    `model`: Of the earlier fit. `start`: ``start_from`` of it. `pool`: The candidates of this fit.
     """
     if model.origin is None or model.origin.token == pool.token:
         return start

@@ -12,13 +12,7 @@ from dboost.errors import UsageError
 
 
 def imported(module: str, extra: str) -> Any:
-    """A module of an optional package.
-
-    Raises
-    ------
-    UsageError
-        Where it is not installed; it names the extra that brings it.
-    """
+    """A module of an optional package."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -24,42 +24,25 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Linear:
-    """A fitted linear model, whatever the loss.
+    """A fitted linear model, whatever the loss."""
 
-    Parameters
-    ----------
-    task : str
-        As in ``Model``.
-    active : int64 array, shape (a,)
-        Columns with weights, ascending.
-    W : float64 array, shape (a, k)
-    intercept : float64 array, shape (k,)
-        Of the log-odds, or for a regression of the prediction.
-    classes : array
-        As in ``Model``.
-    n_features : int
-    links : tuple of Link, one for each output
-        What the prediction of a regression is of the linear function.
-    """
-
+    # As in ``Model``.
     task: str
+    # Shape (a,). Columns with weights, ascending.
     active: NDArray[np.int64]
+    # Shape (a, k).
     W: Array
+    # Shape (k,). Of the log-odds, or for a regression of the prediction.
     intercept: Array
+    # As in ``Model``.
     classes: NDArray[Any]
     n_features: int
+    # What the prediction of a regression is of the linear function.
     links: tuple[Link, ...]
 
     @classmethod
     def of(cls, estimator: Any) -> Linear:
-        """The linear model of a fitted estimator.
-
-        Raises
-        ------
-        UsageError
-            It holds induced hypotheses, or a loss that is no longer known.
-        NotFittedError
-        """
+        """The linear model of a fitted estimator."""
         check_is_fitted(estimator, "model_")
         model = estimator.model_
         if not model.plain:

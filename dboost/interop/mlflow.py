@@ -19,8 +19,8 @@ import numpy as np
 import dboost
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.load import load_model as _load_folder
-from dboost.estimators.pipeline_folder import save_model as _save_folder
+from dboost.estimators.persistence import load_model as _load_folder
+from dboost.estimators.persistence import save_model as _save_folder
 from dboost.interop.extras import imported
 
 FLAVOR_NAME = "dboost"

@@ -20,7 +20,7 @@ from sklearn.base import ClassifierMixin
 
 from dboost.errors import UsageError
 from dboost.estimators.features import Features
-from dboost.estimators.load import ESTIMATORS
+from dboost.estimators.persistence import ESTIMATORS
 from dboost.estimators.table_features import TableFeatures
 from dboost.estimators.text_features import TextFeatures
 from dboost.interop.extras import imported
@@ -302,13 +302,7 @@ _ENDS_IN_SIGMA = re.compile("\u03c3\\b")
 
 
 def _vectorizer(features: TextFeatures) -> Any:
-    """scikit-learn's vectorizer with the terms and weights of a transform.
-
-    Raises
-    ------
-    UsageError
-        The transform does what the graph cannot.
-    """
+    """scikit-learn's vectorizer with the terms and weights of a transform."""
     text = imported("sklearn.feature_extraction.text", EXTRA)
     for name, value, expected in (
         ("hashing", features.hashing, None),

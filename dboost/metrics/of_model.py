@@ -64,20 +64,13 @@ def row_sparsity(W: Float, n_features: float) -> float:
 
 @dataclass(frozen=True)
 class Computed:
-    """What must be computed to classify one example.
+    """What must be computed to classify one example."""
 
-    Parameters
-    ----------
-    hypotheses : int
-        Hypotheses with a weight that is not zero; for a model of raw features these are the features.
-    features : int
-        Raw features they are made from.
-    of_features : int
-        Raw features offered.
-    """
-
+    # Hypotheses with a weight that is not zero; for a model of raw features these are the features.
     hypotheses: int
+    # Raw features they are made from.
     features: int
+    # Raw features offered.
     of_features: int
 
 

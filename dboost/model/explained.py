@@ -95,9 +95,7 @@ class Contributions:
 def contributions(model: Model, row: Any) -> Contributions:
     """The parts of the scores of one row that holds only the columns ``model.inputs``.
 
-    Parameters
-    ----------
-    row : array or sparse matrix, shape (1, b)
+    `row` has shape (1, b).
     """
     held = model.held_columns(row)
     columns, values = held.indices, held.data

@@ -56,96 +56,63 @@ _HELD = "hypotheses."
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is known about the distance to the optimum.
+    """What is known about the distance to the optimum."""
 
-    Parameters
-    ----------
-    objective : float
-        Penalised mean loss.
-    gap : float
-        Certified relative duality gap (infinite where none is known).
-    lower_bound : float
-        A value that no model of this objective goes below.
-    stop_reason : str
-    alpha, alpha_max : float
-        Penalty strength on the mean loss, and the smallest one at which no feature is active.
-    n_iter, passes : int
-        Rounds, and passes over the data.
-    """
-
+    # Penalised mean loss.
     objective: float
+    # Certified relative duality gap (infinite where none is known).
     gap: float
+    # A value that no model of this objective goes below.
     lower_bound: float
     stop_reason: str
+    # Penalty strength on the mean loss, and the smallest one at which no feature is active.
     alpha: float
     alpha_max: float
+    # Rounds, and passes over the data.
     n_iter: int
     passes: int
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where induced hypotheses were chosen from.
+    """Where induced hypotheses were chosen from."""
 
-    Parameters
-    ----------
-    size : float
-        Number of candidates; infinite where they are countably many.
-    token : str
-        Names the pool of candidates: equal pools have equal tokens.
-    keys : tuple of tuple of int
-        What the pool calls each hypothesis held, in the order of the rows of W.
-    """
-
+    # Number of candidates; infinite where they are countably many.
     size: float
+    # Names the pool of candidates: equal pools have equal tokens.
     token: str
+    # What the pool calls each hypothesis held, in the order of the rows of W.
     keys: tuple[Key, ...]
 
 
 @dataclass(frozen=True)
 class Model:
-    """A fitted linear model over the hypotheses it holds: raw columns, or columns computed from them.
-
-    Parameters
-    ----------
-    task : {"binary", "multiclass", "multitask", "regression", "multitarget"}
-    loss, penalty : str
-        Their names.
-    hypotheses : Chosen
-        The hypotheses held: ``ColumnSet`` for raw columns.
-    W : float64 array, shape (a, k)
-        Their weights; k = 1 for two classes and for regression.
-    intercept : float64 array, shape (k,)
-    classes : array, shape (2,), (k,) or (0,)
-        Labels in the order of the codes; the names of several tasks or targets; none for ``regression``.
-    n_features : int
-        Raw features offered.
-    certificate : Certificate
-    feature_names : tuple of str, or None
-        Names of all raw features offered.
-    manifest : dict
-        How the model came about: fingerprint and rows of the data, versions, settings. JSON values only.
-    history : tuple of dict
-        One record per round. JSON values only.
-    origin : Origin, optional
-        For induced hypotheses.
-    stages : Stages, optional
-        The models of all rounds, of a fit that keeps them.
-    """
+    """A fitted linear model over the hypotheses it holds: raw columns, or columns computed from them."""
 
     task: str
+    # Their names.
     loss: str
     penalty: str
+    # The hypotheses held: ``ColumnSet`` for raw columns.
     hypotheses: Chosen
+    # Shape (a, k). Their weights; k = 1 for two classes and for regression.
     W: Float
+    # Shape (k,).
     intercept: Float
+    # Labels in the order of the codes; the names of several tasks or targets; none for ``regression``.
     classes: NDArray[Any]
+    # Raw features offered.
     n_features: int
     certificate: Certificate
+    # Names of all raw features offered.
     feature_names: tuple[str, ...] | None = None
+    # How the model came about: fingerprint and rows of the data, versions, settings. JSON values only.
     manifest: dict[str, Any] = field(default_factory=dict)
+    # One record per round. JSON values only.
     history: tuple[dict[str, Any], ...] = ()
+    # For induced hypotheses.
     origin: Origin | None = None
+    # The models of all rounds, of a fit that keeps them.
     stages: Stages | None = None
 
     @property
@@ -155,13 +122,7 @@ class Model:
 
     @property
     def active(self) -> NDArray[np.int64]:
-        """Raw column of each row of W, ascending, shape (a,).
-
-        Raises
-        ------
-        UsageError
-            For induced hypotheses, whose rows of W belong to no single column; see `inputs`.
-        """
+        """Raw column of each row of W, ascending, shape (a,)."""
         if not self.plain:
             raise UsageError("induced hypotheses are no columns of the data", hint="use inputs, or hypotheses.words()")
         return self.hypotheses.inputs
@@ -201,19 +162,8 @@ class Model:
     def decision_function(self, X: Any) -> Float:
         """Scores of a batch with all raw columns; only those the model needs are read.
 
-        Parameters
-        ----------
-        X : array or SciPy sparse matrix, shape (m, n_features)
-
-        Returns
-        -------
-        float64 array, shape (m, k)
-            The same bits for an example in any batch, dense or sparse.
-
-        Raises
-        ------
-        DataError
-            When the number of columns differs, or a value that is read is not finite.
+        `X`: shape (m, n_features). Returns: float64 array, shape (m, k). The same bits for an example in any batch,
+        dense or sparse.
         """
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise DataError(f"a batch of shape {tuple(X.shape)}; the model was fitted on {self.n_features} features")
@@ -225,18 +175,7 @@ class Model:
     def scores_of_inputs(self, X: Any) -> Float:
         """Scores H W + b of a batch that holds only the columns `inputs`, in that order.
 
-        Parameters
-        ----------
-        X : array or SciPy sparse matrix, shape (m, b)
-
-        Returns
-        -------
-        float64 array, shape (m, k)
-
-        Raises
-        ------
-        DataError
-            When a value is not finite, or the scores of an example are beyond all numbers.
+        `X`: shape (m, b). Returns: float64 array, shape (m, k).
         """
         self._check_inputs(X)
         return self._scores(X, np.arange(len(self.inputs)))
@@ -273,9 +212,7 @@ class Model:
     def held_columns(self, X: Any) -> Any:
         """The hypotheses held as columns of a batch that holds only the columns `inputs`.
 
-        Returns
-        -------
-        scipy.sparse.csr_array of float64, shape (m, a)
+        A ``csr_array`` of float64, shape (m, a).
         """
         from scipy.sparse import csr_array
 
@@ -291,13 +228,7 @@ class Model:
         return batch
 
     def probabilities(self, F: Float) -> Float:
-        """Probabilities from scores: (m, 2), (m, k), or per task the probability of the positive label (m, k).
-
-        Raises
-        ------
-        UsageError
-            For a regression.
-        """
+        """Probabilities from scores: (m, 2), (m, k), or per task the probability of the positive label (m, k)."""
         return probabilities(self.task, self.loss, F)
 
     def log_probabilities(self, F: Float) -> Float:
@@ -335,19 +266,7 @@ class Model:
     def save(self, path: PathLike, *, force: bool = False) -> None:
         """Write the model as a folder that appears whole or not at all.
 
-        Parameters
-        ----------
-        path : path
-            The folder.
-        force : bool
-            Replace the folder of an earlier model.
-
-        Raises
-        ------
-        UsageError
-            When the folder exists (without `force`), or the labels are of a type that JSON cannot hold.
-        StorageError
-            When it cannot be written.
+        `path`: The folder. `force`: Replace the folder of an earlier model.
         """
         arrays: dict[str, NDArray[Any]] = {"W": self.W, "intercept": self.intercept}
         arrays |= {_HELD + name: value for name, value in self.hypotheses.arrays().items()}
@@ -384,14 +303,7 @@ def _refuse_infinite(values: NDArray[Any]) -> None:
 
 
 def read_model(path: PathLike) -> Model:
-    """Read a folder that `Model.save` wrote, trusting nothing in it.
-
-    Raises
-    ------
-    ModelFormatError
-        When a file is missing, a link, too large or damaged, the version is unknown, or shapes, order, ranges or
-        finiteness are wrong.
-    """
+    """Read a folder that `Model.save` wrote, trusting nothing in it."""
     document, arrays = read_folder(path, FORMAT, VERSIONS, SEALED_FROM)
     file = document.file
     task = document.choice("task", TASKS)

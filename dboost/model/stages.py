@@ -23,22 +23,15 @@ PREFIX = "stages."
 
 @dataclass(frozen=True)
 class Stages:
-    """T models, each with the features of the one before and some more.
+    """T models, each with the features of the one before and some more."""
 
-    Parameters
-    ----------
-    order : int64 array, shape (a,)
-        Rows of the last model's W in the order in which they entered.
-    counts : int64 array, shape (T,)
-        Number of rows of each model, rising.
-    weights : float64 array, shape (sum of counts, k)
-        Rows of W of each model in that order, model after model.
-    intercepts : float64 array, shape (T, k)
-    """
-
+    # Shape (a,). Rows of the last model's W in the order in which they entered.
     order: NDArray[np.int64]
+    # Shape (T,). Number of rows of each model, rising.
     counts: NDArray[np.int64]
+    # Shape (sum of counts, k). Rows of W of each model in that order, model after model.
     weights: Float
+    # Shape (T, k).
     intercepts: Float
 
     def __len__(self) -> int:
@@ -47,10 +40,7 @@ class Stages:
     def at(self, stage: int) -> tuple[Float, Float]:
         """W of one model over the rows of the last one, zero where a row had not entered, and its intercept.
 
-        Returns
-        -------
-        W : float64 array, shape (a, k)
-        intercept : float64 array, shape (k,)
+        W has shape (a, k), the intercept (k,).
         """
         count = int(self.counts[stage])
         start = int(self.counts[:stage].sum())
@@ -64,13 +54,7 @@ class Stages:
 
 
 def restored(arrays: Mapping[str, NDArray[Any]], n_rows: int, k: int, file: str) -> Stages | None:
-    """Undo ``Stages.arrays``; None where a model has none.
-
-    Raises
-    ------
-    ModelFormatError
-        When shapes, types, order or finiteness are wrong.
-    """
+    """Undo ``Stages.arrays``; None where a model has none."""
     found = {name.removeprefix(PREFIX): value for name, value in arrays.items() if name.startswith(PREFIX)}
     if not found:
         return None

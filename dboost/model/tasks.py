@@ -29,21 +29,8 @@ def belongs(task: str, loss: str) -> bool:
 def probabilities(task: str, loss: str, F: Float) -> Float:
     """Probabilities from scores.
 
-    Parameters
-    ----------
-    task, loss : str
-    F : float64 array, shape (m, k)
-
-    Returns
-    -------
-    float64 array
-        (m, 2) for two classes, (m, k) for more, and per task the probability of the positive label, (m, k). The label
-        that is predicted has the largest, or is above one half.
-
-    Raises
-    ------
-    UsageError
-        For a regression.
+    `F`: shape (m, k). Returns: (m, 2) for two classes, (m, k) for more, and per task the probability of the positive
+    label, (m, k). The label that is predicted has the largest, or is above one half.
     """
     odds = _log_odds(task, loss, F)
     if task == "multiclass":
@@ -80,10 +67,8 @@ def leading(F: Float, found: Float) -> Float:
     Scores that differ by less than rounding have equal probabilities, of which the first would be taken for the best:
     the one of the best score then becomes the next number, which is as close to the true one.
 
-    Parameters
-    ----------
-    F, found : float64 arrays, shape (m, k)
-        But for rounding, an entry of `found` never falls while its score rises within a row. It is changed in place.
+    `F` and `found`: shape (m, k). But for rounding, an entry of `found` never falls while its score rises within a row.
+    It is changed in place.
 
     Examples
     --------
@@ -114,13 +99,8 @@ def _named(loss: str) -> Loss:
 def chosen_tasks(P: Float, F: Float, rule: dict[str, Any]) -> NDArray[np.bool_]:
     """Which tasks are predicted of each row.
 
-    Parameters
-    ----------
-    P, F : float64 array, shape (m, k)
-        Probabilities and scores.
-    rule : dict
-        ``thresholds``, the least probability of each task, by default above one half; ``top``, so many of the best
-        tasks at most; ``fewest``, so many of them at least.
+    `P` and `F`: shape (m, k). Probabilities and scores. `rule`: ``thresholds``, the least probability of each task, by
+    default above one half; ``top``, so many of the best tasks at most; ``fewest``, so many of them at least.
     """
     thresholds = rule.get("thresholds")
     chosen = F > 0.0 if thresholds is None else P >= np.asarray(thresholds, dtype=np.float64)
@@ -146,10 +126,7 @@ def tag_lists(chosen: NDArray[np.bool_], tags: NDArray[Any]) -> NDArray[Any]:
 def decision(task: str, loss: str, F: Float) -> Float:
     """Scores as they are shown: a single one as a vector (m,), others (m, k) as the loss says.
 
-    Parameters
-    ----------
-    task, loss : str
-    F : float64 array, shape (m, k)
+    `F`: shape (m, k).
     """
     return F[:, 0] if task in ("binary", "regression") else _named(loss).shown(F)
 
@@ -157,18 +134,8 @@ def decision(task: str, loss: str, F: Float) -> Float:
 def labels(task: str, loss: str, classes: NDArray[Any], F: Float) -> NDArray[Any]:
     """Predictions from scores.
 
-    Parameters
-    ----------
-    task, loss : str
-    classes : array
-        Labels in the order of the codes.
-    F : float64 array, shape (m, k)
-
-    Returns
-    -------
-    array
-        (m,) of `classes`, int64 (m, k) of 0 and 1 for tasks, float64 (m,) of a regression,
-        (m, k) of one with several targets.
+    `classes`: Labels in the order of the codes. `F`: shape (m, k). Returns: (m,) of `classes`, int64 (m, k) of 0 and 1
+    for tasks, float64 (m,) of a regression, (m, k) of one with several targets.
     """
     if task == "regression":
         return _named(loss).predicted(F)[:, 0]

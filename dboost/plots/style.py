@@ -42,13 +42,7 @@ WORDS = {
 
 
 def matplotlib() -> Any:
-    """``matplotlib.pyplot``.
-
-    Raises
-    ------
-    UsageError
-        When matplotlib is not installed.
-    """
+    """``matplotlib.pyplot``."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as fault:
@@ -114,13 +108,7 @@ def add_legend(ax: Any, count: int) -> None:
 
 
 def by_name(given: Any, what: str) -> dict[str, Any]:
-    """One thing or a mapping of names to things, as a mapping.
-
-    Raises
-    ------
-    UsageError
-        When there is nothing.
-    """
+    """One thing or a mapping of names to things, as a mapping."""
     named = dict(given) if isinstance(given, Mapping) else {"": given}
     if not named:
         raise UsageError(f"{what} is empty", hint="there is nothing to draw")
@@ -141,13 +129,7 @@ def records_of(given: Any, what: str) -> list[Mapping[str, Any]]:
 
 
 def column_of(records: Sequence[Mapping[str, Any]], name: str) -> Array:
-    """One quantity of all records; NaN where a record has none.
-
-    Raises
-    ------
-    UsageError
-        When no record has it.
-    """
+    """One quantity of all records; NaN where a record has none."""
     if not any(name in record for record in records):
         known = dict.fromkeys(key for record in records for key in record)
         raise UsageError(f"no record has {name!r}", hint=f"there are {', '.join(map(str, known))}")

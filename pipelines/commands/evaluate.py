@@ -14,7 +14,7 @@ from scipy.sparse import csc_array
 from dboost import metrics
 from dboost.data import build_plan
 from dboost.errors import UsageError
-from dboost.estimators.model_folders import find_model, read_transform
+from dboost.estimators.persistence import find_model, read_transform
 from dboost.model.fitted import Model
 from dboost.partition import NUMBERS, Partition, Sums
 

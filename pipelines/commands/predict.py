@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dboost.errors import UsageError
-from dboost.estimators.model_folders import find_model, read_transform
+from dboost.estimators.persistence import find_model, read_transform
 from dboost.files import store_folders
 from dboost.files.storage import sha256_json, write_file, write_folder
 from dboost.files.stores import AnyPath, StorePath, any_path

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dboost.errors import DataError, UsageError
-from dboost.estimators.model_folders import find_model, read_transform
+from dboost.estimators.persistence import find_model, read_transform
 from dboost.files.storage import check_writable, write_file
 from dboost.files.store_folders import local_copy
 from dboost.files.stores import any_path

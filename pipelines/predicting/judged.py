@@ -26,7 +26,7 @@ from dboost.data.labels.labels import LabelStats
 from dboost.data.parquet.block import scan_block
 from dboost.data.parquet.plan import blocks_of
 from dboost.errors import DataError, UsageError
-from dboost.estimators.model_folders import read_transform
+from dboost.estimators.persistence import read_transform
 from dboost.files.store_folders import local_copy
 from dboost.metrics import Evaluation
 from dboost.model.fitted import Model

@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 import dboost
 from dboost.errors import DataError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.load import ESTIMATORS
+from dboost.estimators.persistence import ESTIMATORS
 from dboost.hypotheses.columns import ColumnSet
 from dboost.losses import LOSSES
 from dboost.model.tasks import labels, log_probabilities, probabilities

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import differential_evolution
 
-from dboost.estimators.false_bounds import largest_tail, r_concave, worst_case
+from dboost.estimators.stability import largest_tail, r_concave, worst_case
 
 
 def searched(mean, place, steps, r):

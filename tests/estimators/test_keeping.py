@@ -18,7 +18,7 @@ import pytest
 import dboost
 from dboost.boosting.fit import FitState
 from dboost.errors import ConvergenceWarning, StorageError
-from dboost.estimators.checkpoint_times import MOST_SECONDS, SHARE, Keeper
+from dboost.estimators.checkpoint import MOST_SECONDS, SHARE, Keeper
 
 
 def state(number: int) -> FitState:

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from dboost import BoostedClassifier, DataError, MultiTaskBoostedClassifier, UsageError
-from dboost.estimators import label_checks
+from dboost.estimators import fitting
 
 BAD = {
     "loss": ["hinge", "multitask", 3],
@@ -93,7 +93,7 @@ LABELS = [
 def test_what_labels_of_tasks_may_be_is_what_scikit_learn_says(Y):
     refused = any(word in type_of_target(Y) for word in ("continuous", "multiclass"))
     with pytest.raises(DataError) if refused else nullcontext():
-        label_checks.check_tasks(Y)
+        fitting.check_tasks(Y)
 
 
 def warns_of_many(function):
@@ -109,7 +109,7 @@ def test_integers_are_labels_with_scikit_learns_warning(y):
     """What is not shown to scikit-learn, to spare its sorting, it would neither refuse nor warn of."""
     X, theirs = np.random.default_rng(0).normal(size=(40, 3)), warns_of_many(lambda: check_classification_targets(y))
     assert warns_of_many(lambda: BoostedClassifier(alpha=0.1, max_rounds=1, tol=1.0).fit(X, y)) == theirs
-    assert not (label_checks.few_integers(y) and theirs)
+    assert not (fitting.few_integers(y) and theirs)
 
 
 def test_a_column_of_another_name_is_refused_at_prediction(multiclass):

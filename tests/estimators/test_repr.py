@@ -25,7 +25,8 @@ from dboost import (
     ParquetData,
     PiecewiseLinear,
 )
-from dboost.estimators import classifier, history, shown
+from dboost.estimators import classifier, history
+from dboost.estimators import repr as shown
 from dboost.estimators.history import Table
 from dboost.estimators.repr import sparsity_map
 
