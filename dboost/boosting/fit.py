@@ -29,7 +29,7 @@ from dboost.engine.base import Engine
 from dboost.errors import DataError, DboostWarning
 from dboost.first_compile import beside
 from dboost.losses import Loss, get_loss, refuse_other_targets
-from dboost.losses.offset import Offset
+from dboost.losses.offset import with_offsets
 from dboost.notices import warn_user
 from dboost.passes import Point
 from dboost.passes.centring import Centres, LabelCentres
@@ -110,7 +110,7 @@ class Fitting:
         loss, penalty = get_loss(settings.loss), penalty_of_columns(settings, plan, factors, self.fixed)
         refuse_other_targets(loss, plan.n_outputs)
         if self.fixed.size:
-            loss = Offset(loss)
+            loss = with_offsets(loss)
         runner = PassRunner(engine, run_id)
         labels = label_sums(runner, loss, plan.n_outputs, settings.fit_intercept)
         lower_by = far_labels(loss, labels, plan.n_outputs) if self._centres_data() else np.zeros(plan.n_outputs)
