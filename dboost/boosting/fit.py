@@ -30,7 +30,7 @@ from dboost.engine.base import Engine
 from dboost.errors import DataError, DboostWarning
 from dboost.first_compile import beside
 from dboost.losses import Loss, get_loss, refuse_other_targets
-from dboost.losses.offset import Offset
+from dboost.losses.offset import with_offsets
 from dboost.notices import warn_user
 from dboost.passes import Point
 from dboost.passes.centring import Centres, LabelCentres
@@ -107,7 +107,7 @@ class Fitting:
             penalty = Grouped.of(penalty, columns.group, columns.candidates)
         refuse_other_targets(loss, plan.n_outputs)
         if columns.offset.size:
-            loss = Offset(loss)
+            loss = with_offsets(loss)
         runner = PassRunner(engine, run_id)
         labels = label_sums(runner, loss, plan.n_outputs, settings.fit_intercept)
         lower_by = far_labels(loss, labels, plan.n_outputs) if self._centres_data() else np.zeros(plan.n_outputs)

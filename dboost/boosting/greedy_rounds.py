@@ -35,7 +35,6 @@ def repeated(
     ----------
     advance : callable
         One round: state in, state out, and the reason to stop if there is one.
-    state : FitState
     callback : callable
         Sees the record of a round that left one, and the state after it, and may stop the fit.
     ended : callable

@@ -24,10 +24,6 @@ def strengths(
 
     Parameters
     ----------
-    fitting : Fitting
-    alphas : sequence of float or None
-    n_alphas : int
-    eps : float
     empty : bool, default False
         Where no feature says anything of the labels, as of a target that does not vary, the one strength 0, whose model
         is the best constant, instead of an error. Where signs alone keep features out, it is an error all the same.

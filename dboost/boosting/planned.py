@@ -30,10 +30,8 @@ class Planned(Protocol):
         The partitions, in a form that the engine knows, and the rows of each.
     n_rows, n_features, n_outputs : int
         Shapes m, n, k.
-    feature_names : tuple of str or None
     classes : array or None
         The labels that the outputs stand for; None for regression.
-    task : {"binary", "multiclass", "multitask", "regression", "multitarget"}
     nbytes_estimate : int
         Bytes of all decoded partitions.
     weight_exponent : int

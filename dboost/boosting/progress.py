@@ -22,21 +22,11 @@ from dboost.problem.state import FitResult, FitState
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a path has come.
+    """How far a path has come."""
 
-    Parameters
-    ----------
-    finished : tuple of FitResult
-        The fits that have ended, strongest penalty first.
-    remembered : (float, float64 array), optional
-        What the last of them leaves to the next; see ``Fitting.remembered``.
-    running : FitState, optional
-        After the last round of the fit that comes next.
-    """
-
-    finished: tuple[FitResult, ...] = ()
-    remembered: Remembered | None = None
-    running: FitState | None = None
+    finished: tuple[FitResult, ...] = ()  # The fits that have ended, strongest penalty first.
+    remembered: Remembered | None = None  # What the last of them leaves to the next; see ``Fitting.remembered``.
+    running: FitState | None = None  # After the last round of the fit that comes next.
 
 
 class PathKeeper(Protocol):
@@ -114,7 +104,6 @@ def along(
 
     Parameters
     ----------
-    fitting : Fitting
     alphas : sequence of float
         Falling.
     keeper : PathKeeper

@@ -40,19 +40,11 @@ _DEVIATIONS = math.sqrt(3.0)
 
 @dataclass(frozen=True)
 class Returned:
-    """The last state of a fit as what it says of the arrays that are returned.
-
-    Parameters
-    ----------
-    problem : Problem
-    tol : float
-        Relative gap that was asked for.
-    loss_as_given : function (intercept) -> float
-        The loss at the rows of the state and an intercept by one pass over the data as they were given.
-    """
+    """The last state of a fit as what it says of the arrays that are returned."""
 
     problem: Problem
-    tol: float
+    tol: float  # Relative gap that was asked for.
+    # The loss at the rows of the state and an intercept by one pass over the data as they were given.
     loss_as_given: Callable[[Array], float]
 
     def __call__(self, done: FitState, reason: str, lam: float) -> tuple[FitState, str, Array]:

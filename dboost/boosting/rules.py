@@ -70,12 +70,7 @@ def _positive(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class RankedNone(NoPenalty):
-    """No penalty; candidates are ranked by `rank`.
-
-    Parameters
-    ----------
-    rule : {"edge", "nearest", "joint"}
-    """
+    """No penalty; candidates are ranked by `rank`."""
 
     rule: str = "edge"
 
@@ -90,12 +85,7 @@ class RankedNone(NoPenalty):
 
 @dataclass(frozen=True)
 class RankedL1(L1):
-    """The l1 penalty; candidates are ranked by `rank`.
-
-    Parameters
-    ----------
-    rule : {"edge", "joint"}
-    """
+    """The l1 penalty; candidates are ranked by `rank`."""
 
     rule: str = "edge"
 

@@ -35,24 +35,13 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class HalfFits:
-    """The path that was fitted to one half.
-
-    Parameters
-    ----------
-    pair, half : int
-    alphas : float64 array
-        The strengths, falling.
-    supports : tuple of int64 arrays
-        The features whose weights are not all zero, ascending, at each strength.
-    gaps : float64 array, shape (number of strengths,)
-        Certified relative gaps.
-    """
+    """The path that was fitted to one half."""
 
     pair: int
     half: int
-    alphas: NDArray[np.float64]
-    supports: tuple[Rows, ...]
-    gaps: NDArray[np.float64]
+    alphas: NDArray[np.float64]  # The strengths, falling.
+    supports: tuple[Rows, ...]  # The features whose weights are not all zero, ascending, at each strength.
+    gaps: NDArray[np.float64]  # (number of strengths,): Certified relative gaps.
 
 
 def drawn(plan: Planned, engine: Engine, seed: int, n_pairs: int) -> list[Folds]:

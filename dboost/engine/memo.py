@@ -174,7 +174,6 @@ class Memo:
 
     Parameters
     ----------
-    store : MemoStore
     run : str
         Unique id of the run.
     key : str

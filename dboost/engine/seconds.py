@@ -10,26 +10,15 @@ from dataclasses import dataclass
 
 @dataclass
 class Seconds:
-    """Seconds since an engine was opened; those of passes that failed are not in them.
+    """Seconds since an engine was opened; those of passes that failed are not in them."""
 
-    Parameters
-    ----------
-    driver : float
-        The driver itself, inside the engine: planning a pass and packing its arguments.
-    scheduler : float
-        The rest of the wait for passes: turns through the scheduler and the queues of workers. 0 in-process.
-    network : float
-        Arguments on the way to a worker (receiving from other workers, decoding), and results on the way back, once
-        all of a pass were ready. What the scheduler copies beside its other work is not told apart from it.
-        0 in-process.
-    kernels : float
-        The work itself: reading, leaves, merging and finishing, of the worker that took longest.
-    """
-
-    driver: float = 0.0
+    driver: float = 0.0  # The driver itself, inside the engine: planning a pass and packing its arguments.
+    # The rest of the wait for passes: turns through the scheduler and the queues of workers. 0 in-process.
     scheduler: float = 0.0
+    # Arguments on the way to a worker (receiving from other workers, decoding), and results on the way back, once all
+    # of a pass were ready. What the scheduler copies beside its other work is not told apart from it. 0 in-process.
     network: float = 0.0
-    kernels: float = 0.0
+    kernels: float = 0.0  # The work itself: reading, leaves, merging and finishing, of the worker that took longest.
 
     def add(self, driver: float, wait: float, kernels: float, network: float) -> None:
         """Count a pass: `wait` is all the time between handing it over and having its results."""

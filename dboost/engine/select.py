@@ -63,10 +63,6 @@ def open_engine(client: Any = None, distributed_input: bool = False, **options: 
         Options of the engine, for example of `DaskEngine` (``no_worker_timeout``, ``stall_timeout``, ``retries``, ...);
         without meaning in-process, where no worker can be lost.
 
-    Returns
-    -------
-    LocalEngine, or the engine of the client
-
     Raises
     ------
     UsageError

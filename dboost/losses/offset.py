@@ -12,7 +12,7 @@ Covers: ``Offset`` around any loss, and the functions of one example. Does not c
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numba.extending import overload
@@ -29,7 +29,6 @@ from dboost.compiled.examples.loss_rows import (
 )
 from dboost.compiled.vectors.emit import INLINED
 from dboost.losses.base import Array, Loss, Repair
-from dboost.losses.link import Link
 
 LABEL, OFFSET = "label", "offset"
 """Fields of the labels of a block."""
@@ -148,16 +147,9 @@ def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array,
 
 @dataclass(frozen=True)
 class Offset:
-    """A loss whose scores begin at the offsets of the examples.
-
-    Parameters
-    ----------
-    inner : Loss
-    """
+    """A loss whose scores begin at the offsets of the examples; what it does not say is as `inner` says."""
 
     inner: Loss
-
-    # ---- what the offset changes -----------------------------------------------------------------------------------
 
     @property
     def closed_null(self) -> bool:
@@ -170,24 +162,11 @@ class Offset:
 
     def wider(self, value: float) -> list[tuple[Loss, float]]:
         """Those of the loss, at the same offsets."""
-        return [(Offset(one), factor) for one, factor in self.inner.wider(value)]
-
-    @property
-    def targets(self) -> int | None:
-        """As the loss says."""
-        return self.inner.targets
-
-    def of_output(self, r: int) -> Loss:
-        """As the loss says."""
-        return self.inner.of_output(r)
+        return [(with_offsets(one), factor) for one, factor in self.inner.wider(value)]
 
     def invalid(self, y: NDArray[Any]) -> int:
         """As the loss says."""
         return self.inner.invalid(codes_of(y))
-
-    def by_difference(self, k: int) -> NDArray[np.bool_]:
-        """As the loss says."""
-        return self.inner.by_difference(k)
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """As the loss says."""
@@ -216,117 +195,22 @@ class Offset:
         drift = (1.0 - t) * plain.drift + t * np.maximum(prior, 1.0 - prior)
         return replace(plain, null_share=0.0, drift=drift)
 
-    def shifts(self, pull: Array, z: Array) -> Array:
-        """As the loss says: a step moves scores that have their offsets."""
-        return self.inner.shifts(pull, z)
-
-    def kept(self, far: Array, moved: Array) -> float:
-        """As the loss says."""
-        return self.inner.kept(far, moved)
-
-    # ---- what it does not ------------------------------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        """That of the loss."""
-        return self.inner.name
-
-    @property
-    def kappa(self) -> float:
-        """That of the loss."""
-        return self.inner.kappa
-
-    @property
-    def template_constant(self) -> float:
-        """That of the loss."""
-        return self.inner.template_constant
-
-    @property
-    def floor(self) -> float:
-        """That of the loss."""
-        return self.inner.floor
-
-    @property
-    def growing(self) -> bool:
-        """As the loss says."""
-        return self.inner.growing
-
-    @property
-    def task(self) -> str:
-        """That of the loss."""
-        return self.inner.task
-
-    @property
-    def counted(self) -> bool:
-        """As the loss says."""
-        return self.inner.counted
-
-    @property
-    def parabolic(self) -> bool:
-        """As the loss says."""
-        return self.inner.parabolic
-
-    @property
-    def kinked(self) -> bool:
-        """As the loss says."""
-        return self.inner.kinked
-
-    @property
-    def probabilities(self) -> bool:
-        """As the loss says."""
-        return self.inner.probabilities
-
-    @property
-    def exponential(self) -> bool:
-        """As the loss says."""
-        return self.inner.exponential
-
-    @property
-    def separable(self) -> bool:
-        """As the loss says."""
-        return self.inner.separable
-
-    @property
-    def labels_taken(self) -> str:
-        """Those of the loss."""
-        return self.inner.labels_taken
-
-    def links(self, k: int) -> tuple[Link, ...]:
-        """Those of the loss."""
-        return self.inner.links(k)
-
     def without_features(self, intercept: Array, mass: Array) -> None:
         """None: examples of a class differ by their offsets."""
         return None
 
-    def predicted(self, F: Array) -> Array:
-        """As the loss says of scores that have their offsets."""
-        return self.inner.predicted(F)
 
-    def shown(self, F: Array) -> Array:
-        """As the loss shows them."""
-        return self.inner.shown(F)
+def _of_inner(name: str) -> property:
+    return property(lambda offset: getattr(offset.inner, name))
 
-    def deviance(self, y: Array, mean: Array) -> Array | None:
-        """That of the loss."""
-        return self.inner.deviance(y, mean)
 
-    def middle(self, y: Array, weight: Array) -> float:
-        """That of the loss."""
-        return self.inner.middle(y, weight)
+# Everything else is as the loss says: what offsets add to a dual value is linear, and bounded with the columns that
+# they are; steps move scores that have their offsets; and `null_intercept` is where the search starts.
+for _name in vars(Loss):
+    if not _name.startswith("_") and _name not in vars(Offset):
+        setattr(Offset, _name, _of_inner(_name))
 
-    def pulls(self, value: float, mass: Array, total: Array, bias: Array) -> float:
-        """As the loss says."""
-        return self.inner.pulls(value, mass, total, bias)
 
-    def terms(self, value: float, at_zero: float, mass: Array, total: Array, bias: Array) -> float:
-        """As the loss says; what the offsets add is bounded with the columns that they are."""
-        return self.inner.terms(value, at_zero, mass, total, bias)
-
-    def null_intercept(self, mass: Array, total: Array) -> Array:
-        """That of the loss, where the search starts."""
-        return self.inner.null_intercept(mass, total)
-
-    def longest_residual(self, k: int) -> Array | None:
-        """As the loss says."""
-        return self.inner.longest_residual(k)
+def with_offsets(loss: Loss) -> Loss:
+    """The loss at scores that begin at offsets."""
+    return cast(Loss, Offset(loss))

@@ -30,21 +30,11 @@ Features = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Centres:
-    """What is taken off some columns.
+    """What is taken off some columns."""
 
-    Parameters
-    ----------
-    columns : int64 array, shape (c,)
-        Stored columns, ascending.
-    values : float64 array, shape (c,)
-        What is taken off each; finite and not zero.
-    token : str
-        Names them, for the memo.
-    """
-
-    columns: NDArray[np.int64]
-    values: Array
-    token: str
+    columns: NDArray[np.int64]  # (c,): Stored columns, ascending.
+    values: Array  # (c,): What is taken off each; finite and not zero.
+    token: str  # Names them, for the memo.
 
     lane: ClassVar[None] = None
 
@@ -65,19 +55,11 @@ class Centres:
 
 @dataclass(frozen=True, eq=False)
 class LabelCentres:
-    """What is taken off real labels, and off the offsets of scores.
+    """What is taken off real labels, and off the offsets of scores."""
 
-    Parameters
-    ----------
-    labels, offsets : float64 arrays, shape (k,)
-        What is taken off those of each output; 0 for nothing.
-    token : str
-        Names them, for the memo.
-    """
-
-    labels: Array
+    labels: Array  # (k,): What is taken off those of each output; 0 for nothing.
     offsets: Array
-    token: str
+    token: str  # Names them, for the memo.
 
     lane: ClassVar[None] = None
 
@@ -98,18 +80,11 @@ class LabelCentres:
 
 @dataclass(frozen=True)
 class CentredPartition:
-    """A partition with the features less their centres, which are made when a leaf first asks for them.
-
-    Parameters
-    ----------
-    partition : Partition, or what stands for it
-    centres : Centres
-    memo : Memo
-        Where the features are remembered: as long as those of a partition that stays decoded, else for one visit.
-    """
+    """A partition with the features less their centres, which are made when a leaf first asks for them."""
 
     partition: Any
     centres: Centres
+    # Where the features are remembered: as long as those of a partition that stays decoded, else for one visit.
     memo: Any
 
     @property

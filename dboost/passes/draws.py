@@ -44,21 +44,13 @@ def count_rows(partition: Partition, memo: Any, k: int) -> Sums:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where the rows of every partition stand among all rows of their classes.
-
-    Parameters
-    ----------
-    before : mapping of partition key to int64 array, shape (k,)
-        Rows of each class in the partitions before.
-    sizes : int64 array, shape (k,)
-        All rows of each class.
-    """
+    """Where the rows of every partition stand among all rows of their classes."""
 
     # As many numbers as partitions and classes, which every pass refers to: an engine sends them to a worker once.
     sent_once = True
 
-    before: Mapping[str, Counts]
-    sizes: Counts
+    before: Mapping[str, Counts]  # (k,): Rows of each class in the partitions before.
+    sizes: Counts  # (k,): All rows of each class.
 
     @classmethod
     def of(cls, counted: list[tuple[str, Counts]]) -> Places:
@@ -74,7 +66,6 @@ class Places:
         ----------
         draw : str
             Tells what is drawn from other draws by the same seed.
-        seed : int
         """
         k = self.sizes.shape[0]
         strata, found = strata_of(partition, k), np.empty(partition.n_rows, np.int64)

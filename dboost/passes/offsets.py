@@ -19,18 +19,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Offsets:
-    """The columns that hold the offsets.
+    """The columns that hold the offsets."""
 
-    Parameters
-    ----------
-    columns : int64 array, shape (k,)
-        The stored column of each output.
-    token : str
-        Names them, for the memo.
-    """
-
-    columns: NDArray[np.int64]
-    token: str
+    columns: NDArray[np.int64]  # (k,): The stored column of each output.
+    token: str  # Names them, for the memo.
 
     def labels(self, partition: Any) -> NDArray[Any]:
         """The labels of a partition with their offsets."""

@@ -22,27 +22,13 @@ Examples = tuple[NDArray[Any], NDArray[Any], NDArray[Any], Array, Array, Any, Ar
 
 @dataclass(frozen=True)
 class Point:
-    """A model at which a pass evaluates.
+    """A model at which a pass evaluates."""
 
-    Parameters
-    ----------
-    loss : str or Loss
-        The loss, or its name.
-    held : Held
-        The columns of the rows of W that are held.
-    W : float64 array, shape (a, k)
-        Those rows.
-    intercept : float64 array, shape (k,)
-        The intercept b.
-    token : str
-        Names the whole point, for the memo.
-    """
-
-    loss: str | Loss
-    held: Held
-    W: Array
-    intercept: Array
-    token: str
+    loss: str | Loss  # The loss, or its name.
+    held: Held  # The columns of the rows of W that are held.
+    W: Array  # (a, k): Those rows.
+    intercept: Array  # (k,): The intercept b.
+    token: str  # Names the whole point, for the memo.
 
 
 def arguments_at(partition: Partition, memo: Any, point: Point) -> Examples:

@@ -22,18 +22,10 @@ from dboost.passes.point import Point
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """The columns that are seen.
+    """The columns that are seen."""
 
-    Parameters
-    ----------
-    columns : int64 array, shape (a,)
-        Stored columns, ascending.
-    token : str
-        Names them, for the memo.
-    """
-
-    columns: NDArray[np.int64]
-    token: str
+    columns: NDArray[np.int64]  # (a,): Stored columns, ascending.
+    token: str  # Names them, for the memo.
 
     @property
     def lane(self) -> str:

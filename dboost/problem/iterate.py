@@ -13,28 +13,14 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Iterate:
-    """A model, with the sums of the last pass at it.
+    """A model, with the sums of the last pass at it."""
 
-    Parameters
-    ----------
-    active : int64 array, shape (a,)
-        Rows of W that are held, ascending.
-    W : float64 array, shape (a, k)
-    intercept : float64 array, shape (k,)
-    loss : float
-        L at the model.
-    G : float64 array, shape (a, k)
-        Rows of X'U for the active rows.
-    bias : float64 array, shape (k,)
-        Column sums of U: minus the gradient of the intercept.
-    """
-
-    active: Rows
-    W: Array
-    intercept: Array
-    loss: float
-    G: Array
-    bias: Array
+    active: Rows  # (a,): Rows of W that are held, ascending.
+    W: Array  # (a, k)
+    intercept: Array  # (k,)
+    loss: float  # L at the model.
+    G: Array  # (a, k): Rows of X'U for the active rows.
+    bias: Array  # (k,): Column sums of U: minus the gradient of the intercept.
 
     @classmethod
     def unsummed(cls, active: Rows, W: Array, intercept: Array) -> Iterate:
@@ -55,36 +41,19 @@ class Iterate:
 
 @dataclass(frozen=True)
 class Projection:
-    """A Newton step over the rows without penalty and the intercept, and what it leaves.
+    """A Newton step over the rows without penalty and the intercept, and what it leaves."""
 
-    Parameters
-    ----------
-    V, v : float64 arrays, shape (a, k) and (k,)
-        The step, zero where a row has a penalty.
-    moved : float64 array, shape (k,)
-        The largest |H_i z_i| of an example of weight one, z_i = V'x_i + v.
-    keep : float
-        The share of Theta that is a dual point, but for the rest (``Loss.kept``); 0 where none is.
-    gained : float
-        <e, (V, v)>: twice what the step lowers the quadratic model of the loss by.
-    left, left_bias : float64 arrays, shape (a, k) and (k,)
-        X_F'Theta, zero where a row has a penalty, and the sums of Theta.
-        Of entries that have a sign and are zero after the step, only what pulls them into what it allows.
-    exact : bool
-        Whether these are but rounding.
-    charge : float
-        What these may take from the dual value.
-    """
-
-    V: Array
+    V: Array  # (a, k) and (k,): The step, zero where a row has a penalty.
     v: Array
-    moved: Array
-    keep: float
-    gained: float
+    moved: Array  # (k,): The largest |H_i z_i| of an example of weight one, z_i = V'x_i + v.
+    keep: float  # The share of Theta that is a dual point, but for the rest (``Loss.kept``); 0 where none is.
+    gained: float  # <e, (V, v)>: twice what the step lowers the quadratic model of the loss by.
+    # (a, k) and (k,): X_F'Theta, zero where a row has a penalty, and the sums of Theta. Of entries that have a sign and
+    # are zero after the step, only what pulls them into what it allows.
     left: Array
     left_bias: Array
-    exact: bool
-    charge: float
+    exact: bool  # Whether these are but rounding.
+    charge: float  # What these may take from the dual value.
 
     @property
     def step(self) -> tuple[Array, Array]:
@@ -94,38 +63,18 @@ class Projection:
 
 @dataclass(frozen=True)
 class Score:
-    """Result of a full scoring pass: sums at the model, and every candidate's standing.
+    """Result of a full scoring pass: sums at the model, and every candidate's standing."""
 
-    Parameters
-    ----------
-    iterate : Iterate
-        The model with its sums.
-    candidates : int64 array, shape (c,)
-        Columns that were scored.
-    norms : float64 array, shape (c,)
-        Dual norms ||G_j||_*.
-    best : int64 array
-        The best columns that left the optimality test, best first.
-    best_G : float64 array, shape (len(best), k)
-        Their rows of G.
-    size : float or None
-        ``penalty.dual_size`` of the repaired residuals over everything that may enter, where the pass formed it.
-    opened : int
-        Subtrees opened by the search of a class that is too large to be summed whole.
-    complete : bool
-        Whether that search was within its budget.
-    projection : Projection or None
-        The step of the rows without penalty at the model, where it is known already.
-    """
-
-    iterate: Iterate
-    candidates: Rows
-    norms: Array
-    best: Rows
-    best_G: Array
+    iterate: Iterate  # The model with its sums.
+    candidates: Rows  # (c,): Columns that were scored.
+    norms: Array  # (c,): Dual norms ||G_j||_*.
+    best: Rows  # The best columns that left the optimality test, best first.
+    best_G: Array  # (len(best): Their rows of G.
+    # ``penalty.dual_size`` of the repaired residuals over everything that may enter, where the pass formed it.
     size: float | None = None
-    opened: int = 0
-    complete: bool = True
+    opened: int = 0  # Subtrees opened by the search of a class that is too large to be summed whole.
+    complete: bool = True  # Whether that search was within its budget.
+    # The step of the rows without penalty at the model, where it is known already.
     projection: Projection | None = None
 
     def over(self, norms: Array) -> Array:

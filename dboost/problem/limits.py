@@ -43,18 +43,10 @@ def round_passes(n_rows: int, active: int, k: int) -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """When a fit ends whatever it has reached.
+    """When a fit ends whatever it has reached."""
 
-    Parameters
-    ----------
-    passes : float
-        Passes over the data; infinite without a limit.
-    deadline : float
-        ``time.monotonic()`` from which on it has taken too long; infinite without a limit.
-    """
-
-    passes: float = math.inf
-    deadline: float = math.inf
+    passes: float = math.inf  # Passes over the data; infinite without a limit.
+    deadline: float = math.inf  # ``time.monotonic()`` from which on it has taken too long; infinite without a limit.
 
     @classmethod
     def of(cls, settings: FitSettings) -> Limits:

@@ -48,7 +48,6 @@ class NullModel:
 
         Parameters
         ----------
-        objective : Objective
         slope : function (b) -> (float64 array (k,), float64 array (k,))
             The column sums of U at an intercept, and minus their slope. It is called once in a fit, and only where the
             loss has no formula for the best intercept.

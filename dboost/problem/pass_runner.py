@@ -22,7 +22,6 @@ class PassRunner:
 
     Attributes
     ----------
-    engine : Engine
     count : int
         Passes done.
     """
@@ -44,8 +43,6 @@ class PassRunner:
 
         Parameters
         ----------
-        leaf : function
-        *args
         name : str
             What the pass is called where passes are told apart.
         at_once : int, optional

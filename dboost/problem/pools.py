@@ -41,87 +41,43 @@ _LEAST_VARIANCE = 1e-12
 
 @dataclass(frozen=True)
 class Gap:
-    """A group of hypotheses that were not summed.
+    """A group of hypotheses that were not summed."""
 
-    Parameters
-    ----------
-    size, score : float
-        At least the dual norm and the score of each.
-    rows : int
-        About how many examples must be looked at.
-    node : object
-        What the pool needs to look into it.
-    """
-
-    size: float
+    size: float  # At least the dual norm and the score of each.
     score: float
-    rows: int
-    node: Any
+    rows: int  # About how many examples must be looked at.
+    node: Any  # What the pool needs to look into it.
 
 
 @dataclass(frozen=True)
 class PoolSummary:
-    """What one shard of a pool has to say; small.
+    """What one shard of a pool has to say; small."""
 
-    Parameters
-    ----------
-    best : list of Key
-        The best candidates that violate optimality, best first.
-    scores : float64 array
-        Their scores.
-    size : float
-        ``penalty.dual_size`` of the shard.
-    gaps : list of Gap
-        Groups of hypotheses between those of the shard that may hold better ones.
-    unsure : list of Key
-        Candidates whose deviation is lost to rounding and asked for; they are in none of the above.
-    """
-
-    best: list[Key]
-    scores: Array
-    size: float
+    best: list[Key]  # The best candidates that violate optimality, best first.
+    scores: Array  # Their scores.
+    size: float  # ``penalty.dual_size`` of the shard.
+    # Groups of hypotheses between those of the shard that may hold better ones.
     gaps: list[Gap] = field(default_factory=list)
+    # Candidates whose deviation is lost to rounding and asked for; they are in none of the above.
     unsure: list[Key] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How the candidates of a pool are judged.
+    """How the candidates of a pool are judged."""
 
-    Parameters
-    ----------
-    held : frozenset of Key
-        Hypotheses of the model; they are no candidates.
-    strength : float
-    constant : float
-        c of the exponential bound, or kappa of the quadratic one.
-    penalty : Penalty
-    exponential : bool
-        Which of the two bounds scores.
-    weight : float
-        Sum of the example weights.
-    standardize : bool
-        Whether hypotheses are penalised by their deviation.
-    take : int
-        How many of the best are wanted.
-    whole : bool
-        Whether the size must be that of hypotheses that are not summed too.
-    centred : bool
-        Whether a model may hold a hypothesis far from zero less its mean: its curvature is then that about its mean.
-    deviations : mapping of Key to float
-        Deviations of hypotheses far from zero, as far as they are known.
-    """
-
-    held: frozenset[Key]
+    held: frozenset[Key]  # Hypotheses of the model; they are no candidates.
     strength: float
-    constant: float
+    constant: float  # C of the exponential bound, or kappa of the quadratic one.
     penalty: Penalty
-    exponential: bool
-    weight: float
-    standardize: bool
-    take: int
-    whole: bool
+    exponential: bool  # Which of the two bounds scores.
+    weight: float  # Sum of the example weights.
+    standardize: bool  # Whether hypotheses are penalised by their deviation.
+    take: int  # How many of the best are wanted.
+    whole: bool  # Whether the size must be that of hypotheses that are not summed too.
+    # Whether a model may hold a hypothesis far from zero less its mean: its curvature is then that about its mean.
     centred: bool = False
+    # Deviations of hypotheses far from zero, as far as they are known.
     deviations: Mapping[Key, float] = field(default_factory=dict)
 
 
@@ -249,10 +205,6 @@ def settle_gaps(
         Number of outputs.
     look_into : callable
         The pass over some groups.
-
-    Returns
-    -------
-    The summaries of the shards and of the groups, and how many groups were looked into.
     """
     left = [gap for part in parts for gap in part.gaps]
     opened, found = 0, list(parts)

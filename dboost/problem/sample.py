@@ -112,7 +112,6 @@ class Sample:
 
         Parameters
         ----------
-        problem : Problem
         active : int64 array, shape (a,)
             The rows A of W.
         share : float

@@ -36,26 +36,14 @@ _SMALL_SHARD_BYTES = 4_000_000
 
 @dataclass(frozen=True)
 class ShardSummary:
-    """Standing of a shard's columns.
+    """Standing of a shard's columns."""
 
-    Parameters
-    ----------
-    norms : float64 array, shape (c,)
-        Dual norms ||G_j||_* of the shard's columns.
-    best, best_scores, best_G : arrays
-        The columns with the largest positive scores, their scores and rows of G, best first.
-    active_G : float64 array
-        Rows of G of the active columns in the shard, ascending.
-    loss, bias : float, array
-        L and the column sums of U (with the first shard only).
-    """
-
-    norms: Array
-    best: Rows
+    norms: Array  # (c,): Dual norms ||G_j||_* of the shard's columns.
+    best: Rows  # The columns with the largest positive scores, their scores and rows of G, best first.
     best_scores: Array
     best_G: Array
-    active_G: Array
-    loss: float
+    active_G: Array  # Rows of G of the active columns in the shard, ascending.
+    loss: float  # L and the column sums of U (with the first shard only).
     bias: Array
 
 

@@ -227,11 +227,8 @@ def _first_sums(
 
     Parameters
     ----------
-    runner : PassRunner
-    loss : Loss
     labels : Sums
         Of ``passes.label_counts``.
-    fit_intercept : bool
     null : NullModel or None
         Keeps the sums that it is given by the same pass, where its intercept is known before; None wants none.
     """

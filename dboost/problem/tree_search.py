@@ -24,25 +24,13 @@ _BATCH_BYTES = 64_000_000
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found.
+    """What a search found."""
 
-    Parameters
-    ----------
-    size : float
-        Upper bound on max_h ||h'Theta||_*, never below the strength asked for; exact above it, unless the budget ran
-        out.
-    best : list of Key
-        Hypotheses whose own size exceeds the strength, largest first.
-    opened : int
-        Subtrees opened.
-    complete : bool
-        Whether the budget was enough.
-    """
-
+    # Upper bound on max_h ||h'Theta||_*, never below the strength asked for; exact above it, unless the budget ran out.
     size: float
-    best: list[Key]
-    opened: int
-    complete: bool
+    best: list[Key]  # Hypotheses whose own size exceeds the strength, largest first.
+    opened: int  # Subtrees opened.
+    complete: bool  # Whether the budget was enough.
 
 
 Opened = tuple[list[Key], list[float], list[float]]

@@ -19,27 +19,13 @@ from dboost.problem.state import FitState
 
 @dataclass(frozen=True)
 class Progress:
-    """Numbers of a fit so far.
+    """Numbers of a fit so far."""
 
-    Parameters
-    ----------
-    budget : float
-        r, the limit of sum al.
-    margin : float
-        Least normalised margin of the model.
-    bound : float
-        The smallest of the rounds' largest edges: no ensemble has a larger margin.
-    least : float
-        The least positive weight of an example.
-    pulls : float
-        sum_i |U_i| at the model; 0 where it is not known, or where it is the loss itself.
-    """
-
-    budget: float = 0.0
-    margin: float = 0.0
-    bound: float = math.inf
-    least: float = 0.0
-    pulls: float = 0.0
+    budget: float = 0.0  # R, the limit of sum al.
+    margin: float = 0.0  # Least normalised margin of the model.
+    bound: float = math.inf  # The smallest of the rounds' largest edges: no ensemble has a larger margin.
+    least: float = 0.0  # The least positive weight of an example.
+    pulls: float = 0.0  # Sum_i |U_i| at the model; 0 where it is not known, or where it is the loss itself.
 
     @staticmethod
     def of(state: FitState) -> Progress:

@@ -35,20 +35,11 @@ CONSTANT = -1
 
 @dataclass(frozen=True)
 class Ensemble:
-    """A convex problem of a round: the signed, scaled hypotheses U, each once, by their rows and the constant last.
+    """A convex problem of a round: the signed, scaled hypotheses U, each once, by their rows and the constant last."""
 
-    Parameters
-    ----------
-    active : int64 array, shape (a,)
-        Rows of W that belong to U, ascending.
-    place : int64 array, shape (u,)
-        Place of each member among `active`; a for the constant.
-    scale : float64 array, shape (u,)
-        Weight in W (or the intercept) of al_j = 1: the sign of the hypothesis over its largest absolute value.
-    """
-
-    active: Rows
-    place: Rows
+    active: Rows  # (a,): Rows of W that belong to U, ascending.
+    place: Rows  # (u,): Place of each member among `active`; a for the constant.
+    # (u,): Weight in W (or the intercept) of al_j = 1: the sign of the hypothesis over its largest absolute value.
     scale: Array
 
     @staticmethod

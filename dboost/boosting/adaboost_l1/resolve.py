@@ -34,27 +34,13 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class Solved:
-    """The minimum within the budget.
+    """The minimum within the budget."""
 
-    Parameters
-    ----------
-    weights : float64 array, shape (u,)
-        al, of a hypothesis and its negative at most one positive.
-    intercept : float
-        b where it is free; 0 where the constant is a hypothesis like others.
-    margin : float
-        Least normalised margin; NaN where labels are numbers.
-    least : float
-        Least positive weight s_i.
-    pulls : float
-        sum_i |U_i|.
-    """
-
-    weights: Array
-    intercept: float
-    margin: float
-    least: float
-    pulls: float
+    weights: Array  # (u,): al, of a hypothesis and its negative at most one positive.
+    intercept: float  # B where it is free; 0 where the constant is a hypothesis like others.
+    margin: float  # Least normalised margin; NaN where labels are numbers.
+    least: float  # Least positive weight s_i.
+    pulls: float  # Sum_i |U_i|.
 
 
 def pulls_at(problem: Problem, active: NDArray[np.int64], W: Array, intercept: Array) -> float:

@@ -56,21 +56,12 @@ _FARTHEST = 2.0**100
 
 @dataclass(frozen=True)
 class AdaBoostL1:
-    """Settings of the system.
+    """Settings of the system."""
 
-    Parameters
-    ----------
-    nu : float
-        Share of boosting's step by which the budget grows, in (0, 1].
-    constant : bool
-        Whether h = 1 is one of the hypotheses. Otherwise a problem may have an intercept that counts in no budget.
-    keep_zeros : bool
-        Whether a hypothesis whose weight is zero stays in U.
-    """
-
-    nu: float = 1.0
+    nu: float = 1.0  # Share of boosting's step by which the budget grows, in (0, 1].
+    # Whether h = 1 is one of the hypotheses. Otherwise a problem may have an intercept that counts in no budget.
     constant: bool = True
-    keep_zeros: bool = False
+    keep_zeros: bool = False  # Whether a hypothesis whose weight is zero stays in U.
 
     @property
     def name(self) -> str:
@@ -125,7 +116,6 @@ class AdaBoostL1Rounds(GreedyRounds):
     ----------
     problem, settings, null
         As for ``GreedyRounds``.
-    system : AdaBoostL1
     """
 
     certified = True

@@ -30,7 +30,6 @@ def minimise_quadratic(g: Array, H: Array, start: Array, r: float) -> Array:
         Symmetric, positive semidefinite.
     start : float64 array, shape (n,)
         Feasible.
-    r : float
 
     Returns
     -------

@@ -26,21 +26,11 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Coordinates:
-    """What may be moved in a round: the hypotheses held, the best other one, and the constant last.
+    """What may be moved in a round: the hypotheses held, the best other one, and the constant last."""
 
-    Parameters
-    ----------
-    at : Iterate
-        The model with the candidate's row at zero.
-    G : float64 array, shape (c,)
-        <d, h> of each, d = -dL/df; the constant is there where it may be moved.
-    w, square, peak, lam : float64 arrays, shape (c,)
-        Weights, sum s h**2, max |h|, and the strength of the l1 penalty (0 for the constant).
-    """
-
-    at: Iterate
-    G: Array
-    w: Array
+    at: Iterate  # The model with the candidate's row at zero.
+    G: Array  # (c,): <d, h> of each, d = -dL/df; the constant is there where it may be moved.
+    w: Array  # (c,): Weights, sum s h**2, max |h|, and the strength of the l1 penalty (0 for the constant).
     square: Array
     peak: Array
     lam: Array
@@ -61,27 +51,13 @@ def offered(problem: Problem, score: Score, lam: float) -> Coordinates:
 
 @dataclass(frozen=True)
 class Move:
-    """Which coordinate goes which way.
+    """Which coordinate goes which way."""
 
-    Parameters
-    ----------
-    place : int
-        Among the coordinates.
-    sign : float
-        +1 or -1: the direction of its weight.
-    slope : float
-        Derivative of the objective along it, not above zero.
-    linear : float
-        The penalty's part of it.
-    limit : float
-        Where it must stop; inf if nowhere.
-    """
-
-    place: int
-    sign: float
-    slope: float
-    linear: float
-    limit: float
+    place: int  # Among the coordinates.
+    sign: float  # +1 or -1: the direction of its weight.
+    slope: float  # Derivative of the objective along it, not above zero.
+    linear: float  # The penalty's part of it.
+    limit: float  # Where it must stop; inf if nowhere.
 
 
 def best_of(problem: Problem, offer: Coordinates, rule: str) -> Move | None:

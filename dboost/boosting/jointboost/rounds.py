@@ -50,27 +50,14 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Joint:
-    """The best stump of some, with the classes that share it.
+    """The best stump of some, with the classes that share it."""
 
-    Parameters
-    ----------
-    gain : float
-        What it takes off sum w (z - h)^2.
-    key : Key
-    shares : bool array, shape (k,)
-        Whether a class is in S.
-    below, above : float
-        h of the classes in S where the value is below the threshold, b, and elsewhere, a + b.
-    constant : float64 array, shape (k,)
-        k_c of the others; 0 for those in S.
-    """
-
-    gain: float
+    gain: float  # What it takes off sum w (z - h)^2.
     key: Key
-    shares: NDArray[np.bool_]
-    below: float
+    shares: NDArray[np.bool_]  # (k,): Whether a class is in S.
+    below: float  # H of the classes in S where the value is below the threshold, b, and elsewhere, a + b.
     above: float
-    constant: Array
+    constant: Array  # (k,): k_c of the others; 0 for those in S.
 
 
 def best_stump(
@@ -82,11 +69,8 @@ def best_stump(
     ----------
     total : Sums
         "mu_plus" and "mu_minus" (T, k) of the stumps, "bias_plus" and "bias_minus" (k,) of all examples.
-    shard : shard of `pool`
-    pool : Pool
     chunk : int
         Thresholds times classes, or sets of classes, that are searched at once; the stump does not depend on it.
-    search : {"greedy", "exhaustive"}
     """
     plus, minus = total.add["mu_plus"], total.add["mu_minus"]
     T, k = plus.shape
@@ -115,21 +99,11 @@ def best_stump(
 
 @dataclass(frozen=True)
 class JointBoost:
-    """The system, and two numbers that no model depends on.
+    """The system, and two numbers that no model depends on."""
 
-    Parameters
-    ----------
-    search : {"greedy", "exhaustive"}
-        Whether the set of classes is grown, or the best of all sets.
-    shard_bytes : int
-        Bytes of the sums that are formed at once.
-    chunk : int
-        Thresholds times classes, or sets of classes, that are searched at once.
-    """
-
-    search: str = "greedy"
-    shard_bytes: int = SHARD_BYTES
-    chunk: int = CHUNK
+    search: str = "greedy"  # Whether the set of classes is grown, or the best of all sets.
+    shard_bytes: int = SHARD_BYTES  # Bytes of the sums that are formed at once.
+    chunk: int = CHUNK  # Thresholds times classes, or sets of classes, that are searched at once.
     name = "jointboost"
     exponential = True
 

@@ -62,7 +62,6 @@ class LeveragingRounds(GreedyRounds):
     ----------
     problem, settings, null
         As for ``GreedyRounds``.
-    system : Parameters
     """
 
     def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Parameters) -> None:

@@ -38,28 +38,14 @@ MOST_HYPOTHESES = 100_000
 
 @dataclass(frozen=True)
 class Steepest:
-    """A direction of unit length from a model that holds every hypothesis.
+    """A direction of unit length from a model that holds every hypothesis."""
 
-    Parameters
-    ----------
-    at : Iterate
-        The model with its sums, rows of weight zero among them.
-    D, d : float64 arrays, shape (a, 1) and (1,)
-        Minus the gradient over its length.
-    slope : float
-        Minus the length of the gradient: the derivative along the direction (Lemma 1.1).
-    reach : float
-        At least max_i |sum_l v_l h_l(x_i)|.
-    square : float
-        At least sum_i s_i (sum_l v_l h_l(x_i))^2.
-    """
-
-    at: Iterate
-    D: Array
+    at: Iterate  # The model with its sums, rows of weight zero among them.
+    D: Array  # (a, 1) and (1,): Minus the gradient over its length.
     d: Array
-    slope: float
-    reach: float
-    square: float
+    slope: float  # Minus the length of the gradient: the derivative along the direction (Lemma 1.1).
+    reach: float  # At least max_i |sum_l v_l h_l(x_i)|.
+    square: float  # At least sum_i s_i (sum_l v_l h_l(x_i))^2.
 
 
 def every_row(problem: Problem) -> Rows:

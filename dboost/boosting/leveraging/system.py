@@ -30,23 +30,13 @@ def _leverages(loss: Loss) -> bool:
 
 @dataclass(frozen=True)
 class Leveraging:
-    """Settings of the system. With a strength (``FitSettings.alpha``) it is Algorithm 2, otherwise Algorithm 1.
+    """Settings of the system. With a strength (``FitSettings.alpha``) it is Algorithm 2, otherwise Algorithm 1."""
 
-    Parameters
-    ----------
-    rule : {"edge", "nearest", "joint"}
-        The learner (``rules.rank``).
-    step : "exact" or float
-        A number is epsilon-boosting: every step has this length.
-    norm : {"l1", "l2"}
-        In which a step is one of steepest descent: one hypothesis moves, or all in proportion to their edges.
-    bounds : (low, high) or None
-        Between which every weight stays, each a number or one for each feature.
-    """
-
-    rule: str = "edge"
-    step: str | float = "exact"
+    rule: str = "edge"  # The learner (``rules.rank``).
+    step: str | float = "exact"  # A number is epsilon-boosting: every step has this length.
+    # In which a step is one of steepest descent: one hypothesis moves, or all in proportion to their edges.
     norm: str = "l1"
+    # Between which every weight stays, each a number or one for each feature.
     bounds: tuple[Bound, Bound] | None = None
 
     @property

@@ -41,26 +41,13 @@ _WORK = 1e9
 
 @dataclass(frozen=True)
 class WayBack:
-    """The models on the way back, in the order in which they were reached: that of all features first.
+    """The models on the way back, in the order in which they were reached: that of all features first."""
 
-    Parameters
-    ----------
-    left : int64 array
-        Rows of W in the order in which they left.
-    rest : int64 array
-        Rows of the last model, ascending.
-    counts : int64 array, shape (T,)
-        Rows of each model, falling.
-    weights : float64 array, shape (sum of counts, k)
-        Rows of W of each model, ascending.
-    intercepts : float64 array, shape (T, k)
-    """
-
-    left: Rows
-    rest: Rows
-    counts: Rows
-    weights: Array
-    intercepts: Array
+    left: Rows  # Rows of W in the order in which they left.
+    rest: Rows  # Rows of the last model, ascending.
+    counts: Rows  # (T,): Rows of each model, falling.
+    weights: Array  # (sum of counts, k): Rows of W of each model, ascending.
+    intercepts: Array  # (T, k)
 
     @staticmethod
     def begun(active: Rows, W: Array, intercept: Array) -> WayBack:
@@ -117,10 +104,6 @@ def removal_costs(problem: Problem, at: Iterate, lam: float, groups: list[Rows],
         A corrected model.
     groups : list of int64 array
         Places among the active rows.
-
-    Returns
-    -------
-    float64 array, one number for each group
     """
     size = at.active.shape[0]
     every = sampled(problem.k, size, size, n_rows, _WORK)

@@ -45,18 +45,10 @@ MOST_TRIED = 10_000_000
 
 @dataclass(frozen=True)
 class Group:
-    """Candidates that enter together.
+    """Candidates that enter together."""
 
-    Parameters
-    ----------
-    rows : int64 array
-        Their rows of W, in the order in which they enter.
-    score : float
-        What the rule says of them.
-    """
-
-    rows: Rows
-    score: float
+    rows: Rows  # Their rows of W, in the order in which they enter.
+    score: float  # What the rule says of them.
 
 
 def lengths(square: Array, total: Array, weight: float, centred: bool) -> Array:

@@ -52,31 +52,19 @@ _CONFIDENCE = 0.05
 
 @dataclass(frozen=True)
 class ShareBoost:
-    """Forward greedy selection with full correction.
+    """Forward greedy selection with full correction."""
 
-    Parameters
-    ----------
-    rule : {"scaled", "norm", "newton", "line", "row", "full"}
-        Which candidate enters; see ``greedy``.
-    shortlist : int or None
-        Candidates of "scaled" among which "newton", "line", "row" and "full" choose; None for all that there are.
-    groups : tuple of int, or None
-        Number of the group of each stored column; the columns of a group enter together.
-    bound : float or None
-        Constant of the generalisation bound (Theorem 1). The fit ends once the bound has not fallen for ten rounds,
-        with the model at which it was lowest.
-    keep : int or None
-        With a number, the fit goes back from what has grown, and ends with the model of at most so many features.
-    corrective : {"newton", "nesterov"}
-        What solves all weights again.
-    """
-
-    rule: str = "scaled"
+    rule: str = "scaled"  # Which candidate enters; see ``greedy``.
+    # Candidates of "scaled" among which "newton", "line", "row" and "full" choose; None for all that there are.
     shortlist: int | None = 10
+    # Number of the group of each stored column; the columns of a group enter together.
     groups: tuple[int, ...] | None = None
+    # Constant of the generalisation bound (Theorem 1). The fit ends once the bound has not fallen for ten rounds, with
+    # the model at which it was lowest.
     bound: float | None = None
+    # With a number, the fit goes back from what has grown, and ends with the model of at most so many features.
     keep: int | None = None
-    corrective: str = "newton"
+    corrective: str = "newton"  # What solves all weights again.
 
     @property
     def name(self) -> str:
@@ -162,8 +150,6 @@ class ShareBoostRounds(GreedyRounds):
 
     Parameters
     ----------
-    system : ShareBoost
-    problem : Problem
     settings : FitSettings
         `alpha` is decided; `tol` is the gradient that a corrective step leaves, as a share of that of the features that
         entered.

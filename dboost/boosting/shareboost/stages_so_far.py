@@ -20,23 +20,12 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class StagesSoFar:
-    """The model after every round.
+    """The model after every round."""
 
-    Parameters
-    ----------
-    order : int64 array, shape (a,)
-        Rows of W in the order in which they entered.
-    counts : int64 array, shape (T,)
-        Rows held after each round.
-    weights : float64 array, shape (sum of counts, k)
-        Their weights, round after round, in the order of entering.
-    intercepts : float64 array, shape (T, k)
-    """
-
-    order: Rows
-    counts: Rows
-    weights: Array
-    intercepts: Array
+    order: Rows  # (a,): Rows of W in the order in which they entered.
+    counts: Rows  # (T,): Rows held after each round.
+    weights: Array  # (sum of counts, k): Their weights, round after round, in the order of entering.
+    intercepts: Array  # (T, k)
 
     @staticmethod
     def empty(k: int) -> StagesSoFar:

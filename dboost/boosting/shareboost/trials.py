@@ -84,7 +84,6 @@ def gains(
     ----------
     here : Iterate
         The corrected model; its sums have no meaning.
-    rule : {"newton", "line", "row", "full"}
     tol : float
         Of the corrective steps of "full", as a share of the gradient of the group.
     n_rows : int

@@ -68,15 +68,9 @@ _TOWARD_NULL = np.array([0.5, 0.75, 0.9, 0.97, 0.99, 1.0])
 
 @dataclass(frozen=True)
 class TotallyCorrective:
-    """The system of Duchi & Singer 2009: all rows held are solved again in every round, to a certified optimum.
+    """The system of Duchi & Singer 2009: all rows held are solved again in every round, to a certified optimum."""
 
-    Parameters
-    ----------
-    exponential : bool
-        Whether rows are scored by the exponential bound rather than the quadratic one.
-    """
-
-    exponential: bool = False
+    exponential: bool = False  # Whether rows are scored by the exponential bound rather than the quadratic one.
 
     @classmethod
     def of(cls, settings: FitSettings) -> TotallyCorrective:

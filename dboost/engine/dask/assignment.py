@@ -14,22 +14,12 @@ from dboost.engine.tree import Node, coalesce, cumulate, frontier
 
 @dataclass(frozen=True)
 class Bundle:
-    """A run of neighbouring partitions, for one worker.
+    """A run of neighbouring partitions, for one worker."""
 
-    Parameters
-    ----------
-    lo, hi : int
-        First partition, and one past the last.
-    nodes : tuple of node
-        The complete subtrees it consists of, in order.
-    address : str
-        The worker that should do it; another one may.
-    """
-
-    lo: int
+    lo: int  # First partition, and one past the last.
     hi: int
-    nodes: tuple[Node, ...]
-    address: str
+    nodes: tuple[Node, ...]  # The complete subtrees it consists of, in order.
+    address: str  # The worker that should do it; another one may.
 
 
 def keep_order(previous: Sequence[str], present: Sequence[str]) -> list[str]:

@@ -18,12 +18,7 @@ from dboost.partition import ByRow
 
 
 class Features:
-    """The features of a block, read once when they are first asked for; what is derived from a block shares them.
-
-    Parameters
-    ----------
-    item : object with ``load_rows`` or ``load``
-    """
+    """The features of a block, read once when they are first asked for; what is derived from a block shares them."""
 
     def __init__(self, item: Any) -> None:
         self.item = item
@@ -40,21 +35,13 @@ class LatePartition:
 
     Most passes need only the columns that a model holds, which they have cut out before and find in the memo: then
     nothing is read, and the pass costs what its arithmetic does.
-
-    Parameters
-    ----------
-    features : Features
-    y, weight, key
-        As in ``dboost.partition.Partition``.
-    rowwise : bool
-        Whether the features come by row.
     """
 
     features: Features
-    y: NDArray[Any]
+    y: NDArray[Any]  # As in ``dboost.partition.Partition``.
     weight: NDArray[np.float64]
     key: str
-    rowwise: bool
+    rowwise: bool  # Whether the features come by row.
 
     @property
     def n_rows(self) -> int:

@@ -45,21 +45,11 @@ CALL_BYTES = 2**20
 
 @dataclass(frozen=True)
 class Part:
-    """What one worker is asked to sum.
+    """What one worker is asked to sum."""
 
-    Parameters
-    ----------
-    part : Blob or str
-        The bundle (``tasks.bundle_task``), or the key of a task whose result it is.
-    constants : tuple of str
-        Keys of tasks that hold what was left out of the common arguments.
-    partitions : str, optional
-        Key of the task that holds the partitions, where they are results of tasks.
-    """
-
-    part: Blob | str
-    constants: tuple[str, ...]
-    partitions: str | None
+    part: Blob | str  # The bundle (``tasks.bundle_task``), or the key of a task whose result it is.
+    constants: tuple[str, ...]  # Keys of tasks that hold what was left out of the common arguments.
+    partitions: str | None  # Key of the task that holds the partitions, where they are results of tasks.
 
 
 def answer_calls(dask_worker: Any) -> None:
@@ -106,7 +96,6 @@ class DirectCalls:
 
     Parameters
     ----------
-    client : distributed.Client
     questions : Questions
         Runs the call in the client's event loop, with its limit.
     """

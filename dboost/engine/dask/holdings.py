@@ -25,10 +25,6 @@ CONSTANTS_KEPT = 8
 class Holdings:
     """Futures that outlive a pass.
 
-    Parameters
-    ----------
-    tasks : Submission
-
     Attributes
     ----------
     names : dict

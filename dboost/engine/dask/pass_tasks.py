@@ -35,20 +35,11 @@ number the two are alike for sums of 800 MB (docs/how/many_workers.md)."""
 
 @dataclass(frozen=True)
 class Branch:
-    """A task whose result holds sums.
-
-    Parameters
-    ----------
-    key : str
-    nodes : tuple of node
-        What the sums are of.
-    address : str
-        Where the task runs, most likely.
-    """
+    """A task whose result holds sums."""
 
     key: str
-    nodes: tuple[Node, ...]
-    address: str
+    nodes: tuple[Node, ...]  # What the sums are of.
+    address: str  # Where the task runs, most likely.
 
 
 class PassTasks:
@@ -60,11 +51,9 @@ class PassTasks:
         Name of the pass.
     mark : str
         Makes keys unique: the engine's token and the number of the pass, after what the pass is for ("round12").
-    held : Holdings
 
     Attributes
     ----------
-    graph : Graph
     described : dict of str to str
         What a task works on, in words, by key.
     """

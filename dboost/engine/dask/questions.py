@@ -23,33 +23,16 @@ ANSWER_TIMEOUT = 5.0
 
 @dataclass(frozen=True)
 class Answers:
-    """What the scheduler tells of some tasks.
+    """What the scheduler tells of some tasks."""
 
-    Parameters
-    ----------
-    busy : set of str
-        Workers that have any of them.
-    workers : mapping of str to mapping
-        What it says of every worker, by address.
-    leaves : mapping of str to int
-        Partitions that tasks have told they have finished, by key.
-    states : mapping of str to (str or None)
-        Dask's state of each task, by key.
-    """
-
-    busy: set[str]
-    workers: Mapping[str, Mapping[str, Any]]
-    leaves: Mapping[str, int]
-    states: Mapping[str, str | None]
+    busy: set[str]  # Workers that have any of them.
+    workers: Mapping[str, Mapping[str, Any]]  # What it says of every worker, by address.
+    leaves: Mapping[str, int]  # Partitions that tasks have told they have finished, by key.
+    states: Mapping[str, str | None]  # Dask's state of each task, by key.
 
 
 class Questions:
-    """Ask the scheduler.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    """
+    """Ask the scheduler."""
 
     def __init__(self, client: Any) -> None:
         self.client = client

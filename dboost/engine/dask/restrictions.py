@@ -16,21 +16,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Restrictions:
-    """What a worker must offer.
+    """What a worker must offer."""
 
-    Parameters
-    ----------
-    resources : tuple of (str, float)
-        Name and least amount of each resource.
-    workers : tuple of str
-        Addresses, names or hosts, of which a worker has one; empty for any.
-    others : bool
-        Other workers may be used where none of these is there.
-    """
-
-    resources: tuple[tuple[str, float], ...] = ()
-    workers: tuple[str, ...] = ()
-    others: bool = False
+    resources: tuple[tuple[str, float], ...] = ()  # Name and least amount of each resource.
+    workers: tuple[str, ...] = ()  # Addresses, names or hosts, of which a worker has one; empty for any.
+    others: bool = False  # Other workers may be used where none of these is there.
 
     def __bool__(self) -> bool:
         return bool(self.resources or self.workers)

@@ -15,21 +15,13 @@ laptop that slept), and must not take its own absence for the silence of every w
 
 @dataclass(frozen=True)
 class Signs:
-    """What the driver knows of the workers' heartbeats.
+    """What the driver knows of the workers' heartbeats."""
 
-    Parameters
-    ----------
-    looked : float
-        When it looked last, by its own clock.
-    last : mapping of str to float
-        Time of the last heartbeat of each worker, by the scheduler's clock. Clocks of machines differ, so this number
-        is only compared with itself.
-    quiet : mapping of str to float
-        Seconds for which that number has not changed, by worker.
-    """
-
-    looked: float = float("-inf")
+    looked: float = float("-inf")  # When it looked last, by its own clock.
+    # Time of the last heartbeat of each worker, by the scheduler's clock. Clocks of machines differ, so this number is
+    # only compared with itself.
     last: Mapping[str, float] = field(default_factory=dict)
+    # Seconds for which that number has not changed, by worker.
     quiet: Mapping[str, float] = field(default_factory=dict)
 
     def after(self, seen: Mapping[str, float], now: float) -> Signs:

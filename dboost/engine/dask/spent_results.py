@@ -27,12 +27,7 @@ LETS_GO_AFTER = 0.012
 
 
 class Spent:
-    """Futures of passes that are over.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    """
+    """Futures of passes that are over."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

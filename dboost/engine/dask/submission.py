@@ -76,7 +76,6 @@ class Submission:
 
     Parameters
     ----------
-    client : distributed.Client
     token : str
         Part of every key, unique to the engine.
     retries : int

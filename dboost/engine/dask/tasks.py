@@ -46,20 +46,11 @@ class Refused:
 
 @dataclass(frozen=True)
 class Done:
-    """What a task gives, and the seconds it took.
-
-    Parameters
-    ----------
-    value : object
-    kernels : float
-        Seconds of computing, along the longest chain of tasks up to this one.
-    network : float
-        Seconds of receiving and decoding arguments, along the same chain.
-    """
+    """What a task gives, and the seconds it took."""
 
     value: Any
-    kernels: float
-    network: float
+    kernels: float  # Seconds of computing, along the longest chain of tasks up to this one.
+    network: float  # Seconds of receiving and decoding arguments, along the same chain.
 
     def __sizeof__(self) -> int:
         # The scheduler weighs results by this number.
@@ -183,10 +174,6 @@ def bundle_task(common: Blob, part: Blob, constants: Sequence[Any], partitions: 
         What was left out of `common`.
     partitions : sequence of Partition, optional
         The items, where they are results of tasks.
-
-    Returns
-    -------
-    Done with a list of lists: for each shard (one without shards) the Sums of each node; or Refused
     """
     worker = get_worker()
     return sum_bundle(worker, _clock(), common, part, constants, partitions, _still_wanted(worker), _report(worker))
@@ -253,7 +240,6 @@ def merge_task(bundles: Sequence[Any], blob: Blob) -> Any:
 
     Parameters
     ----------
-    bundles : sequence of Done with the sums of shards, or Refused
     blob : Blob
         Rows of the partitions of these bundles, the bundles' nodes, and the nodes they are merged to.
     """
@@ -275,7 +261,6 @@ def reduce_task(bundles: Sequence[Any], blob: Blob, constants: Sequence[Any]) ->
 
     Parameters
     ----------
-    bundles : sequence of Done with the shard's sums, or Refused
     blob : Blob
         Rows of every partition, the nodes of all bundles in order, `finish`, the shard, further arguments.
     constants : sequence
@@ -308,10 +293,6 @@ def scan_task(common: Blob, part: Blob, constants: Sequence[Any], partitions: Se
         As in `bundle_task`.
     before : Done or None
         The state after the bundle before; None at the first.
-
-    Returns
-    -------
-    Done with the state, or Refused
     """
     if isinstance(before, Refused):
         return before

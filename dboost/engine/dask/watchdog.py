@@ -60,11 +60,6 @@ class _Lookout:
 class Watchdog:
     """Ask and wait, with limits.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    limits : Limits
-
     Attributes
     ----------
     silent : frozenset of str
@@ -114,7 +109,6 @@ class Watchdog:
 
         Parameters
         ----------
-        watched : Watched
         describe : callable
             ``describe(key)`` says in words what a task worked on.
         arrivals : Arrivals, optional

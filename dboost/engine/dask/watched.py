@@ -14,21 +14,11 @@ from dboost.engine.dask.restrictions import Restrictions
 
 @dataclass(frozen=True)
 class Limits:
-    """How long to wait for what, in seconds.
+    """How long to wait for what, in seconds."""
 
-    Parameters
-    ----------
-    no_worker : float
-        Without any worker that may be used.
-    silent : float
-        Until a worker without a sign of life is left out.
-    stall : float
-        Without one finished task or partition.
-    """
-
-    no_worker: float = 30.0
-    silent: float = 10.0
-    stall: float = 600.0
+    no_worker: float = 30.0  # Without any worker that may be used.
+    silent: float = 10.0  # Until a worker without a sign of life is left out.
+    stall: float = 600.0  # Without one finished task or partition.
 
 
 class Stuck(Exception):
@@ -50,37 +40,18 @@ class Stuck(Exception):
 
 @dataclass(frozen=True)
 class Watched:
-    """The tasks of a pass, and what they need.
+    """The tasks of a pass, and what they need."""
 
-    Parameters
-    ----------
-    name : str
-        Name of the pass, for messages.
-    wanted : sequence of distributed.Future
-        Whose results are collected.
-    keys : sequence of str
-        All tasks: each that is wanted and finishes, and each leaf in any, counts as progress.
-    held : callable
-        Returns tasks of earlier passes whose results these need; they are submitted anew with the pass. It is called
-        when the pass makes no progress, as is `given`: there may be one for each partition.
-    given : callable
-        Returns tasks of others whose results these need, and what each is, in words.
-    places : collection of str
-        Workers that the tasks were meant for.
-    left_out : frozenset of str
-        Silent workers that were left out.
-    restrictions : Restrictions
-        What the caller asks of workers.
-    tell : callable, optional
-        Is told, while the pass is waited for, how many of the wanted tasks are done and how many there are.
-    """
-
-    name: str
-    wanted: Sequence[Any]
-    keys: Sequence[str]
+    name: str  # Name of the pass, for messages.
+    wanted: Sequence[Any]  # Whose results are collected.
+    keys: Sequence[str]  # All tasks: each that is wanted and finishes, and each leaf in any, counts as progress.
+    # Returns tasks of earlier passes whose results these need; they are submitted anew with the pass. It is called when
+    # the pass makes no progress, as is `given`: there may be one for each partition.
     held: Callable[[], list[str]] = list
+    # Returns tasks of others whose results these need, and what each is, in words.
     given: Callable[[], dict[str, str]] = dict
-    places: Collection[str] = ()
-    left_out: frozenset[str] = frozenset()
-    restrictions: Restrictions = Restrictions()
+    places: Collection[str] = ()  # Workers that the tasks were meant for.
+    left_out: frozenset[str] = frozenset()  # Silent workers that were left out.
+    restrictions: Restrictions = Restrictions()  # What the caller asks of workers.
+    # Is told, while the pass is waited for, how many of the wanted tasks are done and how many there are.
     tell: Callable[[int, int], None] | None = None

@@ -23,12 +23,7 @@ _given = threading.local()
 
 
 class Blob:
-    """Pickled bytes.
-
-    Parameters
-    ----------
-    data : bytes
-    """
+    """Pickled bytes."""
 
     __slots__ = ("data",)
 
