@@ -29,6 +29,7 @@ from dboost.boosting.relaxed import Relaxation
 from dboost.engine.base import Engine
 from dboost.errors import DataError
 from dboost.passes import folds as folding
+from dboost.passes.draws import Groups
 from dboost.passes.folds import Folds, Left
 from dboost.problem.state import FitResult, FitSettings, FitState
 
@@ -148,6 +149,11 @@ class FoldPaths:
         """
         if folds.given is None and folds.places is None:
             folds = replace(folds, places=placed(plan, engine))
+        if isinstance(folds.places, Groups) and folds.draw == "folds" and folds.count > len(folds.places.sizes):
+            raise DataError(
+                f"{folds.count} folds, but groups has {len(folds.places.sizes)} values",
+                hint="ask for fewer folds: at most one for each group",
+            )
         classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 0)
         masses = engine.map_reduce(folding.fold_masses, folds, classes, name="folds").add
         numbers = np.flatnonzero((masses["rows"] > 0.0) & (masses["weight"] > 0.0)).tolist()

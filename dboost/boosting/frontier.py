@@ -142,9 +142,10 @@ class Frontier:
         return float(sums.sum() / self.weight.sum())
 
     def error_of(self, sums: Array) -> float:
-        """The standard error of `mean`."""
+        """The standard error of `mean`; whole groups of rows may leave blocks empty."""
         apart = sums - self.mean(sums) * self.weight
-        return float(math.sqrt(BLOCKS / (BLOCKS - 1.0) * np.sum(apart**2)) / self.weight.sum())
+        filled = max(2, int(np.count_nonzero(self.weight)))
+        return float(math.sqrt(filled / (filled - 1.0) * np.sum(apart**2)) / self.weight.sum())
 
     def rank(self, point: Point) -> tuple[float, float]:
         """What the least of is best: the share of wrong labels and then the loss, or where there are none the loss."""

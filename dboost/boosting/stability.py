@@ -27,7 +27,8 @@ from dboost.boosting.planned import Planned, placed
 from dboost.boosting.progress import Nothing, along
 from dboost.engine.base import Engine
 from dboost.errors import DataError
-from dboost.passes.folds import Folds, Left, labels_of_tasks
+from dboost.passes.draws import Groups
+from dboost.passes.folds import Folds, Left, label_masses
 from dboost.problem.state import FitSettings, FitState
 
 Rows = NDArray[np.int64]
@@ -56,7 +57,7 @@ class HalfFits:
 
 
 def drawn(plan: Planned, engine: Engine, seed: int, n_pairs: int) -> list[Folds]:
-    """Draw pairs of halves of the rows of a plan that the engine has, each class split evenly.
+    """Draw pairs of halves of the rows of a plan that the engine has, each class split evenly, or groups kept whole.
 
     A pair is two folds: a fit without the one is a fit to the other.
 
@@ -66,22 +67,30 @@ def drawn(plan: Planned, engine: Engine, seed: int, n_pairs: int) -> list[Folds]
         A half has no row, none of some class, or none with one of both labels of a task.
     """
     places = placed(plan, engine)
+    whole = isinstance(places, Groups)
     alone = np.flatnonzero(places.sizes == 1)
-    if alone.size:
+    if alone.size and not whole:
         what = "rows" if plan.classes is None else f"rows of class {plan.classes.tolist()[alone[0]]!r}"
         raise DataError(f"halves of 1 of the {what} (n_samples = {plan.n_rows})", hint="give two or more")
     pairs = [Folds(2, seed, places=places, draw=f"halves-{pair}") for pair in range(n_pairs)]
-    if plan.task == "multitask":
-        masses = engine.map_reduce(labels_of_tasks, tuple(pairs), name="halves").add["mass"]
+    classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 0)
+    if plan.task == "multitask" or (whole and classes):
+        masses = engine.map_reduce(label_masses, tuple(pairs), classes, name="halves").add["mass"]
         _refuse_lacking(plan, masses)
     return pairs
 
 
 def _refuse_lacking(plan: Planned, masses: NDArray[np.float64]) -> None:
-    """Refuse pairs one of whose halves lacks a label of a task that the whole has."""
+    """Refuse pairs one of whose halves lacks a class, or a label of a task, that the whole has."""
     lacking = np.argwhere((masses <= 0.0) & (masses.sum(axis=1, keepdims=True) > 0.0))
     if lacking.size:
         pair, half, column = lacking[0].tolist()
+        if plan.task != "multitask":
+            label = column if plan.classes is None else plan.classes.tolist()[column]
+            raise DataError(
+                f"half {half} of pair {pair} has no row of class {label!r}: all of them are in few groups",
+                hint="leave the class out, or give smaller groups",
+            )
         positive, task = divmod(column, masses.shape[2] // 2)
         name = task if plan.classes is None else plan.classes.tolist()[task]
         raise DataError(

@@ -21,7 +21,7 @@ from dboost.engine.views import LaneMemo
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point
-from dboost.passes.draws import Places, strata_of
+from dboost.passes.draws import Groups, Places, strata_of
 
 Ids = NDArray[np.int32]
 
@@ -38,7 +38,7 @@ class Folds:
         Of the draw.
     given : mapping of partition key to int32 array, optional
         Folds 0..count-1 of the rows, in place of a draw.
-    places : Places, optional
+    places : Places or Groups, optional
         By which folds are drawn; whoever asks for them may leave that to the fits (``dboost.boosting.planned``).
     draw : str
         Tells these folds from others by the same seed.
@@ -47,7 +47,7 @@ class Folds:
     count: int
     seed: int = 0
     given: Mapping[str, Ids] | None = None
-    places: Places | None = None
+    places: Places | Groups | None = None
     draw: str = "folds"
 
     def ids(self, partition: Partition, memo: Any) -> Ids:
@@ -143,19 +143,19 @@ def fold_masses(partition: Partition, memo: Any, folds: Folds, k: int) -> Sums:
     return Sums(add=add)
 
 
-def labels_of_tasks(partition: Partition, memo: Any, several: Sequence[Folds]) -> Sums:
-    """Weight of both labels of each task in each of several folds of the same number.
+def label_masses(partition: Partition, memo: Any, several: Sequence[Folds], k: int) -> Sums:
+    """Weight of each label in each of several folds of the same number: "mass", (len(several), count, labels).
 
-    Returns
-    -------
-    Sums
-        "mass", shape (len(several), count, 2 times the number of tasks), the negative labels of all tasks before the
-        positive ones.
+    Labels are k classes, or where k is 0 the negative ones of all tasks before the positive ones.
     """
-    both = np.concatenate([partition.y == -1, partition.y == 1], axis=1) * partition.weight[:, None]
-    found = np.zeros((len(several), several[0].count, both.shape[1]))
+    if k:
+        which = strata_of(partition, k)[:, None] == np.arange(k)
+    else:
+        which = np.concatenate([partition.y == -1, partition.y == 1], axis=1)
+    mass = which * partition.weight[:, None]
+    found = np.zeros((len(several), several[0].count, mass.shape[1]))
     for place, folds in enumerate(several):
-        np.add.at(found[place], folds.ids(partition, memo), both)
+        np.add.at(found[place], folds.ids(partition, memo), mass)
     return Sums(add={"mass": found})
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.partition import Partition, Sums
-from dboost.passes.draws import Places
+from dboost.passes.draws import Groups, Places
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Subsample:
         In (0, 1]; 1 is all rows.
     seed : int
         Of the draw.
-    places : Places
+    places : Places or Groups
         Of all rows.
     """
 
     share: float
     seed: int
-    places: Places
+    places: Places | Groups
 
     def seen(self, partition: Partition, memo: Any) -> Partition:
         """The partition with these rows alone, which are copied."""
@@ -66,6 +66,7 @@ def rows_of(partition: Partition, held: NDArray[np.bool_]) -> Partition:
         np.ascontiguousarray(partition.y[held]),
         partition.weight[held],
         partition.key,
+        None if partition.group is None else partition.group[held],
     )
 
 
