@@ -3,9 +3,9 @@
 Covers: dask arrays (dense or sparse chunks) and dask DataFrames with their labels and weights.
 Does not cover: matrices in memory (``memory``), files (``parquet``).
 
-Features, labels, weight and group of a row come from one task per partition: the chunks of the collections are arguments of
-one ``make_block``, whose result is lost and computed again as a whole. Chunks of unknown size are fine, because rows
-are counted inside that task. Dask is imported inside functions only.
+All that belongs to a row comes from one task per partition: the chunks of the collections are arguments of one
+``make_block``, whose result is lost and computed again as a whole. Chunks of unknown size are fine, because rows are
+counted inside that task. Dask is imported inside functions only.
 """
 
 from __future__ import annotations
