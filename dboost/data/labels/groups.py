@@ -27,7 +27,9 @@ def group_numbers(values: Any, n_rows: int, **where: Any) -> NDArray[np.uint64]:
     try:
         kind, distinct, codes = factorise(values)
     except DataError as fault:
-        what = fault.what.replace("labels", "groups").replace("label", "group")
+        what = fault.what.removeprefix("Unknown label type: continuous. ")
+        for word in ("Labels", "labels"):
+            what = what.replace(word, "groups")
         raise DataError(what, hint="give each row a text or a whole number, such as its file", **where) from fault
     if len(codes) != n_rows:
         raise DataError(f"groups has {len(codes)} rows, X has {n_rows}", hint="give one group for each row", **where)
