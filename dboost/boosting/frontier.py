@@ -40,21 +40,22 @@ Rows = NDArray[np.int64]
 # Every fifth row is held out, and of much data no more than these; of little data so many of the five fifths in turn
 # that this many rows, or all, are judged once.
 _MOST_HELD_OUT = 10_000
-_JUDGED = 700
+_JUDGED = 500
 FOLDS = 5
 LEAST_ROWS = 10
 # Standard errors are those of the sums of so many blocks of the held-out rows.
 BLOCKS = 32
-# Certified gaps of the fits that are only judged: of a path, whose support alone counts, and of a ridge.
-_SUPPORT_TOL = 1e-2
-_RIDGE_TOL = 1e-2
+# Certified gaps of the fits that are only judged: of a path, whose supports are those of a fit that is certified only
+# where columns that resemble each other are told apart, and of a ridge, of which the order counts.
+_SUPPORT_TOL = 2e-3
+_RIDGE_TOL = 5e-2
 # Strengths next to each other, of a path, of a ridge, and of a path of hypotheses, which ends at a share of the first.
 _STEP = 0.5
 _RIDGE_STEP = 0.25
 INDUCED_STEP = 0.25
 INDUCED_LEAST = 1e-4
 # The first ridge lowers the loss by at most this share of it.
-_RIDGE_START = 0.1
+_RIDGE_START = 0.3
 _MOST_STRENGTHS = 30
 # The weakest is this share of the first: where features separate the classes, weaker ones go on lowering the loss.
 _RIDGE_END = 1e-5
@@ -62,16 +63,18 @@ _RIDGE_END = 1e-5
 _RANKS = 1.0 / 3.0
 # Supports with less than this share of the columns choose a ridge of their own.
 _WALKS = 0.6
-# Ranked supports end with the one that tells less than this share of what the best tells.
+# Ranked supports end with the one that tells less than this share of what the best tells, and those that are worse than
+# the best by so many times what a model with fewer features may be are few and keep the ridge of the one before.
 _TOLD = 0.6
+_FAR = 4.0
 # A model with fewer features tells at least so much of what the best one tells.
 _TELLS = 0.8
 # Standard errors of the best point that a model with fewer features may be above it.
 _OF_OWN = 0.5
 # A path ends after so many strengths that brought nothing.
 _PATIENCE = 2
-# Each ranked support has this share of the features of the one before, and one of few features the second.
-_SHARES = (0.5, 0.6, 64)
+# Each ranked support has this share of the features of the one before, and one far below the best the second.
+_SHARES = (0.5, 0.25)
 # A support of a path is refitted where it has so many times the features of the last that was.
 _GROWTH = 1.5
 
@@ -126,6 +129,8 @@ class Frontier:
     ----------
     weight : float64 array, shape (BLOCKS,)
         Weight of the held-out rows of each block.
+    half : float
+        A model with more features than that is no selection; infinite where features are few.
     labels : bool
         Whether there are wrong labels to count.
     null_loss : float
@@ -133,6 +138,7 @@ class Frontier:
     """
 
     weight: Array
+    half: float
     labels: bool
     null_loss: float = math.nan
     points: list[Point] = field(default_factory=list)
@@ -169,6 +175,26 @@ class Frontier:
                 found.append(point)
         return found
 
+    def prefers(self, point: Point, other: Point) -> bool:
+        """Whether a point with as many features is better: by its loss where wrong labels tell no difference."""
+        apart = self.mean(point.error - other.error) if self.labels else 0.0
+        if self.labels and abs(apart) > self.error_of(point.error - other.error):
+            return apart < 0.0
+        return self.mean(point.loss) < self.mean(other.loss)
+
+    def gains(self, point: Point) -> bool:
+        """Whether a point is better than the line from the others with fewer features to those with more."""
+        others = [one for one in self.points if one is not point]
+        fewer = [one for one in others if one.features <= point.features]
+        more = [one for one in others if one.features > point.features]
+        if not fewer or not more:
+            return True
+        a, b = min(fewer, key=self.rank), min(more, key=self.rank)
+        low, here, high = (math.log1p(one.features) for one in (a, point, b))
+        share = (here - low) / (high - low)
+        ends = ((1.0 - share) * x + share * y for x, y in zip(self.rank(a), self.rank(b), strict=True))
+        return self.rank(point) < tuple(ends)
+
     def chosen(self, prefer: str | None = None, most: int | None = None) -> Point:
         """The point that is taken.
 
@@ -177,26 +203,40 @@ class Frontier:
         prefer : {None, "few", "accurate"}
             None: the fewest features whose share of wrong labels, or loss where there are none, is above that of the
             best point by at most one standard error of the difference, or half of one of the best point's own, and that
-            tell nearly as much; "few": by at most one of the best point's own; "accurate": the best point.
+            tell nearly as much; where that is more than half of all features, the best with at most so many, if it is
+            above by at most one of the best point's own. "few": by at most one of the best point's own; "accurate": the
+            best point.
         most : int, optional
-            The best of the points with at most so many features, whatever `prefer` is.
+            The most features up to that number, where they are as good as fewer, whatever `prefer` is.
         """
         if most is not None:
             few = [point for point in self.points if point.most <= most]
-            return min(few, key=lambda point: (self.rank(point), point.features)) if few else self.envelope()[0]
+            if not few:
+                return self.envelope()[0]
+            best = min(few, key=lambda point: (self.rank(point), point.features))
+            alike = (point for point in few if self.above(point, best) <= 1.0)
+            return min(alike, key=lambda point: (-point.features, self.rank(point)))
         best = self.best
         if prefer == "accurate":
             return best
-        return next(point for point in self.envelope() if self._as_good(point, best, prefer == "few"))
+        taken = next(point for point in self.envelope() if self._as_good(point, best, prefer == "few"))
+        if taken.features > self.half:
+            fewer = min((point for point in self.points if point.features <= self.half), key=self.rank, default=taken)
+            return fewer if self._as_good(fewer, best, True) else taken
+        return taken
 
     def _as_good(self, point: Point, best: Point, alone: bool) -> bool:
-        mine, other = (point.error, best.error) if self.labels else (point.loss, best.loss)
-        apart = self.mean(mine) - self.mean(other)
         # a rare class may be told apart without a label that is right
         tells = not self.labels or self.told(point) >= _nearly(self.told(best), _TELLS)
+        return tells and self.above(point, best, 1.0 if alone else _OF_OWN) <= 1.0
+
+    def above(self, point: Point, best: Point, own: float = _OF_OWN) -> float:
+        """By how much a point is worse than the best, as a share of how much worse it may be."""
+        mine, other = (point.error, best.error) if self.labels else (point.loss, best.loss)
+        apart = self.mean(mine) - self.mean(other)
         # A best point without a wrong label has no error of its own.
-        own = self.error_of(other) if alone else _OF_OWN * self.error_of(other)
-        return tells and apart <= max(self.error_of(mine - other), own)
+        allowed = max(self.error_of(mine - other), own * self.error_of(other))
+        return apart / allowed if allowed > 0.0 else math.inf if apart > 0.0 else 0.0
 
 
 def _nearly(told: float, share: float) -> float:
@@ -225,7 +265,7 @@ class _Fold:
 
     def open(self, columns: Rows | None, start: FitResult | None) -> None:
         """Some columns, or all, to be fitted with a ridge, at first from the rows of a model."""
-        self.ridged = RidgeRefits(self.fitting.plan, self.engine, self.fitting.settings, columns, _RIDGE_TOL)
+        self.ridged = RidgeRefits(self.fitting, self.engine, columns, _RIDGE_TOL)
         self.start = start
 
     def fit(self, ridge: float, callback: Callback | None) -> FitResult:
@@ -268,9 +308,11 @@ class Search:
         rows = paths.masses["weight"]
         # the share of the weight that a fit of the search sees
         self.share = float(1.0 - np.mean([rows[fold.left.number] for fold in self._folds]) / rows.sum())
-        self.rank_ridge, self._turn, self._least = math.nan, _RIDGE_STEP, 0.0
+        self.rank_ridge, self._turn, self._rests, self._least = math.nan, _RIDGE_STEP, False, 0.0
         weight, _, _ = self._judge([()] * len(self._folds))
-        self.frontier = Frontier(weight, plan.task not in NUMBERS)
+        # tables, whose columns are standardised, have few
+        half = math.inf if settings.standardize or settings.hypotheses is not None else plan.n_features / 2.0
+        self.frontier = Frontier(weight, half, plan.task not in NUMBERS)
         self.frontier.null_loss = self._null()
 
     def path_alone(self, alphas: Iterator[float]) -> Frontier:
@@ -299,32 +341,42 @@ class Search:
             fold.open(None, None)
         first = self._folds[0].ridged
         assert first is not None
-        ridge, idle, kept = first.strong(_RIDGE_START), 0, []
+        frontier, ridge, best, tried = self.frontier, first.strong(_RIDGE_START), None, []
         self._least = _RIDGE_END * ridge
-        while ridge >= self._least and not idle:
+        while ridge >= self._least:
             results = self._ridge(ridge, 0)
-            kept.append([_rank(fold, ridge, result) for fold, result in zip(self._folds, results, strict=True)])
-            idle = 0 if self.frontier.best is self.frontier.points[-1] else idle + 1
+            ranks = [_rank(fold, ridge, result) for fold, result in zip(self._folds, results, strict=True)]
+            tried.append((frontier.points.pop(), ranks))
+            if best is not None and not frontier.prefers(tried[-1][0], best):
+                break
+            best = tried[-1][0]
             ridge *= _RIDGE_STEP
-        enough = _nearly(max(self.frontier.told(point) for point in self.frontier.points), _RANKS)
-        place = next(p for p, point in enumerate(self.frontier.points) if self.frontier.told(point) >= enough)
-        self.rank_ridge = self.frontier.points[place].ridge
-        for fold, ranking in zip(self._folds, kept[place], strict=True):
+        assert best is not None
+        frontier.points.append(best)
+        enough = _nearly(max(frontier.told(point) for point, _ in tried), _RANKS)
+        point, ranks = next(one for one in tried if frontier.told(one[0]) >= enough)
+        self.rank_ridge = point.ridge
+        for fold, ranking in zip(self._folds, ranks, strict=True):
             fold.ranking = ranking
 
     def _ranked(self) -> None:
         """The first columns of the ranking, fewer and fewer, until they tell much less than all."""
         best = self.frontier.best
         ridge = best.ridge
-        many = min(len(fold.ranking) for fold in self._folds)
-        for size in _sizes(many, self._most):
+        many = size = min(len(fold.ranking) for fold in self._folds)
+        share, most = _SHARES[0], many if self._most is None else self._most
+        while size > 1:
+            # a number that was asked for is one of the sizes
+            size = most if size > most > share * size else max(1, int(share * size))
             for fold in self._folds:
                 fold.open(np.sort(fold.ranking[:size]), fold.start)
             # most of the price is that of the first few sizes, whose ridge is about that of all columns
-            at = self._walk(ridge, size, walks=size <= _WALKS * many)
+            at = self._walk(ridge, size, walks=size <= _WALKS * many and share == _SHARES[0])
             ridge = at.ridge
-            if self.frontier.told(at) < _nearly(self.frontier.told(best), _TOLD) and size <= (self._most or size):
+            if size <= most and self.frontier.told(at) < _nearly(self.frontier.told(best), _TOLD):
                 break
+            if size <= most and self.frontier.above(at, best) > _FAR:
+                share = _SHARES[1]
 
     def _path(self, alphas: Iterator[float]) -> None:
         """What the path chooses, until it has as many features as the point that would be taken, and gains nothing."""
@@ -339,9 +391,10 @@ class Search:
                 last = size
                 for fold, result in zip(self._folds, results, strict=True):
                     fold.open(result.active, result)
-                near = min(frontier.points, key=lambda point: abs(math.log((point.features or 0.1) / size)))
-                point = self._walk(near.ridge or ridge, 0, alpha)
-                idle = 0 if any(one is point for one in frontier.envelope()) else idle + 1
+                apart = {abs(math.log((point.features or 0.1) / size)): point for point in reversed(frontier.points)}
+                near = min(apart)
+                point = self._walk(apart[near].ridge or ridge, 0, alpha, walks=near > math.log(2.0))
+                idle = 0 if frontier.gains(point) else idle + 1
             elif size > 0.0:
                 idle += 1
             if idle >= _PATIENCE or (size >= frontier.chosen().features and frontier.best is not frontier.points[-1]):
@@ -356,14 +409,15 @@ class Search:
             return frontier.points.pop()
 
         best = at(ridge)
+        walks, self._rests = walks and not self._rests, False
         while walks and best.ridge * self._turn >= self._least:
             after = at(best.ridge * self._turn)
-            if not frontier.rank(after) < frontier.rank(best):
+            if not frontier.prefers(after, best):
                 break
             best = after
         if walks and best.ridge == ridge:
-            # the next one looks on the other side
-            self._turn = 1.0 / self._turn
+            # the next one keeps the ridge, and the one after it looks on the other side
+            self._turn, self._rests = 1.0 / self._turn, True
         frontier.points.append(best)
         return best
 
@@ -426,20 +480,6 @@ def judgeable(plan: Any) -> bool:
     counts = getattr(plan, "class_counts", None)
     several = counts is None or plan.task in NUMBERS or sum(count >= 2 for count in counts) >= 2
     return plan.n_rows >= LEAST_ROWS and several
-
-
-def _sizes(many: int, most: int | None) -> Iterator[int]:
-    """How many columns of a ranking are refitted, falling."""
-    size, done = many, most is None
-    while size > 1:
-        share = _SHARES[0] if size > _SHARES[2] else _SHARES[1]
-        after = max(1, int(size * share))
-        if most is not None and not done and after <= most < size:
-            done = True
-            if after < most:
-                yield most
-        size = after
-        yield size
 
 
 def _rank(fold: _Fold, ridge: float, result: FitResult) -> Rows:
@@ -514,7 +554,7 @@ def fitted_to_all(
     run : callable
         Makes the last fit.
     """
-    plan, settings = search.plan, fitting.settings
+    tol = fitting.settings.tol
     ridge = point.ridge * search.share
     if point.alpha > 0.0:
         if not ridge:
@@ -525,18 +565,14 @@ def fitted_to_all(
             selected = _fewer(fitting, point.alpha, most)
         columns = selected.active
     elif not point.size:
-        selected = RidgeRefits(plan, engine, settings, None, settings.tol).fit(ridge, start, on_refit, run)
+        selected = RidgeRefits(fitting, engine, None, tol).fit(ridge, start, on_refit, run)
         return selected, selected, ridge
     else:
-        every = RidgeRefits(plan, engine, settings, None, settings.tol)
+        every = RidgeRefits(fitting, engine, None, tol)
         strong = search.rank_ridge * search.share
         selected = every.fit(strong, start, on_refit)
         columns = np.sort(ranked(every.fitting, strong, selected)[: point.size])
-    return (
-        RidgeRefits(plan, engine, settings, columns, settings.tol).fit(ridge, selected, on_refit, run),
-        selected,
-        ridge,
-    )
+    return RidgeRefits(fitting, engine, columns, tol).fit(ridge, selected, on_refit, run), selected, ridge
 
 
 def _fewer(fitting: Fitting, alpha: float, most: int) -> FitResult:

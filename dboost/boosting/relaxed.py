@@ -206,11 +206,10 @@ class RidgeRefits:
 
     Parameters
     ----------
-    plan : Planned
+    whole : Fitting
+        Of all columns, with a penalty.
     engine : Engine
-        Its plan is set.
-    settings : FitSettings
-        Of the fit with a penalty.
+        That of `whole`.
     columns : int64 array or None
         Ascending; None for all.
     tol : float
@@ -222,9 +221,8 @@ class RidgeRefits:
         Of these columns.
     """
 
-    def __init__(
-        self, plan: Planned, engine: Engine, settings: FitSettings, columns: NDArray[np.int64] | None, tol: float
-    ) -> None:
+    def __init__(self, whole: Fitting, engine: Engine, columns: NDArray[np.int64] | None, tol: float) -> None:
+        plan, settings, self._whole = whole.plan, whole.settings, whole
         asked = replace(
             settings, penalty="l2_squared", rows_per_round=None, max_active_rows=None, tol=max(tol, settings.tol)
         )
@@ -251,7 +249,8 @@ class RidgeRefits:
     ) -> FitResult:
         """The model at a strength, in columns of the data; it begins at the rows of `start` that are fitted.
 
-        The callback is told of states in columns of the data as they were given.
+        What its other rows say in the mean is added to the intercept. The callback is told of states in columns of the
+        data as they were given.
         """
 
         def told(record: dict[str, Any], state: FitState) -> bool:
@@ -267,9 +266,16 @@ class RidgeRefits:
             if self.columns is not None:
                 held = np.isin(place, self.columns)
                 place = np.searchsorted(self.columns, place[held])
-            W = start.W[held]
-            start = replace(start, active=place, W=W, state=replace(start.state, active=place, W=W))
+            W, intercept = start.W[held], start.intercept
+            if self.fitting.settings.fit_intercept and not held.all():
+                about = self._whole.problem.statistics
+                intercept = intercept + about.sum[start.active[~held]] / about.weight @ start.W[~held]
+            state = replace(start.state, active=place, W=W)
+            start = replace(start, active=place, W=W, intercept=intercept, state=state)
         found = run(self.fitting, ridge, start, told)
+        if start is not None and found.stop_reason == "precision" and found.gap > self.fitting.settings.tol:
+            # where rows of a larger model tell all examples apart, and wrongly, no step may lead down
+            found = run(self.fitting, ridge, None, told)
         return found if self.columns is None else replace(found, active=self.columns[found.active])
 
 
