@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.cross_validation import FoldPaths, without_fold
+from dboost.boosting.cross_validation import FoldPaths, one_at_a_time, without_fold
 from dboost.boosting.fit import Callback, Fitting
 from dboost.boosting.planned import Planned
 from dboost.boosting.relaxed import RidgeRefits, Run, plain_fit
@@ -183,17 +183,17 @@ class Frontier:
         return self.mean(point.loss) < self.mean(other.loss)
 
     def gains(self, point: Point) -> bool:
-        """Whether a point is better than the line from the others with fewer features to those with more."""
+        """Whether a point is well below the line from the best with fewer features to the next with more."""
         others = [one for one in self.points if one is not point]
         fewer = [one for one in others if one.features <= point.features]
         more = [one for one in others if one.features > point.features]
         if not fewer or not more:
             return True
-        a, b = min(fewer, key=self.rank), min(more, key=self.rank)
+        a, b = min(fewer, key=self.rank), min(more, key=lambda one: one.features)
         low, here, high = (math.log1p(one.features) for one in (a, point, b))
         share = (here - low) / (high - low)
-        ends = ((1.0 - share) * x + share * y for x, y in zip(self.rank(a), self.rank(b), strict=True))
-        return self.rank(point) < tuple(ends)
+        line = (1.0 - share) * self.rank(a)[0] + share * self.rank(b)[0]
+        return self.rank(point)[0] < line - _OF_OWN * self.error_of(point.error if self.labels else point.loss)
 
     def chosen(self, prefer: str | None = None, most: int | None = None) -> Point:
         """The point that is taken.
@@ -276,21 +276,9 @@ class _Fold:
 
 
 class Search:
-    """The search for the frontier.
+    """The search for the frontier; the first of the folds are held out in turn.
 
-    Parameters
-    ----------
-    plan : Planned
-    engine : Engine
-        Its plan is set.
-    settings : FitSettings
-        Of the penalty that chooses features.
-    folds : Folds
-        Whose first ones are held out in turn.
-    callback : callable, optional
-        Called with the record of each round, ``"fold"`` the fold that is held out.
-    most : int, optional
-        A number of features at which the frontier is to have a point.
+    The callback is told of each round, ``"fold"`` the fold that is held out; at `most` features there is to be a point.
     """
 
     def __init__(
@@ -298,7 +286,7 @@ class Search:
         most: int | None = None,
     ) -> None:  # fmt: skip
         self._engine, self.plan, self._most = engine, plan, most
-        self._callback = callback
+        self._told = one_at_a_time(callback)
         paths = FoldPaths.of(plan, engine, replace(settings, tol=max(_SUPPORT_TOL, settings.tol)), folds)
         self._paths = paths
         judged = math.ceil(_JUDGED * folds.count / plan.n_rows) if folds.count == FOLDS else 1
@@ -319,7 +307,7 @@ class Search:
         """Judge the models of the path, as they are, until the best is inside."""
         idle = 0
         for alpha in alphas:
-            results = [fold.follow(alpha, self._told(fold)) for fold in self._folds]
+            results = [fold.follow(alpha, self._told(fold=fold.left.number)) for fold in self._folds]
             self._add(results, alpha, 0.0, 0)
             best = self.frontier.best
             idle = 0 if best is self.frontier.points[-1] else idle + 1
@@ -383,7 +371,7 @@ class Search:
         frontier = self.frontier
         last, idle, ridge = 0.0, 0, frontier.best.ridge
         for alpha in alphas:
-            results = [fold.follow(alpha, self._told(fold)) for fold in self._folds]
+            results = [fold.follow(alpha, self._told(fold=fold.left.number)) for fold in self._folds]
             size = float(np.mean([len(result.active) for result in results]))
             if size == 0.0 and not any(point.most == 0 for point in frontier.points):
                 self._add(results, alpha, 0.0, 0)
@@ -422,7 +410,7 @@ class Search:
         return best
 
     def _ridge(self, ridge: float, size: int, alpha: float = 0.0) -> list[FitResult]:
-        results = [fold.fit(ridge, self._told(fold)) for fold in self._folds]
+        results = [fold.fit(ridge, self._told(fold=fold.left.number)) for fold in self._folds]
         self._add(results, alpha, ridge, size)
         return results
 
@@ -449,12 +437,6 @@ class Search:
         ]
         weight, loss, error = (np.sum([sums[name] for sums in found], axis=0) for name in ("weight", "loss", "wrong"))
         return weight, loss, error
-
-    def _told(self, fold: _Fold) -> Callback | None:
-        callback = self._callback
-        if callback is None:
-            return None
-        return lambda record, state: bool(callback(record | {"fold": fold.left.number}, state))
 
 
 def falling(largest: float, least: float = 0.0, step: float = _STEP) -> Iterator[float]:
@@ -488,16 +470,7 @@ def _rank(fold: _Fold, ridge: float, result: FitResult) -> Rows:
 
 
 def ranked(fitting: Fitting, ridge: float, result: FitResult) -> Rows:
-    """Columns by what each alone would gain if it were left out, the most first; those that gain nothing are left out.
-
-    Parameters
-    ----------
-    fitting : Fitting
-        Of all columns.
-    ridge : float
-    result : FitResult
-        Its model at this strength.
-    """
+    """Columns of a ridge by what each alone would gain if left out, the most first; none that gain nothing."""
     problem = fitting.problem
     variance = problem.statistics.deviation()[result.active] ** 2
     strength = ridge * problem.lam_weight[result.active]
@@ -535,24 +508,8 @@ def fitted_to_all(
     """A point of the frontier, fitted to all rows: the model, the fit that selected its features, and its ridge.
 
     Both are certified to the tolerance of the settings. A strength that was best for a share of the rows is multiplied
-    by the share, as the ridge of all rows weighs less beside them.
-
-    Parameters
-    ----------
-    fitting : Fitting
-        Of all rows, with the penalty that chooses.
-    engine : Engine
-    search : Search
-        What found the point.
-    point : Point
-    most : int, optional
-        The model has at most so many features.
-    start : FitResult, optional
-        For the fit that selects.
-    callback, on_refit : callable, optional
-        Of the rounds of fits with the penalty, and of those with a ridge.
-    run : callable
-        Makes the last fit.
+    by the share, as the ridge of all rows weighs less beside them. The model has at most `most` features; `start` is
+    for the fit that selects, `run` makes the last fit, and the callbacks are told of the rounds of each.
     """
     tol = fitting.settings.tol
     ridge = point.ridge * search.share

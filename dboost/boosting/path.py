@@ -27,16 +27,8 @@ def path(
 ) -> list[FitResult]:
     """Fit a decreasing sequence of strengths, each from the last (docs/math.md 8 (iv)).
 
-    Parameters
-    ----------
-    alphas : sequence of float, optional
-        Strengths; sorted downwards. By default `n_alphas` values, geometric from alpha_max to `eps` alpha_max.
-    callback : callable, optional
-        See ``progress.along``.
-    keeper : PathKeeper, optional
-        Where the progress is kept, and what there is of it to go on from.
-    after : callable, optional
-        Called with each result that was not kept before.
+    By default `n_alphas` values, geometric from alpha_max to `eps` alpha_max. `after` is called with each result that
+    the keeper had not kept.
     """
     fitting = Fitting(plan, engine, settings)
     warn_if_dropped(fitting)

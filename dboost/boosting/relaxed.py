@@ -106,20 +106,9 @@ def refitted(
 ) -> Refit:
     """Fit the features of a model again, without a penalty.
 
-    Parameters
-    ----------
-    plan : Planned
-    engine : Engine
-        Its plan is set.
-    settings : FitSettings
-        Of the fit with a penalty.
-    start : FitResult
-        Its model, without the rows of offsets.
-    tol : float
-        Of the refit: what the last step promises to lower the mean loss by, relative to it; with signs the certified
-        relative gap.
-    rows : int, optional
-        Examples that count, where the engine leaves some of the plan out.
+    `start` is the model without the rows of offsets. `tol` is what the last step promises to lower the mean loss by,
+    relative to it; with signs the certified relative gap. `rows` are those that count, where the engine leaves some
+    out.
 
     Raises
     ------
@@ -202,23 +191,9 @@ def plain_fit(fitting: Fitting, alpha: float, start: FitResult | None, callback:
 
 
 class RidgeRefits:
-    """Some columns of the data, or all, fitted with a ridge in place of the penalty, at one strength after another.
+    """Some columns of the data, ascending, or all, fitted with a ridge in place of the penalty of `whole`.
 
-    Parameters
-    ----------
-    whole : Fitting
-        Of all columns, with a penalty.
-    engine : Engine
-        That of `whole`.
-    columns : int64 array or None
-        Ascending; None for all.
-    tol : float
-        Certified relative gap.
-
-    Attributes
-    ----------
-    fitting : Fitting
-        Of these columns.
+    `engine` is that of `whole`, `tol` a certified relative gap; `fitting` is the fit of these columns.
     """
 
     def __init__(self, whole: Fitting, engine: Engine, columns: NDArray[np.int64] | None, tol: float) -> None:
@@ -279,23 +254,10 @@ class RidgeRefits:
         return found if self.columns is None else replace(found, active=self.columns[found.active])
 
 
-def _signed(
-    plan: Planned, view: Engine, settings: FitSettings, signs: Int8, places: NDArray[np.int64]
-) -> Refit:
+def _signed(plan: Planned, view: Engine, settings: FitSettings, signs: Int8, places: NDArray[np.int64]) -> Refit:
     """The refit among weights with signs: every feature has a penalty factor of 0, so that no penalty is left.
 
-    Parameters
-    ----------
-    plan : Planned
-        Of the columns that are fitted, and of offsets.
-    view : Engine
-        Sees these alone.
-    settings : FitSettings
-        Of the refit, but for these; the penalty is any with a certificate.
-    signs : int8 array
-        One for each column.
-    places : int64 array
-        The columns that are fitted.
+    `plan` and `view` have the columns that are fitted, which are at `places`, and offsets.
     """
     free = PenaltyFactors.all_zero(len(signs))
     asked = replace(settings, penalty_factors=free, signs=Signs.of_signs(signs))
@@ -309,9 +271,7 @@ def _signed(
     return replace(refit, lower_bound=result.lower_bound, gap=result.gap)
 
 
-def _refit(
-    fitting: Fitting, view: Engine, result: FitResult, signs: Int8, places: NDArray[np.int64]
-) -> Refit:
+def _refit(fitting: Fitting, view: Engine, result: FitResult, signs: Int8, places: NDArray[np.int64]) -> Refit:
     """What a fit without a penalty found for the columns at some places, signs as for `_signed`; one pass."""
     plan, settings, weight = fitting.plan, fitting.settings, fitting.problem.statistics.weight
     sums = view.map_reduce(active_gradient, fitting.point_of(result), name="gradient").add

@@ -51,12 +51,7 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class Choice:
-    """How a strength is chosen; see ``BoostedClassifierCV`` for the meaning of each.
-
-    Parameters
-    ----------
-    cv, folds, alphas, n_alphas, eps, fold_tol, scoring, rule, relax
-    """
+    """How a strength is chosen; see ``BoostedClassifierCV`` for the meaning of each."""
 
     cv: Any = 10
     folds: Any = None
@@ -69,12 +64,7 @@ class Choice:
     relax: Any = None
 
     def check(self) -> None:
-        """Refuse parameters of the cross-validation without meaning.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refuse parameters of the cross-validation without meaning."""
         number_of_folds = isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool) and self.cv >= 2
         if self.folds is None and not number_of_folds and not is_splitter(self.cv):
             raise UsageError(

@@ -43,18 +43,7 @@ def chooses(parts: Prepared, alpha: Any) -> bool:
 
 
 class Chosen:
-    """What a search found, fitted to all rows.
-
-    Parameters
-    ----------
-    parts : Prepared
-    fitting : Fitting
-        Of all rows.
-    prefer, max_features
-        As in ``BoostedClassifier``.
-    callback : callable, optional
-        Of the rounds of the search.
-    """
+    """What a search found, fitted to all rows, as `fitting` is; the callback is told of the rounds of the search."""
 
     def __init__(
         self, parts: Prepared, fitting: Fitting, prefer: str | None, max_features: int | None, callback: Callback | None

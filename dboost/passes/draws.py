@@ -87,11 +87,7 @@ class Places:
     def order(self, partition: Partition, draw: str, seed: int) -> tuple[Counts, Counts]:
         """The class of each row, and its place in a random order of the rows of the class; both int64 (m,).
 
-        Parameters
-        ----------
-        draw : str
-            Tells what is drawn from other draws by the same seed.
-        seed : int
+        `draw` tells what is drawn from other draws by the same seed.
         """
         k = self.sizes.shape[0]
         strata, found = strata_of(partition, k), np.empty(partition.n_rows, np.int64)

@@ -103,14 +103,7 @@ class Left:
     def held_out(self, partition: Partition, memo: Any) -> tuple[
         NDArray[np.int64], NDArray[Any], NDArray[np.float64], float
     ]:
-        """Held-out rows whose class is present, their labels and weights, and the weight of those whose class is not.
-
-        Returns
-        -------
-        rows : int64 array
-        y, weight : arrays
-        absent : float
-        """
+        """Held-out rows whose class is present, their labels and weights, and the weight of the others."""
         chosen = self.folds.ids(partition, memo) == self.number
         codes = self._codes(partition.y)
         judged = chosen & (codes >= 0) if self.present is not None else chosen
@@ -162,11 +155,8 @@ def label_masses(partition: Partition, memo: Any, several: Sequence[Folds], k: i
 def judge(partition: Partition, memo: Any, left: Left, points: tuple[Point, ...]) -> Sums:
     """Loss and wrong labels of several models on the held-out rows.
 
-    Returns
-    -------
-    Sums
-        "loss" and "wrong", shape (number of models,), over the rows whose class is present; "absent", the weight of the
-        other held-out rows.
+    "loss" and "wrong", shape (number of models,), are over the rows whose class is present; "absent" is the weight of
+    the others.
     """
     rows, y, weight, absent = left.held_out(partition, memo)
     target = get_loss(points[0].loss).target(y)

@@ -30,7 +30,9 @@ def files() -> tuple[Any, Any, Any]:
 
 def test_the_default_is_judged_on_groups_that_it_has_not_seen(files: Any) -> None:
     X, y, file = files
-    alone, together = (dboost.BoostedClassifier(alpha="auto", tol=1e-2).fit(X, y, groups=groups) for groups in (None, file))
+    alone, together = (
+        dboost.BoostedClassifier(alpha="auto", tol=1e-2).fit(X, y, groups=groups) for groups in (None, file)
+    )
     best = [max(row["score"] for row in model.frontier_) for model in (alone, together)]
     # to tell files apart by their rows is to know their labels, which says nothing of other files
     assert best[0] > 0.85 > 0.7 > best[1]
@@ -98,13 +100,19 @@ def test_a_run_keeps_the_column_of_the_groups(
     text = [f"file{one} word{rng.integers(5)} {'good' if one % 2 else 'bad'}" for one in file]
     table = pd.DataFrame({"text": text, "label": file % 2, "file": [f"{one}.py" for one in file]})
     table.to_parquet("documents.parquet")
-    lines = ('[data]\ndata = "documents.parquet"\nlabel = "label"', "[prepare]\nmin_df = 1", '[model]\nalpha = "auto"\ntol = 0.01\ngroups = "file"')
+    lines = (
+        '[data]\ndata = "documents.parquet"\nlabel = "label"',
+        "[prepare]\nmin_df = 1",
+        '[model]\nalpha = "auto"\ntol = 0.01\ngroups = "file"',
+    )
     Path("run.toml").write_text("\n".join(lines), encoding="utf-8")
     assert main(["run", "run.toml"]) == 0
     folder = next(Path("runs").rglob("prepared"))
     assert "file" in pq.read_table(next(folder.rglob("part-*.parquet"))).column_names
     table.assign(x=file % 2 + rng.normal(size=120)).drop(columns="text").to_csv("table.csv", index=False)
-    assert main(["train", "table.csv", "--label", "label", "--groups", "file", "--alpha", "auto", "--out", "model"]) == 0
+    assert (
+        main(["train", "table.csv", "--label", "label", "--groups", "file", "--alpha", "auto", "--out", "model"]) == 0
+    )
     capsys.readouterr()
     for wrong in (["--groups", "file", "--alpha", "0.1"], ["--groups", "file", "--path", "3"]):
         assert main(["train", "table.csv", "--label", "label", *wrong, "--out", "other"]) == 2
