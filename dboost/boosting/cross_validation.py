@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dboost import interruption
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped
 from dboost.boosting.fold_scores import FoldScores, HeldOutScorer
-from dboost.boosting.grid import strengths
+from dboost.boosting.path import strengths
 from dboost.boosting.planned import Planned, placed
 from dboost.boosting.progress import FoldKeeper, KeepsNoFold, along
 from dboost.boosting.relaxed import Relaxation
@@ -85,30 +85,16 @@ def cross_validate(
 
 @dataclass(frozen=True)
 class FoldPaths:
-    """Paths without each fold, judged on it.
-
-    Parameters
-    ----------
-    plan : Plan
-    engine : Engine
-        It has the plan.
-    settings : FitSettings
-        Of these fits.
-    folds : Folds
-    present : dict of int to tuple of int or None
-        The folds that have rows, each with the classes that are left without it; None where all are.
-    masses : dict
-        What is in each fold (``folds.fold_masses``).
-    kept, told, stop, scorer, relaxation
-        As for ``cross_validate``; `stop` ends all fits.
-    """
+    """Paths without each fold, judged on it."""
 
     plan: Planned
-    engine: Engine
-    settings: FitSettings
+    engine: Engine  # It has the plan
+    settings: FitSettings  # Of these fits
     folds: Folds
+    # The folds that have rows, each with the classes that are left without it; None where all are.
     present: dict[int, tuple[int, ...] | None]
-    masses: dict[str, Any]
+    masses: dict[str, Any]  # What is in each fold (``folds.fold_masses``)
+    # `kept`, `told`, `scorer`, `relaxation`: as for ``cross_validate``; `stop` ends all fits.
     kept: FoldKeeper = field(default_factory=KeepsNoFold)
     told: Callable[..., Callback | None] = lambda **about: None
     stop: threading.Event = field(default_factory=threading.Event)

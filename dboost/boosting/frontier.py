@@ -40,7 +40,7 @@ Rows = NDArray[np.int64]
 # Every fifth row is held out, and of much data no more than these; of little data so many of the five fifths in turn
 # that this many rows, or all, are judged once.
 _MOST_HELD_OUT = 10_000
-_JUDGED = 500
+_JUDGED = 700
 FOLDS = 5
 LEAST_ROWS = 10
 # Standard errors are those of the sums of so many blocks of the held-out rows.
@@ -94,53 +94,26 @@ def refits(settings: FitSettings) -> bool:
 
 @dataclass(frozen=True)
 class Point:
-    """A model of the frontier, judged.
+    """A model of the frontier, judged."""
 
-    Parameters
-    ----------
-    features : float
-        How many it uses; the mean over the folds.
-    most : int
-        The most over the folds.
-    alpha : float
-        Strength of the penalty that chose them; 0 where they were ranked, or are all there are.
-    ridge : float
-        Strength of the ridge they were refitted with, on the mean loss; 0 where they were not.
-    size : int
-        Of features that were ranked: how many; 0 of others.
-    loss, error : float64 arrays, shape (BLOCKS,)
-        Sums over the held-out rows of each block.
-    """
-
-    features: float
-    most: int
-    alpha: float
-    ridge: float
-    size: int
+    features: float  # How many it uses; the mean over the folds
+    most: int  # The most over the folds
+    alpha: float  # Strength of the penalty that chose them; 0 where they were ranked, or are all there are
+    ridge: float  # Strength of the ridge they were refitted with, on the mean loss; 0 where they were not
+    size: int  # Of features that were ranked: how many; 0 of others
+    # `loss`, `error`: (BLOCKS,), sums over the held-out rows of each block.
     loss: Array
     error: Array
 
 
 @dataclass
 class Frontier:
-    """All points that were judged.
+    """All points that were judged."""
 
-    Parameters
-    ----------
-    weight : float64 array, shape (BLOCKS,)
-        Weight of the held-out rows of each block.
-    half : float
-        A model with more features than that is no selection; infinite where features are few.
-    labels : bool
-        Whether there are wrong labels to count.
-    null_loss : float
-        The held-out loss of the models without features.
-    """
-
-    weight: Array
-    half: float
-    labels: bool
-    null_loss: float = math.nan
+    weight: Array  # (BLOCKS,): Weight of the held-out rows of each block
+    half: float  # A model with more features than that is no selection; infinite where features are few
+    labels: bool  # Whether there are wrong labels to count
+    null_loss: float = math.nan  # The held-out loss of the models without features
     points: list[Point] = field(default_factory=list)
 
     def mean(self, sums: Array) -> float:
@@ -174,13 +147,6 @@ class Frontier:
             if not found or self.rank(point) < self.rank(found[-1]):
                 found.append(point)
         return found
-
-    def prefers(self, point: Point, other: Point) -> bool:
-        """Whether a point with as many features is better: by its loss where wrong labels tell no difference."""
-        apart = self.mean(point.error - other.error) if self.labels else 0.0
-        if self.labels and abs(apart) > self.error_of(point.error - other.error):
-            return apart < 0.0
-        return self.mean(point.loss) < self.mean(other.loss)
 
     def gains(self, point: Point) -> bool:
         """Whether a point is well below the line from the best with fewer features to the next with more."""
@@ -334,10 +300,14 @@ class Search:
         while ridge >= self._least:
             results = self._ridge(ridge, 0)
             ranks = [_rank(fold, ridge, result) for fold, result in zip(self._folds, results, strict=True)]
-            tried.append((frontier.points.pop(), ranks))
-            if best is not None and not frontier.prefers(tried[-1][0], best):
+            point = frontier.points.pop()
+            # wrong labels are few, and their number goes up and down on the way to the best: the loss does not
+            lower = not tried or frontier.told(point) > frontier.told(tried[-1][0])
+            tried.append((point, ranks))
+            if best is None or frontier.rank(point) < frontier.rank(best):
+                best = point
+            elif not lower:
                 break
-            best = tried[-1][0]
             ridge *= _RIDGE_STEP
         assert best is not None
         frontier.points.append(best)
@@ -400,7 +370,7 @@ class Search:
         walks, self._rests = walks and not self._rests, False
         while walks and best.ridge * self._turn >= self._least:
             after = at(best.ridge * self._turn)
-            if not frontier.prefers(after, best):
+            if not frontier.rank(after) < frontier.rank(best):
                 break
             best = after
         if walks and best.ridge == ridge:

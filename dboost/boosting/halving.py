@@ -22,18 +22,10 @@ from dboost.problem.state import FitSettings
 
 @dataclass(frozen=True)
 class Rung:
-    """One round of halving.
+    """One round of halving."""
 
-    Parameters
-    ----------
-    share : float
-        Of the rows.
-    candidates : int
-        How many are judged.
-    """
-
-    share: float
-    candidates: int
+    share: float  # Of the rows
+    candidates: int  # How many are judged
 
 
 def rungs(candidates: int, factor: float, n_rows: int, min_rows: int) -> list[Rung]:

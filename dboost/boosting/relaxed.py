@@ -51,34 +51,21 @@ class NoRefit(DataError):
 
 @dataclass(frozen=True)
 class Refit:
-    """A model without a penalty on the features of another.
+    """A model without a penalty on the features of another."""
 
-    Parameters
-    ----------
-    W : float64 array, shape (a, k)
-        Weights of these features, in their order.
-    intercept : float64 array, shape (k,)
-    objective : float
-        Mean loss.
-    gradient : float
-        The largest derivative of the mean loss by a weight or an intercept; zero at the optimum. A weight of zero whose
-        sign keeps it from falling further has none.
-    stop_reason : str
-        "gradient" or "precision" at the optimum, "tol" where that is certified, or the limit that came first; "none"
-        where there was nothing to fit.
-    n_iter, passes : int
-        Rounds, and passes over the data.
-    lower_bound, gap : float
-        Certified, of a refit with signs; nan of others.
-    """
-
-    W: Array
-    intercept: Array
-    objective: float
+    W: Array  # (a, k): Weights of these features, in their order
+    intercept: Array  # (k,)
+    objective: float  # Mean loss
+    # The largest derivative of the mean loss by a weight or an intercept; zero at the optimum. A weight of zero whose
+    # sign keeps it from falling further has none.
     gradient: float
+    # "gradient" or "precision" at the optimum, "tol" where that is certified, or the limit that came first; "none"
+    # where there was nothing to fit.
     stop_reason: str
+    # `n_iter`, `passes`: rounds, and passes over the data.
     n_iter: int
     passes: int
+    # `lower_bound`, `gap`: certified, of a refit with signs; nan of others.
     lower_bound: float = math.nan
     gap: float = math.nan
 
@@ -326,18 +313,10 @@ def _remedy(task: str) -> str:
 
 @dataclass(frozen=True)
 class Relaxation:
-    """Which blends of each model of a path are judged beside it.
+    """Which blends of each model of a path are judged beside it."""
 
-    Parameters
-    ----------
-    gammas : tuple of float
-        Shares of the penalised model, falling.
-    tol : float
-        Of the refits.
-    """
-
-    gammas: tuple[float, ...]
-    tol: float
+    gammas: tuple[float, ...]  # Shares of the penalised model, falling
+    tol: float  # Of the refits
 
     def refits(
         self,

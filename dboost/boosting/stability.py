@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.cross_validation import GivenUp, one_at_a_time, side_by_side
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped
-from dboost.boosting.grid import strengths
+from dboost.boosting.path import strengths
 from dboost.boosting.planned import Planned, placed
 from dboost.boosting.progress import Nothing, along
 from dboost.engine.base import Engine
@@ -34,24 +34,13 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class HalfFits:
-    """The path that was fitted to one half.
-
-    Parameters
-    ----------
-    pair, half : int
-    alphas : float64 array
-        The strengths, falling.
-    supports : tuple of int64 arrays
-        The features whose weights are not all zero, ascending, at each strength.
-    gaps : float64 array, shape (number of strengths,)
-        Certified relative gaps.
-    """
+    """The path that was fitted to one half."""
 
     pair: int
     half: int
-    alphas: NDArray[np.float64]
-    supports: tuple[Rows, ...]
-    gaps: NDArray[np.float64]
+    alphas: NDArray[np.float64]  # The strengths, falling
+    supports: tuple[Rows, ...]  # The features whose weights are not all zero, ascending, at each strength
+    gaps: NDArray[np.float64]  # (number of strengths,): Certified relative gaps
 
 
 def drawn(plan: Planned, engine: Engine, seed: int, n_pairs: int) -> list[Folds]:

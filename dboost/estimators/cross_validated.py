@@ -101,21 +101,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Validated:
-    """What a cross-validation came to.
+    """What a cross-validation came to."""
 
-    Parameters
-    ----------
-    models : tuple of Model
-        The path of all rows, strongest penalty first.
-    record : dict
-        What the folds say of each, as JSON; see ``fold_record``.
-    model : Model
-        That of all rows which the rule chooses.
-    """
-
-    models: tuple[Model, ...]
-    record: dict[str, Any]
-    model: Model
+    models: tuple[Model, ...]  # The path of all rows, strongest penalty first
+    record: dict[str, Any]  # What the folds say of each, as JSON; see ``fold_record``
+    model: Model  # That of all rows which the rule chooses
 
 
 def cross_validated(

@@ -23,22 +23,12 @@ from dboost.problem.offset_columns import offset_columns
 
 @dataclass(frozen=True)
 class Found:
-    """What the supports of half samples come to; see the attributes of ``StabilitySelection``.
+    """What the supports of half samples come to; see the attributes of ``StabilitySelection``."""
 
-    Parameters
-    ----------
-    alphas : float64 array, shape (T,)
-    frequencies : float64 array, shape (T, n)
-    chosen : float64 array, shape (T,)
-        Mean number of features that a half uses at one of the strengths so far.
-    gaps : float64 array, shape (n_pairs, 2, T)
-    n_pairs : int
-    """
-
-    alphas: NDArray[np.float64]
-    frequencies: NDArray[np.float64]
-    chosen: NDArray[np.float64]
-    gaps: NDArray[np.float64]
+    alphas: NDArray[np.float64]  # (T,)
+    frequencies: NDArray[np.float64]  # (T, n)
+    chosen: NDArray[np.float64]  # (T,): Mean number of features that a half uses at one of the strengths so far
+    gaps: NDArray[np.float64]  # (n_pairs, 2, T)
     n_pairs: int
 
 

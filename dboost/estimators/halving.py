@@ -38,21 +38,11 @@ _OF_ALL = ("classes", "class_weight", "client", "callbacks", "checkpoint", "rand
 
 @dataclass(frozen=True)
 class _Candidate:
-    """Some values of the grid.
+    """Some values of the grid."""
 
-    Parameters
-    ----------
-    params : dict
-        As they were given.
-    settings : FitSettings
-        Of the estimator with them.
-    group : int
-        Candidates of one group differ in their strength alone, and are fitted along one path.
-    """
-
-    params: dict[str, Any]
-    settings: FitSettings
-    group: int
+    params: dict[str, Any]  # As they were given
+    settings: FitSettings  # Of the estimator with them
+    group: int  # Candidates of one group differ in their strength alone, and are fitted along one path
 
 
 def successive_halving(

@@ -61,21 +61,13 @@ def _random(draw: str, seed: int) -> np.random.Philox:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where the rows of every partition stand among all rows of their classes.
-
-    Parameters
-    ----------
-    before : mapping of partition key to int64 array, shape (k,)
-        Rows of each class in the partitions before.
-    sizes : int64 array, shape (k,)
-        All rows of each class.
-    """
+    """Where the rows of every partition stand among all rows of their classes."""
 
     # As many numbers as partitions and classes, which every pass refers to: an engine sends them to a worker once.
     sent_once = True
 
-    before: Mapping[str, Counts]
-    sizes: Counts
+    before: Mapping[str, Counts]  # (k,): Rows of each class in the partitions before
+    sizes: Counts  # (k,): All rows of each class
 
     @classmethod
     def of(cls, counted: list[tuple[str, Counts]]) -> Places:
@@ -113,20 +105,12 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The groups of all rows, which stand in the place of ``Places`` where rows belong together.
-
-    Parameters
-    ----------
-    numbers : uint64 array, shape (g,)
-        Ascending.
-    sizes : int64 array, shape (g,)
-        Rows of each.
-    """
+    """The groups of all rows, which stand in the place of ``Places`` where rows belong together."""
 
     sent_once = True
 
-    numbers: NDArray[np.uint64]
-    sizes: Counts
+    numbers: NDArray[np.uint64]  # (g,): Ascending
+    sizes: Counts  # (g,): Rows of each
 
     @classmethod
     def of(cls, counted: list[tuple[NDArray[np.uint64], Counts]]) -> Groups:
@@ -138,7 +122,7 @@ class Groups:
 
     def dealt(self, partition: Partition, count: int, draw: str, seed: int) -> NDArray[np.int32]:
         """As ``Places.dealt``, with all rows of a group in one hand."""
-        return _hands(self, count, draw, seed)[np.searchsorted(self.numbers, partition.group)]
+        return _hands(self, count, draw, seed)[self._places(partition)]
 
     def share(self, partition: Partition, share: float, draw: str, seed: int) -> NDArray[np.bool_]:
         """As ``Places.share``: groups in a random order, until they have this share of the rows; two at least."""
@@ -147,7 +131,11 @@ class Groups:
         wanted = np.zeros(len(order), dtype=np.bool_)
         wanted[order[before < share * self.sizes.sum() - 1e-9]] = True
         wanted[order[:2]] = True
-        return np.asarray(wanted[np.searchsorted(self.numbers, partition.group)])
+        return np.asarray(wanted[self._places(partition)])
+
+    def _places(self, partition: Partition) -> Counts:
+        assert partition.group is not None, "all partitions of a plan have groups, or none has"
+        return np.searchsorted(self.numbers, partition.group)
 
 
 @lru_cache(maxsize=4)

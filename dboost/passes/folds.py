@@ -28,27 +28,14 @@ Ids = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Folds:
-    """Which fold each row belongs to.
+    """Which fold each row belongs to."""
 
-    Parameters
-    ----------
-    count : int
-        Number of folds.
-    seed : int
-        Of the draw.
-    given : mapping of partition key to int32 array, optional
-        Folds 0..count-1 of the rows, in place of a draw.
-    places : Places or Groups, optional
-        By which folds are drawn; whoever asks for them may leave that to the fits (``dboost.boosting.planned``).
-    draw : str
-        Tells these folds from others by the same seed.
-    """
-
-    count: int
-    seed: int = 0
-    given: Mapping[str, Ids] | None = None
+    count: int  # Number of folds
+    seed: int = 0  # Of the draw
+    given: Mapping[str, Ids] | None = None  # Folds 0..count-1 of the rows, in place of a draw
+    # By which folds are drawn; whoever asks for them may leave that to the fits (``dboost.boosting.planned``).
     places: Places | Groups | None = None
-    draw: str = "folds"
+    draw: str = "folds"  # Tells these folds from others by the same seed
 
     def ids(self, partition: Partition, memo: Any) -> Ids:
         """Fold of each row of a partition, int32 (m,)."""
@@ -68,23 +55,14 @@ class Folds:
 
 @dataclass(frozen=True)
 class Left:
-    """What is left of a data set without one fold.
-
-    Parameters
-    ----------
-    folds : Folds
-    number : int
-        The fold that is held out.
-    present : tuple of int or None
-        Codes of the classes that are left, where some are not (multiclass): they are numbered anew, as if the others
-        had never been there.
-    lane : int
-        Fits that run at the same time are in different lanes, so that what they remember does not displace each other.
-    """
+    """What is left of a data set without one fold."""
 
     folds: Folds
-    number: int
+    number: int  # The fold that is held out
+    # Codes of the classes that are left, where some are not (multiclass): they are numbered anew, as if the others had
+    # never been there.
     present: tuple[int, ...] | None = None
+    # Fits that run at the same time are in different lanes, so that what they remember does not displace each other.
     lane: int = 0
 
     def seen(self, partition: Partition, memo: Any) -> Partition:

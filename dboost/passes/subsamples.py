@@ -21,21 +21,11 @@ from dboost.passes.draws import Groups, Places
 
 @dataclass(frozen=True)
 class Subsample:
-    """A share of the rows.
+    """A share of the rows."""
 
-    Parameters
-    ----------
-    share : float
-        In (0, 1]; 1 is all rows.
-    seed : int
-        Of the draw.
-    places : Places or Groups
-        Of all rows.
-    """
-
-    share: float
-    seed: int
-    places: Places | Groups
+    share: float  # In (0, 1]; 1 is all rows
+    seed: int  # Of the draw
+    places: Places | Groups  # Of all rows
 
     def seen(self, partition: Partition, memo: Any) -> Partition:
         """The partition with these rows alone, which are copied."""
