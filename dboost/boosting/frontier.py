@@ -295,7 +295,8 @@ class Search:
             fold.open(None, None)
         first = self._folds[0].ridged
         assert first is not None
-        frontier, ridge, best, tried = self.frontier, first.strong(_RIDGE_START), None, []
+        frontier, ridge, best = self.frontier, first.strong(_RIDGE_START), None
+        tried: list[tuple[Point, list[Rows]]] = []
         self._least = _RIDGE_END * ridge
         while ridge >= self._least:
             results = self._ridge(ridge, 0)
