@@ -5,7 +5,8 @@ the default, ``prefer="few"`` and the better of the peers are fitted, and scored
 tables that are scaled. Prints the table, writes ``runs/defaults.md``, and with ``--picture FILE`` draws the frontier of
 some sets: accuracy over the number of features, beside chi2, ``SelectFromModel`` and l1, each refitted by a ridge.
 
-Covers: scores, features, seconds, and these as a multiple of one fit at the strength that was chosen. Does not cover: what a first fit compiles.
+Covers: scores, features, seconds, and these as a multiple of one fit at the strength that was chosen.
+Does not cover: what a first fit compiles.
 """
 
 from __future__ import annotations
