@@ -47,6 +47,8 @@ class Partition:
         Example weights s_i >= 0, class weights included.
     key : str
         Names the block uniquely and stably within its data set.
+    group : uint64 array, shape (m,), or None
+        The same number for rows that belong together, which no draw parts (``dboost.data.labels.groups``).
     """
 
     indptr: NDArray[np.int64]
@@ -55,6 +57,7 @@ class Partition:
     y: NDArray[Any]
     weight: NDArray[np.float64]
     key: str
+    group: NDArray[np.uint64] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -69,8 +72,8 @@ class Partition:
     @property
     def nbytes(self) -> int:
         """Bytes held by the arrays."""
-        arrays = (self.indptr, self.rows, self.values, self.y, self.weight)
-        return int(sum(a.nbytes for a in arrays))
+        arrays = (self.indptr, self.rows, self.values, self.y, self.weight, self.group)
+        return int(sum(a.nbytes for a in arrays if a is not None))
 
     @property
     def rowwise(self) -> bool:

@@ -31,9 +31,6 @@ from .sources import arxiv, installed
 MARKER = "demo.json"
 # The run file, and the held-out documents without their labels, which its model labels.
 RUN, NEW = "topics.toml", "new.parquet"
-FEATURES = 300
-"""Terms that the model may use: without a number it takes what labels held-out rows best, and rows of one file resemble
-each other so much that this is all of them."""
 # New documents of the page, with what the model says of each.
 LABELLED = 5
 # Documents in a file and in a row group: a few tasks for each worker, each of some megabytes.
@@ -128,7 +125,8 @@ def write_run(table: pa.Table, source: Source, folder: Path) -> None:
     tables: dict[str, dict[str, Any]] = {
         "data": {"data": "documents", "label": "label"},
         "prepare": {"split": "split", "tokenizer": source.tokenizer},
-        "model": {"penalty": "l1/l2", "alpha": "auto", "max_features": FEATURES, "tol": 1e-3},
+        # rows of one file resemble each other: a model is judged on files that it has not seen
+        "model": {"penalty": "l1/l2", "alpha": "auto", "groups": "source", "tol": 1e-3},
         "predict": {"data": NEW, "keep": ["source"], "top": 3},
         "report": {"top": 30},
     }

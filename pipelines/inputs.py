@@ -46,12 +46,13 @@ from .runs.fingerprints import of_input
 MOST_NAMED = 8
 
 
-def open_data(settings: DataSettings, preferred: str, model: Model | None = None) -> Any:
+def open_data(settings: DataSettings, preferred: str, model: Model | None = None, groups: str | None = None) -> Any:
     """The ``ParquetData`` that the settings name; nothing but the manifest is read.
 
     `preferred`: the split taken from a prepared folder when none is named.
     `model`: its number of features is the width of sparse rows. Where the features are columns, those that it reads are
     found by their names, and others (a label, an identifier) are left alone.
+    `groups`: the column of rows that are held out together.
     """
     needed(settings, "data")
     path = current(any_path(str(settings.data), "data"))
@@ -68,6 +69,7 @@ def open_data(settings: DataSettings, preferred: str, model: Model | None = None
         features=one_or_all(settings.features),
         label=one_or_all(settings.label),
         weight=settings.weight,
+        groups=groups,
         n_features=settings.n_features if model is None else model.n_features,
         split=split,
     )

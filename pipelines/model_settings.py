@@ -178,12 +178,6 @@ Strengths = Annotated[
     Field(min_length=1),
     Says("numbers above 0, separated by commas", True),
 ]
-Groups = Annotated[
-    tuple[FromZero, ...],
-    BeforeValidator(parts),
-    Field(min_length=1),
-    Says("a whole number of at least 0 for each column, separated by commas"),
-]
 Bounds = Annotated[
     tuple[Annotated[float, Field(allow_inf_nan=True)], Annotated[float, Field(allow_inf_nan=True)]],
     AfterValidator(_ordered),
@@ -249,8 +243,8 @@ class ModelSettings:
     )
     column_groups: ColumnGroups | None = key(
         None,
-        'features that enter together, under the penalties l1/l2 and l1/linf: {"colour": ["red", "green"]} (default: '
-        "each by itself)",
+        'features that enter together, under the penalties l1/l2 and l1/linf: {"colour": ["red", "green"]}; of '
+        "shareboost a whole number for each column (default: each by itself)",
     )
     positive: Switch | None = key(None, "no weight may be negative (default: weights of both signs)")
     lower: Lower | None = key(
@@ -287,7 +281,6 @@ class EstimatorSettings:
     corrective: Annotated[str, OneOf(registries.corrective)] | None = key(
         None, "of shareboost: what solves all weights again (default: newton)"
     )
-    groups: Groups | None = key(None, "of shareboost: the group of each column (default: none)")
     bound: Positive | None = key(None, "of shareboost: constant of the generalisation bound (default: none)")
     keep: FromOne | None = key(None, "of shareboost: features that are left on the way back (default: all)")
     search: Annotated[str, OneOf(registries.searches)] | None = key(
@@ -355,3 +348,9 @@ class StartSettings:
 @dataclass(frozen=True, kw_only=True)
 class TrainedSettings(EstimatorSettings, ModelSettings, CrossValidationSettings, PathSettings, StartSettings):
     """How the model is chosen."""
+
+    groups: Text | None = key(
+        None,
+        "column, such as the file or author of a document, whose rows are held out together where alpha is chosen "
+        "(default: rows one by one)",
+    )

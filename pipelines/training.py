@@ -162,6 +162,8 @@ def plan_training(settings: TrainedSettings) -> Training:
     cv, alphas = settings.cv, settings.alphas
     if settings.start is not None:
         _check_start(settings)
+    if settings.groups is not None and cv is None:
+        _needs_held_out(settings)
     if cv is not None and settings.path is not None:
         raise UsageError(
             f"cv={cv} beside path={settings.path}", hint="cv goes along a path; set n_alphas= for its length"
@@ -252,6 +254,20 @@ def _cross_validation(settings: TrainedSettings, kind: Any, parameters: dict[str
     return Training("cv", kind, parameters, grid)
 
 
+def _needs_held_out(settings: TrainedSettings) -> None:
+    """Refuse groups of rows where none are held out."""
+    from dboost.estimators.selecting import holds_out
+
+    kind, parameters = kind_and_parameters(settings)
+    estimator = made(kind, parameters)
+    several = settings.path is not None or settings.alphas is not None or not hasattr(estimator, "_settings")
+    if several or not holds_out(estimator._settings(), getattr(estimator, "alpha", None)):
+        raise UsageError(
+            f"groups={settings.groups} says which rows are held out together, and such a training holds none out",
+            hint="leave groups= out, or give alpha=auto or cv=5",
+        )
+
+
 def _needs_grid(settings: TrainedSettings) -> None:
     """Refuse what only cross-validation and paths read where there is none."""
     for name, value in given(settings, CrossValidationSettings).items():
@@ -307,6 +323,10 @@ def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
     for side in ("lower", "upper"):
         if side in parameters:
             parameters[side] = _numbers(parameters[side])
+    if "column_groups" in parameters and "groups" in taken(kind, parameters.get("of", "shareboost")):
+        if isinstance(parameters["column_groups"], Mapping):
+            raise UsageError("column_groups is a table", hint="give shareboost a whole number for each column")
+        parameters["groups"] = parameters.pop("column_groups")
     if "hypotheses" in parameters:
         parameters["hypotheses"] = family_of(parameters["hypotheses"])
     _refuse_foreign(kind, name or "boosted", parameters)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 
 import dboost
 from dboost.compiled.vectors.shuffled import shuffled_places
 from dboost.partition import Partition
-from dboost.passes.draws import sampled
+from dboost.passes.draws import Groups, count_rows, sampled
 from dboost.passes.folds import Folds
 from tests.test_folding import memo, places_of
 
@@ -131,3 +132,27 @@ def test_folds_of_rows_of_few_values_are_as_hard_as_those_of_scikit_learn():
         apart.append(losses[0] - losses[1])
     error = np.std(apart, ddof=1) / np.sqrt(len(apart))
     assert abs(np.mean(apart)) < 4.0 * error, "the folds are biased"
+
+
+def test_groups_are_dealt_whole_and_as_even_as_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    group = (rng.integers(0, 40, 500) ** 2).astype(np.uint64)
+
+    def pieces(cuts=()):
+        edges = [0, *cuts, 500]
+        return [replace(labelled(np.zeros(b - a), f"{a}"), group=group[a:b]) for a, b in itertools.pairwise(edges)]
+
+    def draws(parts, seed=0):
+        groups = Groups.of([counted for part in parts for counted in count_rows(part, None, 1).parts["groups"]])
+        folds = np.concatenate([groups.dealt(part, 4, "folds", seed) for part in parts])
+        return folds, [np.concatenate([groups.share(part, s, "share", seed) for part in parts]) for s in (0.2, 0.5, 1)]
+
+    folds, shares = draws(pieces())
+    theirs = [len(test) for _, test in GroupKFold(4).split(group, group, group)]
+    assert sorted(np.bincount(folds)) == sorted(theirs)
+    assert all(len(set(folds[group == one].tolist())) == 1 for one in set(group.tolist()))
+    assert np.all(shares[0] <= shares[1]) and np.all(shares[2]) and 0.2 <= shares[0].mean() < 0.3
+    assert all(len(set(shares[1][group == one].tolist())) == 1 for one in set(group.tolist()))
+    # neither the cut nor the order of the rows matters, and the seed does
+    assert draws(pieces((7, 300)))[0].tolist() == folds.tolist()
+    assert draws(pieces(), 1)[0].tolist() != folds.tolist()

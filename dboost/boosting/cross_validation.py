@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +22,20 @@ from numpy.typing import NDArray
 from dboost import interruption
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped
 from dboost.boosting.fold_scores import FoldScores, HeldOutScorer
-from dboost.boosting.grid import strengths
+from dboost.boosting.path import strengths
 from dboost.boosting.planned import Planned, placed
 from dboost.boosting.progress import FoldKeeper, KeepsNoFold, along
 from dboost.boosting.relaxed import Relaxation
 from dboost.engine.base import Engine
 from dboost.errors import DataError
 from dboost.passes import folds as folding
+from dboost.passes.draws import Groups
 from dboost.passes.folds import Folds, Left
 from dboost.problem.state import FitResult, FitSettings, FitState
 
 Array = NDArray[np.float64]
+T = TypeVar("T")
+S = TypeVar("S")
 
 # Models that travel together to be judged hold about this many bytes.
 _JUDGED_BYTES = 4_000_000
@@ -53,37 +56,12 @@ def cross_validate(
     scorer: HeldOutScorer | None = None,
     relaxation: Relaxation | None = None,
 ) -> tuple[list[FitResult], FoldScores]:
-    """Fit a path to all rows, and one without each fold, judged on it.
+    """Fit a path to all rows, and one without each fold to a gap of `fold_tol`, judged on it.
 
-    Parameters
-    ----------
-    plan : Plan
-    engine : Engine
-    settings : FitSettings
-    folds : Folds
-    fold_tol : float
-        Certified gap of the fits without a fold; those of all rows go to ``settings.tol``.
-    alphas, n_alphas, eps
-        Strengths, or how to choose them from the smallest one that leaves W = 0; see ``path.path``.
-    callback : callable, optional
-        Called with the record of each round of each fit and the state after it, one call at a time: ``"fold"`` is the
-        fold that is held out, None for the fits of all rows, ``"strength"`` the place of the strength. A true result
-        ends that one fit.
-    keeper : FoldKeeper, optional
-        Where the progress is kept, and what there is of it to go on from.
-    after : callable, optional
-        Called with each fit of all rows that was not kept before.
-    scorer : HeldOutScorer, optional
-        Judges the fits without a fold beside their loss and error.
-    relaxation : Relaxation, optional
-        Blends of each fit without a fold with its refit are judged, each fold's on its own support.
-
-    Returns
-    -------
-    results : list of FitResult
-        The path of all rows, strongest penalty first.
-    scores : FoldScores
-        Of each strength; with `relaxation` of each strength and share, the shares of one strength after each other.
+    The callback is told of each round of each fit, one call at a time: ``"fold"`` is the fold that is held out, None
+    for the fits of all rows, ``"strength"`` the place of the strength; a true result ends that one fit. `after` is
+    called with each fit of all rows that was not kept before, `scorer` judges the others beside their loss and error,
+    and with `relaxation` their blends with their refits are judged: the shares of one strength after each other.
 
     Raises
     ------
@@ -95,44 +73,30 @@ def cross_validate(
     """
     whole = Fitting(plan, engine, settings)
     warn_if_dropped(whole)
-    kept, told, stop = KeepsNoFold() if keeper is None else keeper, _one_at_a_time(callback), threading.Event()
+    kept, told, stop = KeepsNoFold() if keeper is None else keeper, one_at_a_time(callback), threading.Event()
     given = {"kept": kept, "told": told, "stop": stop, "scorer": scorer, "relaxation": relaxation}
     paths = FoldPaths.of(plan, engine, replace(settings, tol=fold_tol), folds, **given)
     if scorer is not None:
         scorer.begin(engine, paths.folds, paths.masses)
     grid = strengths(whole, alphas, n_alphas, eps, empty=True)
-    results = along(whole, grid.tolist(), kept.path(None), told(None), stop, after=after)
+    results = along(whole, grid.tolist(), kept.path(None), told(fold=None), stop, after=after)
     return results, paths.judged(grid.tolist())
 
 
 @dataclass(frozen=True)
 class FoldPaths:
-    """Paths without each fold, judged on it.
-
-    Parameters
-    ----------
-    plan : Plan
-    engine : Engine
-        It has the plan.
-    settings : FitSettings
-        Of these fits.
-    folds : Folds
-    present : dict of int to tuple of int or None
-        The folds that have rows, each with the classes that are left without it; None where all are.
-    masses : dict
-        What is in each fold (``folds.fold_masses``).
-    kept, told, stop, scorer, relaxation
-        As for ``cross_validate``; `stop` ends all fits.
-    """
+    """Paths without each fold, judged on it."""
 
     plan: Planned
-    engine: Engine
-    settings: FitSettings
+    engine: Engine  # It has the plan
+    settings: FitSettings  # Of these fits
     folds: Folds
+    # The folds that have rows, each with the classes that are left without it; None where all are.
     present: dict[int, tuple[int, ...] | None]
-    masses: dict[str, Any]
+    masses: dict[str, Any]  # What is in each fold (``folds.fold_masses``)
+    # `kept`, `told`, `scorer`, `relaxation`: as for ``cross_validate``; `stop` ends all fits.
     kept: FoldKeeper = field(default_factory=KeepsNoFold)
-    told: Callable[[int | None], Callback | None] = lambda fold: None
+    told: Callable[..., Callback | None] = lambda **about: None
     stop: threading.Event = field(default_factory=threading.Event)
     scorer: HeldOutScorer | None = None
     relaxation: Relaxation | None = None
@@ -148,6 +112,11 @@ class FoldPaths:
         """
         if folds.given is None and folds.places is None:
             folds = replace(folds, places=placed(plan, engine))
+        if isinstance(folds.places, Groups) and folds.draw == "folds" and folds.count > len(folds.places.sizes):
+            raise DataError(
+                f"{folds.count} folds, but groups has {len(folds.places.sizes)} values",
+                hint="ask for fewer folds: at most one for each group",
+            )
         classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 0)
         masses = engine.map_reduce(folding.fold_masses, folds, classes, name="folds").add
         numbers = np.flatnonzero((masses["rows"] > 0.0) & (masses["weight"] > 0.0)).tolist()
@@ -162,28 +131,11 @@ class FoldPaths:
     def judged(self, alphas: list[float]) -> FoldScores:
         """Fit the paths along falling strengths, side by side, and judge them."""
         numbers = list(self.present)
-        free = list(range(max(1, min(getattr(self.engine, "n_threads", 1), len(numbers)))))
-        lock = threading.Lock()
-        asked = interruption.current()
 
-        def one(number: int) -> FoldScores:
-            with lock:
-                lane = free.pop()
-            try:
-                with interruption.heeded(asked):
-                    return self._without(number, lane, alphas)
-            finally:
-                with lock:
-                    free.append(lane)
+        def one(number: int, lane: int) -> FoldScores:
+            return self._without(number, lane, alphas)
 
-        # What a fit does between its passes takes one thread: fits side by side keep the others busy.
-        pool = ThreadPoolExecutor(len(free), thread_name_prefix="dboost-fold")
-        try:
-            scores = list(pool.map(one, numbers))
-        finally:
-            # after an error or an interrupt the fits of the other folds end with their round
-            self.stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
+        scores = side_by_side(self.engine, one, numbers, self.stop)
         return FoldScores(
             **{name: np.concatenate([getattr(s, name) for s in scores]) for name in FoldScores.__dataclass_fields__}
         )
@@ -197,9 +149,9 @@ class FoldPaths:
         left = Left(self.folds, number, self.present[number] if plan.task == "multiclass" else None, lane)
         seen = engine.through(left, f"without fold {number}")
         fitting = without_fold(plan, seen, self.settings, left)
-        fits: list[FitResult] = along(fitting, alphas, self.kept.path(number), self.told(number), self.stop)
+        fits: list[FitResult] = along(fitting, alphas, self.kept.path(number), self.told(fold=number), self.stop)
         if len(fits) < len(alphas):
-            raise _Ended
+            raise GivenUp
         judged: list[FitResult | None] = [*fits]
         passes = sum(fit.passes for fit in fits)
         if self.relaxation is not None:
@@ -208,7 +160,7 @@ class FoldPaths:
             judged = self.relaxation.blends(fits, refits)
             passes += sum(refit.passes for refit in refits if refit is not None)
             if self.stop.is_set():
-                raise _Ended
+                raise GivenUp
         there = [result for result in judged if result is not None]
         scores = _fold_scores(engine, fitting, left, there, masses)
         if self.scorer is not None:
@@ -218,21 +170,54 @@ class FoldPaths:
         return scores
 
 
-class _Ended(Exception):
-    """A fold was given up because of an error or an interrupt elsewhere, which is what is told."""
+class GivenUp(Exception):
+    """A path was given up because of an error or an interrupt elsewhere, which is what is told."""
 
 
-def _one_at_a_time(callback: Callback | None) -> Callable[[int | None], Callback | None]:
-    """The callback of each fold; folds run side by side, and their callbacks do not."""
+def side_by_side(
+    engine: Engine, one: Callable[[T, int], S], items: Sequence[T], stop: threading.Event,
+    begins: Callable[[T], bool] = lambda item: True,
+) -> list[S]:  # fmt: skip
+    """``one(item, lane)`` of each item that begins, on as many threads as the engine has, each in a lane of its own.
+
+    What a fit does between its passes takes one thread, and others keep the rest busy. After an error or an interrupt
+    `stop` is set, by which the other fits end with their round.
+    """
+    free = list(range(max(1, min(getattr(engine, "n_threads", 1), len(items)))))
+    lock, asked = threading.Lock(), interruption.current()
+
+    def run(item: T) -> list[S]:
+        with lock:
+            if not begins(item):
+                return []
+            lane = free.pop()
+        try:
+            with interruption.heeded(asked):
+                interruption.check()
+                return [one(item, lane)]
+        finally:
+            with lock:
+                free.append(lane)
+
+    pool = ThreadPoolExecutor(len(free), thread_name_prefix="dboost-fold")
+    try:
+        return [found for each in pool.map(run, items) for found in each]
+    finally:
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def one_at_a_time(callback: Callback | None) -> Callable[..., Callback | None]:
+    """The callback of each fit, whose records say what it is about; fits run side by side, their callbacks do not."""
     turn = threading.Lock()
 
-    def of(fold: int | None) -> Callback | None:
+    def of(**about: Any) -> Callback | None:
         if callback is None:
             return None
 
         def told(record: dict[str, Any], state: FitState) -> bool:
             with turn:
-                return bool(callback(record | {"fold": fold}, state))
+                return bool(callback(record | about, state))
 
         return told
 

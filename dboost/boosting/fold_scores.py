@@ -19,30 +19,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FoldScores:
-    """What the fits without each fold, F of them, are worth on it, at each of T strengths, or of strengths and shares.
+    """What the F fits without each fold are worth on it, at each of T strengths, or of strengths and shares."""
 
-    Parameters
-    ----------
-    loss, error : float64 arrays, shape (F, T)
-        Mean loss and mean share of wrong labels of the held-out rows, by weight.
-    weight : float64 array, shape (F,)
-        Weight of the held-out rows.
-    active_rows : int64 array, shape (F, T)
-    gap : float64 array, shape (F, T)
-        Certified relative gaps.
-    passes : int64 array, shape (F,)
-        Passes over the data.
-    score : float64 array, shape (F, T)
-        What a scorer says of the held-out rows, greater is better; nan where none was asked.
-    """
-
+    # `loss`, `error`: (F, T), mean loss and mean share of wrong labels of the held-out rows, by weight.
     loss: Array
     error: Array
-    weight: Array
-    active_rows: NDArray[np.int64]
-    gap: Array
-    passes: NDArray[np.int64]
-    score: Array
+    weight: Array  # (F,): Weight of the held-out rows
+    active_rows: NDArray[np.int64]  # (F, T)
+    gap: Array  # (F, T): Certified relative gaps
+    passes: NDArray[np.int64]  # (F,): Passes over the data
+    score: Array  # (F, T): What a scorer says of the held-out rows, greater is better; nan where none was asked
 
     def placed(self, there: Sequence[bool]) -> FoldScores:
         """The same where `there` is true, among others of which nothing is known: nan, and no features."""

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.cross_validation import FoldPaths, without_fold
+from dboost.boosting.cross_validation import FoldPaths, one_at_a_time, without_fold
 from dboost.boosting.fit import Callback, Fitting
 from dboost.boosting.planned import Planned
 from dboost.boosting.relaxed import RidgeRefits, Run, plain_fit
@@ -45,16 +45,17 @@ FOLDS = 5
 LEAST_ROWS = 10
 # Standard errors are those of the sums of so many blocks of the held-out rows.
 BLOCKS = 32
-# Certified gaps of the fits that are only judged: of a path, whose support alone counts, and of a ridge.
-_SUPPORT_TOL = 1e-2
-_RIDGE_TOL = 1e-2
+# Certified gaps of the fits that are only judged: of a path, whose supports are those of a fit that is certified only
+# where columns that resemble each other are told apart, and of a ridge, of which the order counts.
+_SUPPORT_TOL = 2e-3
+_RIDGE_TOL = 5e-2
 # Strengths next to each other, of a path, of a ridge, and of a path of hypotheses, which ends at a share of the first.
 _STEP = 0.5
 _RIDGE_STEP = 0.25
 INDUCED_STEP = 0.25
 INDUCED_LEAST = 1e-4
 # The first ridge lowers the loss by at most this share of it.
-_RIDGE_START = 0.1
+_RIDGE_START = 0.3
 _MOST_STRENGTHS = 30
 # The weakest is this share of the first: where features separate the classes, weaker ones go on lowering the loss.
 _RIDGE_END = 1e-5
@@ -62,16 +63,18 @@ _RIDGE_END = 1e-5
 _RANKS = 1.0 / 3.0
 # Supports with less than this share of the columns choose a ridge of their own.
 _WALKS = 0.6
-# Ranked supports end with the one that tells less than this share of what the best tells.
+# Ranked supports end with the one that tells less than this share of what the best tells, and those that are worse than
+# the best by so many times what a model with fewer features may be are few and keep the ridge of the one before.
 _TOLD = 0.6
+_FAR = 4.0
 # A model with fewer features tells at least so much of what the best one tells.
 _TELLS = 0.8
 # Standard errors of the best point that a model with fewer features may be above it.
 _OF_OWN = 0.5
 # A path ends after so many strengths that brought nothing.
 _PATIENCE = 2
-# Each ranked support has this share of the features of the one before, and one of few features the second.
-_SHARES = (0.5, 0.6, 64)
+# Each ranked support has this share of the features of the one before, and one far below the best the second.
+_SHARES = (0.5, 0.25)
 # A support of a path is refitted where it has so many times the features of the last that was.
 _GROWTH = 1.5
 
@@ -91,50 +94,26 @@ def refits(settings: FitSettings) -> bool:
 
 @dataclass(frozen=True)
 class Point:
-    """A model of the frontier, judged.
+    """A model of the frontier, judged."""
 
-    Parameters
-    ----------
-    features : float
-        How many it uses; the mean over the folds.
-    most : int
-        The most over the folds.
-    alpha : float
-        Strength of the penalty that chose them; 0 where they were ranked, or are all there are.
-    ridge : float
-        Strength of the ridge they were refitted with, on the mean loss; 0 where they were not.
-    size : int
-        Of features that were ranked: how many; 0 of others.
-    loss, error : float64 arrays, shape (BLOCKS,)
-        Sums over the held-out rows of each block.
-    """
-
-    features: float
-    most: int
-    alpha: float
-    ridge: float
-    size: int
+    features: float  # How many it uses; the mean over the folds
+    most: int  # The most over the folds
+    alpha: float  # Strength of the penalty that chose them; 0 where they were ranked, or are all there are
+    ridge: float  # Strength of the ridge they were refitted with, on the mean loss; 0 where they were not
+    size: int  # Of features that were ranked: how many; 0 of others
+    # `loss`, `error`: (BLOCKS,), sums over the held-out rows of each block.
     loss: Array
     error: Array
 
 
 @dataclass
 class Frontier:
-    """All points that were judged.
+    """All points that were judged."""
 
-    Parameters
-    ----------
-    weight : float64 array, shape (BLOCKS,)
-        Weight of the held-out rows of each block.
-    labels : bool
-        Whether there are wrong labels to count.
-    null_loss : float
-        The held-out loss of the models without features.
-    """
-
-    weight: Array
-    labels: bool
-    null_loss: float = math.nan
+    weight: Array  # (BLOCKS,): Weight of the held-out rows of each block
+    half: float  # A model with more features than that is no selection; infinite where features are few
+    labels: bool  # Whether there are wrong labels to count
+    null_loss: float = math.nan  # The held-out loss of the models without features
     points: list[Point] = field(default_factory=list)
 
     def mean(self, sums: Array) -> float:
@@ -142,9 +121,10 @@ class Frontier:
         return float(sums.sum() / self.weight.sum())
 
     def error_of(self, sums: Array) -> float:
-        """The standard error of `mean`."""
+        """The standard error of `mean`; whole groups of rows may leave blocks empty."""
         apart = sums - self.mean(sums) * self.weight
-        return float(math.sqrt(BLOCKS / (BLOCKS - 1.0) * np.sum(apart**2)) / self.weight.sum())
+        filled = max(2, int(np.count_nonzero(self.weight)))
+        return float(math.sqrt(filled / (filled - 1.0) * np.sum(apart**2)) / self.weight.sum())
 
     def rank(self, point: Point) -> tuple[float, float]:
         """What the least of is best: the share of wrong labels and then the loss, or where there are none the loss."""
@@ -168,6 +148,19 @@ class Frontier:
                 found.append(point)
         return found
 
+    def gains(self, point: Point) -> bool:
+        """Whether a point is well below the line from the best with fewer features to the next with more."""
+        others = [one for one in self.points if one is not point]
+        fewer = [one for one in others if one.features <= point.features]
+        more = [one for one in others if one.features > point.features]
+        if not fewer or not more:
+            return True
+        a, b = min(fewer, key=self.rank), min(more, key=lambda one: one.features)
+        low, here, high = (math.log1p(one.features) for one in (a, point, b))
+        share = (here - low) / (high - low)
+        line = (1.0 - share) * self.rank(a)[0] + share * self.rank(b)[0]
+        return self.rank(point)[0] < line - _OF_OWN * self.error_of(point.error if self.labels else point.loss)
+
     def chosen(self, prefer: str | None = None, most: int | None = None) -> Point:
         """The point that is taken.
 
@@ -176,26 +169,40 @@ class Frontier:
         prefer : {None, "few", "accurate"}
             None: the fewest features whose share of wrong labels, or loss where there are none, is above that of the
             best point by at most one standard error of the difference, or half of one of the best point's own, and that
-            tell nearly as much; "few": by at most one of the best point's own; "accurate": the best point.
+            tell nearly as much; where that is more than half of all features, the best with at most so many, if it is
+            above by at most one of the best point's own. "few": by at most one of the best point's own; "accurate": the
+            best point.
         most : int, optional
-            The best of the points with at most so many features, whatever `prefer` is.
+            The most features up to that number, where they are as good as fewer, whatever `prefer` is.
         """
         if most is not None:
             few = [point for point in self.points if point.most <= most]
-            return min(few, key=lambda point: (self.rank(point), point.features)) if few else self.envelope()[0]
+            if not few:
+                return self.envelope()[0]
+            best = min(few, key=lambda point: (self.rank(point), point.features))
+            alike = (point for point in few if self.above(point, best) <= 1.0)
+            return min(alike, key=lambda point: (-point.features, self.rank(point)))
         best = self.best
         if prefer == "accurate":
             return best
-        return next(point for point in self.envelope() if self._as_good(point, best, prefer == "few"))
+        taken = next(point for point in self.envelope() if self._as_good(point, best, prefer == "few"))
+        if taken.features > self.half:
+            fewer = min((point for point in self.points if point.features <= self.half), key=self.rank, default=taken)
+            return fewer if self._as_good(fewer, best, True) else taken
+        return taken
 
     def _as_good(self, point: Point, best: Point, alone: bool) -> bool:
-        mine, other = (point.error, best.error) if self.labels else (point.loss, best.loss)
-        apart = self.mean(mine) - self.mean(other)
         # a rare class may be told apart without a label that is right
         tells = not self.labels or self.told(point) >= _nearly(self.told(best), _TELLS)
+        return tells and self.above(point, best, 1.0 if alone else _OF_OWN) <= 1.0
+
+    def above(self, point: Point, best: Point, own: float = _OF_OWN) -> float:
+        """By how much a point is worse than the best, as a share of how much worse it may be."""
+        mine, other = (point.error, best.error) if self.labels else (point.loss, best.loss)
+        apart = self.mean(mine) - self.mean(other)
         # A best point without a wrong label has no error of its own.
-        own = self.error_of(other) if alone else _OF_OWN * self.error_of(other)
-        return tells and apart <= max(self.error_of(mine - other), own)
+        allowed = max(self.error_of(mine - other), own * self.error_of(other))
+        return apart / allowed if allowed > 0.0 else math.inf if apart > 0.0 else 0.0
 
 
 def _nearly(told: float, share: float) -> float:
@@ -224,7 +231,7 @@ class _Fold:
 
     def open(self, columns: Rows | None, start: FitResult | None) -> None:
         """Some columns, or all, to be fitted with a ridge, at first from the rows of a model."""
-        self.ridged = RidgeRefits(self.fitting.plan, self.engine, self.fitting.settings, columns, _RIDGE_TOL)
+        self.ridged = RidgeRefits(self.fitting, self.engine, columns, _RIDGE_TOL)
         self.start = start
 
     def fit(self, ridge: float, callback: Callback | None) -> FitResult:
@@ -235,21 +242,9 @@ class _Fold:
 
 
 class Search:
-    """The search for the frontier.
+    """The search for the frontier; the first of the folds are held out in turn.
 
-    Parameters
-    ----------
-    plan : Planned
-    engine : Engine
-        Its plan is set.
-    settings : FitSettings
-        Of the penalty that chooses features.
-    folds : Folds
-        Whose first ones are held out in turn.
-    callback : callable, optional
-        Called with the record of each round, ``"fold"`` the fold that is held out.
-    most : int, optional
-        A number of features at which the frontier is to have a point.
+    The callback is told of each round, ``"fold"`` the fold that is held out; at `most` features there is to be a point.
     """
 
     def __init__(
@@ -257,7 +252,7 @@ class Search:
         most: int | None = None,
     ) -> None:  # fmt: skip
         self._engine, self.plan, self._most = engine, plan, most
-        self._callback = callback
+        self._told = one_at_a_time(callback)
         paths = FoldPaths.of(plan, engine, replace(settings, tol=max(_SUPPORT_TOL, settings.tol)), folds)
         self._paths = paths
         judged = math.ceil(_JUDGED * folds.count / plan.n_rows) if folds.count == FOLDS else 1
@@ -267,16 +262,18 @@ class Search:
         rows = paths.masses["weight"]
         # the share of the weight that a fit of the search sees
         self.share = float(1.0 - np.mean([rows[fold.left.number] for fold in self._folds]) / rows.sum())
-        self.rank_ridge, self._turn, self._least = math.nan, _RIDGE_STEP, 0.0
+        self.rank_ridge, self._turn, self._rests, self._least = math.nan, _RIDGE_STEP, False, 0.0
         weight, _, _ = self._judge([()] * len(self._folds))
-        self.frontier = Frontier(weight, plan.task not in NUMBERS)
+        # tables, whose columns are standardised, have few
+        half = math.inf if settings.standardize or settings.hypotheses is not None else plan.n_features / 2.0
+        self.frontier = Frontier(weight, half, plan.task not in NUMBERS)
         self.frontier.null_loss = self._null()
 
     def path_alone(self, alphas: Iterator[float]) -> Frontier:
         """Judge the models of the path, as they are, until the best is inside."""
         idle = 0
         for alpha in alphas:
-            results = [fold.follow(alpha, self._told(fold)) for fold in self._folds]
+            results = [fold.follow(alpha, self._told(fold=fold.left.number)) for fold in self._folds]
             self._add(results, alpha, 0.0, 0)
             best = self.frontier.best
             idle = 0 if best is self.frontier.points[-1] else idle + 1
@@ -298,39 +295,54 @@ class Search:
             fold.open(None, None)
         first = self._folds[0].ridged
         assert first is not None
-        ridge, idle, kept = first.strong(_RIDGE_START), 0, []
+        frontier, ridge, best = self.frontier, first.strong(_RIDGE_START), None
+        tried: list[tuple[Point, list[Rows]]] = []
         self._least = _RIDGE_END * ridge
-        while ridge >= self._least and not idle:
+        while ridge >= self._least:
             results = self._ridge(ridge, 0)
-            kept.append([_rank(fold, ridge, result) for fold, result in zip(self._folds, results, strict=True)])
-            idle = 0 if self.frontier.best is self.frontier.points[-1] else idle + 1
+            ranks = [_rank(fold, ridge, result) for fold, result in zip(self._folds, results, strict=True)]
+            point = frontier.points.pop()
+            # wrong labels are few, and their number goes up and down on the way to the best: the loss does not
+            lower = not tried or frontier.told(point) > frontier.told(tried[-1][0])
+            tried.append((point, ranks))
+            if best is None or frontier.rank(point) < frontier.rank(best):
+                best = point
+            elif not lower:
+                break
             ridge *= _RIDGE_STEP
-        enough = _nearly(max(self.frontier.told(point) for point in self.frontier.points), _RANKS)
-        place = next(p for p, point in enumerate(self.frontier.points) if self.frontier.told(point) >= enough)
-        self.rank_ridge = self.frontier.points[place].ridge
-        for fold, ranking in zip(self._folds, kept[place], strict=True):
+        assert best is not None
+        frontier.points.append(best)
+        enough = _nearly(max(frontier.told(point) for point, _ in tried), _RANKS)
+        point, ranks = next(one for one in tried if frontier.told(one[0]) >= enough)
+        self.rank_ridge = point.ridge
+        for fold, ranking in zip(self._folds, ranks, strict=True):
             fold.ranking = ranking
 
     def _ranked(self) -> None:
         """The first columns of the ranking, fewer and fewer, until they tell much less than all."""
         best = self.frontier.best
         ridge = best.ridge
-        many = min(len(fold.ranking) for fold in self._folds)
-        for size in _sizes(many, self._most):
+        many = size = min(len(fold.ranking) for fold in self._folds)
+        share, most = _SHARES[0], many if self._most is None else self._most
+        while size > 1:
+            # a number that was asked for is one of the sizes
+            size = most if size > most > share * size else max(1, int(share * size))
             for fold in self._folds:
                 fold.open(np.sort(fold.ranking[:size]), fold.start)
             # most of the price is that of the first few sizes, whose ridge is about that of all columns
-            at = self._walk(ridge, size, walks=size <= _WALKS * many)
+            at = self._walk(ridge, size, walks=size <= _WALKS * many and share == _SHARES[0])
             ridge = at.ridge
-            if self.frontier.told(at) < _nearly(self.frontier.told(best), _TOLD) and size <= (self._most or size):
+            if size <= most and self.frontier.told(at) < _nearly(self.frontier.told(best), _TOLD):
                 break
+            if size <= most and self.frontier.above(at, best) > _FAR:
+                share = _SHARES[1]
 
     def _path(self, alphas: Iterator[float]) -> None:
         """What the path chooses, until it has as many features as the point that would be taken, and gains nothing."""
         frontier = self.frontier
         last, idle, ridge = 0.0, 0, frontier.best.ridge
         for alpha in alphas:
-            results = [fold.follow(alpha, self._told(fold)) for fold in self._folds]
+            results = [fold.follow(alpha, self._told(fold=fold.left.number)) for fold in self._folds]
             size = float(np.mean([len(result.active) for result in results]))
             if size == 0.0 and not any(point.most == 0 for point in frontier.points):
                 self._add(results, alpha, 0.0, 0)
@@ -338,9 +350,10 @@ class Search:
                 last = size
                 for fold, result in zip(self._folds, results, strict=True):
                     fold.open(result.active, result)
-                near = min(frontier.points, key=lambda point: abs(math.log((point.features or 0.1) / size)))
-                point = self._walk(near.ridge or ridge, 0, alpha)
-                idle = 0 if any(one is point for one in frontier.envelope()) else idle + 1
+                apart = {abs(math.log((point.features or 0.1) / size)): point for point in reversed(frontier.points)}
+                near = min(apart)
+                point = self._walk(apart[near].ridge or ridge, 0, alpha, walks=near > math.log(2.0))
+                idle = 0 if frontier.gains(point) else idle + 1
             elif size > 0.0:
                 idle += 1
             if idle >= _PATIENCE or (size >= frontier.chosen().features and frontier.best is not frontier.points[-1]):
@@ -355,19 +368,20 @@ class Search:
             return frontier.points.pop()
 
         best = at(ridge)
+        walks, self._rests = walks and not self._rests, False
         while walks and best.ridge * self._turn >= self._least:
             after = at(best.ridge * self._turn)
             if not frontier.rank(after) < frontier.rank(best):
                 break
             best = after
         if walks and best.ridge == ridge:
-            # the next one looks on the other side
-            self._turn = 1.0 / self._turn
+            # the next one keeps the ridge, and the one after it looks on the other side
+            self._turn, self._rests = 1.0 / self._turn, True
         frontier.points.append(best)
         return best
 
     def _ridge(self, ridge: float, size: int, alpha: float = 0.0) -> list[FitResult]:
-        results = [fold.fit(ridge, self._told(fold)) for fold in self._folds]
+        results = [fold.fit(ridge, self._told(fold=fold.left.number)) for fold in self._folds]
         self._add(results, alpha, ridge, size)
         return results
 
@@ -395,12 +409,6 @@ class Search:
         weight, loss, error = (np.sum([sums[name] for sums in found], axis=0) for name in ("weight", "loss", "wrong"))
         return weight, loss, error
 
-    def _told(self, fold: _Fold) -> Callback | None:
-        callback = self._callback
-        if callback is None:
-            return None
-        return lambda record, state: bool(callback(record | {"fold": fold.left.number}, state))
-
 
 def falling(largest: float, least: float = 0.0, step: float = _STEP) -> Iterator[float]:
     """Strengths of a path that whoever reads them may end."""
@@ -427,36 +435,13 @@ def judgeable(plan: Any) -> bool:
     return plan.n_rows >= LEAST_ROWS and several
 
 
-def _sizes(many: int, most: int | None) -> Iterator[int]:
-    """How many columns of a ranking are refitted, falling."""
-    size, done = many, most is None
-    while size > 1:
-        share = _SHARES[0] if size > _SHARES[2] else _SHARES[1]
-        after = max(1, int(size * share))
-        if most is not None and not done and after <= most < size:
-            done = True
-            if after < most:
-                yield most
-        size = after
-        yield size
-
-
 def _rank(fold: _Fold, ridge: float, result: FitResult) -> Rows:
     assert fold.ridged is not None
     return ranked(fold.ridged.fitting, ridge, result)
 
 
 def ranked(fitting: Fitting, ridge: float, result: FitResult) -> Rows:
-    """Columns by what each alone would gain if it were left out, the most first; those that gain nothing are left out.
-
-    Parameters
-    ----------
-    fitting : Fitting
-        Of all columns.
-    ridge : float
-    result : FitResult
-        Its model at this strength.
-    """
+    """Columns of a ridge by what each alone would gain if left out, the most first; none that gain nothing."""
     problem = fitting.problem
     variance = problem.statistics.deviation()[result.active] ** 2
     strength = ridge * problem.lam_weight[result.active]
@@ -494,26 +479,10 @@ def fitted_to_all(
     """A point of the frontier, fitted to all rows: the model, the fit that selected its features, and its ridge.
 
     Both are certified to the tolerance of the settings. A strength that was best for a share of the rows is multiplied
-    by the share, as the ridge of all rows weighs less beside them.
-
-    Parameters
-    ----------
-    fitting : Fitting
-        Of all rows, with the penalty that chooses.
-    engine : Engine
-    search : Search
-        What found the point.
-    point : Point
-    most : int, optional
-        The model has at most so many features.
-    start : FitResult, optional
-        For the fit that selects.
-    callback, on_refit : callable, optional
-        Of the rounds of fits with the penalty, and of those with a ridge.
-    run : callable
-        Makes the last fit.
+    by the share, as the ridge of all rows weighs less beside them. The model has at most `most` features; `start` is
+    for the fit that selects, `run` makes the last fit, and the callbacks are told of the rounds of each.
     """
-    plan, settings = search.plan, fitting.settings
+    tol = fitting.settings.tol
     ridge = point.ridge * search.share
     if point.alpha > 0.0:
         if not ridge:
@@ -524,18 +493,14 @@ def fitted_to_all(
             selected = _fewer(fitting, point.alpha, most)
         columns = selected.active
     elif not point.size:
-        selected = RidgeRefits(plan, engine, settings, None, settings.tol).fit(ridge, start, on_refit, run)
+        selected = RidgeRefits(fitting, engine, None, tol).fit(ridge, start, on_refit, run)
         return selected, selected, ridge
     else:
-        every = RidgeRefits(plan, engine, settings, None, settings.tol)
+        every = RidgeRefits(fitting, engine, None, tol)
         strong = search.rank_ridge * search.share
         selected = every.fit(strong, start, on_refit)
         columns = np.sort(ranked(every.fitting, strong, selected)[: point.size])
-    return (
-        RidgeRefits(plan, engine, settings, columns, settings.tol).fit(ridge, selected, on_refit, run),
-        selected,
-        ridge,
-    )
+    return RidgeRefits(fitting, engine, columns, tol).fit(ridge, selected, on_refit, run), selected, ridge
 
 
 def _fewer(fitting: Fitting, alpha: float, most: int) -> FitResult:

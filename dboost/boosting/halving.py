@@ -58,25 +58,7 @@ def kept(candidates: int, factor: float) -> int:
 def judged(
     plan: Planned, engine: Engine, settings: FitSettings, alphas: Sequence[float], some: Subsample, cv: int, tol: float
 ) -> tuple[FoldScores, int]:
-    """Fit a path to a subsample without each of its folds, judged on that fold.
-
-    Parameters
-    ----------
-    plan, engine, settings
-        As for a fit to all rows.
-    alphas : sequence of float
-        Strengths, falling.
-    cv : int
-        Number of folds.
-    tol : float
-        Certified gap of the fits.
-
-    Returns
-    -------
-    scores : FoldScores
-    rows : int
-        Of the subsample.
-    """
+    """Fit a path to a subsample without each of `cv` folds, judged on that fold; and the rows of the subsample."""
     seen = engine if some.share >= 1.0 else engine.through(some, f"{100 * some.share:.3g} % of the rows")
     rows = int(seen.map_reduce(subsamples.count_rows, name="rows").add["rows"])
     paths = FoldPaths.of(plan, seen, replace(settings, tol=tol), Folds(cv, settings.random_state))

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from dboost.columns.given import Features
 from dboost.columns.table import ColumnTable
 from dboost.engine.base import Engine
-from dboost.passes.draws import Places, count_rows
+from dboost.errors import DataError
+from dboost.passes.draws import Groups, Places, count_rows
 
 if TYPE_CHECKING:
     from dboost.problem.state import FitSettings
@@ -82,10 +83,27 @@ class Planned(Protocol):
         ...
 
 
-def placed(plan: Planned, engine: Engine) -> Places:
-    """The places of the rows that an engine sees, by class where the labels are classes; one pass over the labels."""
+def placed(plan: Planned, engine: Engine) -> Places | Groups:
+    """The places of the rows that an engine sees, by class where the labels are classes; one pass over the labels.
+
+    Where rows belong together, their groups.
+
+    Raises
+    ------
+    DataError
+        All rows are in one group.
+    """
     classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 1)
-    return Places.of(engine.map_reduce(count_rows, classes, name="places").parts["rows"])
+    found = engine.map_reduce(count_rows, classes, name="places").parts
+    if "groups" not in found:
+        return Places.of(found["rows"])
+    groups = Groups.of(found["groups"])
+    if len(groups.sizes) < 2:
+        raise DataError(
+            f"groups holds one value for all {int(groups.sizes.sum())} rows, expected two or more",
+            hint="rows are held out by whole groups: leave groups out, or give what tells rows apart",
+        )
+    return groups
 
 
 def columns_of(plan: Planned, settings: FitSettings) -> ColumnTable:

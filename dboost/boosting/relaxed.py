@@ -87,19 +87,9 @@ def refitted(
 ) -> Refit:
     """Fit the features of a model again, without a penalty.
 
-    Parameters
-    ----------
-    engine : Engine
-        Its plan is set.
-    settings : FitSettings
-        Of the fit with a penalty.
-    start : FitResult
-        Its model, without the rows of offsets.
-    tol : float
-        Of the refit: what the last step promises to lower the mean loss by, relative to it; with signs the certified
-        relative gap.
-    rows : int, optional
-        Examples that count, where the engine leaves some of the plan out.
+    `start` is the model without the rows of offsets. `tol` is what the last step promises to lower the mean loss by,
+    relative to it; with signs the certified relative gap. `rows` are those that count, where the engine leaves some
+    out.
 
     Raises
     ------
@@ -180,28 +170,13 @@ def plain_fit(fitting: Fitting, alpha: float, start: FitResult | None, callback:
 
 
 class RidgeRefits:
-    """Some columns of the data, or all, fitted with a ridge in place of the penalty, at one strength after another.
+    """Some columns of the data, ascending, or all, fitted with a ridge in place of the penalty of `whole`.
 
-    Parameters
-    ----------
-    engine : Engine
-        Its plan is set.
-    settings : FitSettings
-        Of the fit with a penalty.
-    columns : int64 array or None
-        Ascending; None for all.
-    tol : float
-        Certified relative gap.
-
-    Attributes
-    ----------
-    fitting : Fitting
-        Of these columns.
+    `engine` is that of `whole`, `tol` a certified relative gap; `fitting` is the fit of these columns.
     """
 
-    def __init__(
-        self, plan: Planned, engine: Engine, settings: FitSettings, columns: NDArray[np.int64] | None, tol: float
-    ) -> None:
+    def __init__(self, whole: Fitting, engine: Engine, columns: NDArray[np.int64] | None, tol: float) -> None:
+        plan, settings, self._whole = whole.plan, whole.settings, whole
         asked = replace(
             settings, penalty="l2_squared", rows_per_round=None, max_active_rows=None, tol=max(tol, settings.tol)
         )
@@ -228,7 +203,8 @@ class RidgeRefits:
     ) -> FitResult:
         """The model at a strength, in columns of the data; it begins at the rows of `start` that are fitted.
 
-        The callback is told of states in columns of the data as they were given.
+        What its other rows say in the mean is added to the intercept. The callback is told of states in columns of the
+        data as they were given.
         """
 
         def told(record: dict[str, Any], state: FitState) -> bool:
@@ -244,9 +220,16 @@ class RidgeRefits:
             if self.columns is not None:
                 held = np.isin(place, self.columns)
                 place = np.searchsorted(self.columns, place[held])
-            W = start.W[held]
-            start = replace(start, active=place, W=W, state=replace(start.state, active=place, W=W))
+            W, intercept = start.W[held], start.intercept
+            if self.fitting.settings.fit_intercept and not held.all():
+                about = self._whole.problem.statistics
+                intercept = intercept + about.sum[start.active[~held]] / about.weight @ start.W[~held]
+            state = replace(start.state, active=place, W=W)
+            start = replace(start, active=place, W=W, intercept=intercept, state=state)
         found = run(self.fitting, ridge, start, told)
+        if start is not None and found.stop_reason == "precision" and found.gap > self.fitting.settings.tol:
+            # where rows of a larger model tell all examples apart, and wrongly, no step may lead down
+            found = run(self.fitting, ridge, None, told)
         return found if self.columns is None else replace(found, active=self.columns[found.active])
 
 
@@ -263,9 +246,7 @@ def _signed(
     return replace(refit, lower_bound=result.lower_bound, gap=result.gap)
 
 
-def _refit(
-    fitting: Fitting, view: Engine, result: FitResult, signs: Int8, places: NDArray[np.int64]
-) -> Refit:
+def _refit(fitting: Fitting, view: Engine, result: FitResult, signs: Int8, places: NDArray[np.int64]) -> Refit:
     """What a fit without a penalty found for the columns at some places, signs as for `_signed`; one pass."""
     plan, settings, weight = fitting.plan, fitting.settings, fitting.problem.statistics.weight
     sums = view.map_reduce(active_gradient, fitting.point_of(result), name="gradient").add

@@ -13,22 +13,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost import interruption
+from dboost.boosting.cross_validation import GivenUp, one_at_a_time, side_by_side
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped
-from dboost.boosting.grid import strengths
+from dboost.boosting.path import strengths
 from dboost.boosting.planned import Planned, placed
 from dboost.boosting.progress import Nothing, along
 from dboost.engine.base import Engine
 from dboost.errors import DataError
-from dboost.passes.folds import Folds, Left, labels_of_tasks
-from dboost.problem.state import FitSettings, FitState
+from dboost.passes.draws import Groups
+from dboost.passes.folds import Folds, Left, label_masses
+from dboost.problem.state import FitSettings
 
 Rows = NDArray[np.int64]
 
@@ -45,32 +44,36 @@ class HalfFits:
 
 
 def drawn(plan: Planned, engine: Engine, seed: int, n_pairs: int) -> list[Folds]:
-    """Draw pairs of halves of the rows of a plan that the engine has, each class split evenly.
+    """Draw pairs of halves of the rows of a plan that the engine has, each class split evenly, or groups kept whole.
 
-    A pair is two folds: a fit without the one is a fit to the other.
-
-    Raises
-    ------
-    DataError
-        A half has no row, none of some class, or none with one of both labels of a task.
+    A pair is two folds: a fit without the one is a fit to the other. A half without a row, without one of some class,
+    or without one of both labels of a task is a DataError.
     """
     places = placed(plan, engine)
+    whole = isinstance(places, Groups)
     alone = np.flatnonzero(places.sizes == 1)
-    if alone.size:
+    if alone.size and not whole:
         what = "rows" if plan.classes is None else f"rows of class {plan.classes.tolist()[alone[0]]!r}"
         raise DataError(f"halves of 1 of the {what} (n_samples = {plan.n_rows})", hint="give two or more")
     pairs = [Folds(2, seed, places=places, draw=f"halves-{pair}") for pair in range(n_pairs)]
-    if plan.task == "multitask":
-        masses = engine.map_reduce(labels_of_tasks, tuple(pairs), name="halves").add["mass"]
+    classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 0)
+    if plan.task == "multitask" or (whole and classes):
+        masses = engine.map_reduce(label_masses, tuple(pairs), classes, name="halves").add["mass"]
         _refuse_lacking(plan, masses)
     return pairs
 
 
 def _refuse_lacking(plan: Planned, masses: NDArray[np.float64]) -> None:
-    """Refuse pairs one of whose halves lacks a label of a task that the whole has."""
+    """Refuse pairs one of whose halves lacks a class, or a label of a task, that the whole has."""
     lacking = np.argwhere((masses <= 0.0) & (masses.sum(axis=1, keepdims=True) > 0.0))
     if lacking.size:
         pair, half, column = lacking[0].tolist()
+        if plan.task != "multitask":
+            label = column if plan.classes is None else plan.classes.tolist()[column]
+            raise DataError(
+                f"half {half} of pair {pair} has no row of class {label!r}: all of them are in few groups",
+                hint="leave the class out, or give smaller groups",
+            )
         positive, task = divmod(column, masses.shape[2] // 2)
         name = task if plan.classes is None else plan.classes.tolist()[task]
         raise DataError(
@@ -93,75 +96,33 @@ def fit_halves(
     ended: Callable[[HalfFits], None] | None = None,
     max_seconds: float | None = None,
 ) -> list[HalfFits]:
-    """Fit a path to each half of each pair.
+    """Fit a path to each half of each pair: those of pair 0 first, both halves of every pair that has begun.
 
-    Parameters
-    ----------
-    plan, engine, settings
-        As for a fit to all rows.
-    seed, n_pairs : int
-        Of the pairs.
-    alphas, n_alphas, eps
-        Strengths, or how to choose them from the smallest one that leaves W = 0 in a fit to all rows.
-    callback : callable, optional
-        Called with the record of each round of each fit and the state after it, one call at a time: ``"pair"`` and
-        ``"half"`` say which half, ``"strength"`` the place of the strength. A true result ends that one fit.
-    ended : callable, optional
-        Called with what each half came to, one call at a time, in no certain order.
-    max_seconds : float, optional
-        No pair but the first begins after so many; one that has begun is fitted to its end.
-
-    Returns
-    -------
-    list of HalfFits
-        Those of pair 0 first; both halves of every pair that has begun.
-
-    Raises
-    ------
-    DataError
-        The strengths are to be chosen, and no feature is used at any; or a half lacks labels that the whole has.
+    The callback is told of each round of each fit, one call at a time: ``"pair"`` and ``"half"`` say which half,
+    ``"strength"`` the place of the strength; a true result ends that one fit. `ended` is called with what each half
+    came to, in no certain order. After `max_seconds` no pair but the first begins; one that has begun is fitted to its
+    end.
     """
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
     whole = Fitting(plan, engine, settings)
     warn_if_dropped(whole)
     grid = strengths(whole, alphas, n_alphas, eps)
     pairs = drawn(plan, engine, seed, n_pairs)
-    stop, turn, lock = threading.Event(), threading.Lock(), threading.Lock()
-    places = [(pair, half) for pair in range(n_pairs) for half in (0, 1)]
-    free = list(range(max(1, min(getattr(engine, "n_threads", 1), len(places)))))
-    asked = interruption.current()
+    stop, turn, told = threading.Event(), threading.Lock(), one_at_a_time(callback)
     begun: dict[int, bool] = {}
 
-    def begins(pair: int) -> bool:
+    def begins(place: tuple[int, int]) -> bool:
         # The half that comes first decides for both, or the time would cut a pair in two.
-        in_time = pair == 0 or deadline is None or time.monotonic() < deadline
-        return begun.setdefault(pair, in_time)
+        in_time = place[0] == 0 or deadline is None or time.monotonic() < deadline
+        return begun.setdefault(place[0], in_time)
 
-    def one(place: tuple[int, int]) -> HalfFits | None:
-        with lock:
-            if not begins(place[0]):
-                return None
-            lane = free.pop()
-        try:
-            with interruption.heeded(asked):
-                interruption.check()
-                return of_half(*place, lane)
-        finally:
-            with lock:
-                free.append(lane)
-
-    def of_half(pair: int, half: int, lane: int) -> HalfFits:
+    def of_half(place: tuple[int, int], lane: int) -> HalfFits:
+        pair, half = place
         # what is left without the one half is the other
         view = engine.through(Left(pairs[pair], 1 - half, lane=lane), f"half {half} of pair {pair}")
-        fitting = Fitting(plan, view, settings)
-
-        def told(record: dict[str, Any], state: FitState) -> bool:
-            with turn:
-                return bool(callback is not None and callback(record | {"pair": pair, "half": half}, state))
-
-        fits = along(fitting, grid.tolist(), Nothing(), told, stop)
+        fits = along(Fitting(plan, view, settings), grid.tolist(), Nothing(), told(pair=pair, half=half), stop)
         if len(fits) < len(grid):
-            raise _Ended
+            raise GivenUp
         supports = tuple(np.asarray(fit.active, np.int64)[np.any(fit.W != 0.0, axis=1)] for fit in fits)
         found = HalfFits(pair, half, grid, supports, np.array([fit.gap for fit in fits]))
         if ended is not None:
@@ -169,15 +130,4 @@ def fit_halves(
                 ended(found)
         return found
 
-    # What a fit does between its passes takes one thread: fits side by side keep the others busy.
-    pool = ThreadPoolExecutor(len(free), thread_name_prefix="dboost-half")
-    try:
-        return [fits for fits in pool.map(one, places) if fits is not None]
-    finally:
-        # after an error or an interrupt the fits of the other halves end with their round
-        stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-class _Ended(Exception):
-    """A half was given up because of an error or an interrupt elsewhere, which is what is told."""
+    return side_by_side(engine, of_half, [(pair, half) for pair in range(n_pairs) for half in (0, 1)], stop, begins)

@@ -3,9 +3,9 @@
 Covers: dask arrays (dense or sparse chunks) and dask DataFrames with their labels and weights.
 Does not cover: matrices in memory (``memory``), files (``parquet``).
 
-Features, labels and weight of a row come from one task per partition: the chunks of the collections are arguments of
-one ``make_block``, whose result is lost and computed again as a whole. Chunks of unknown size are fine, because rows
-are counted inside that task. Dask is imported inside functions only.
+All that belongs to a row comes from one task per partition: the chunks of the collections are arguments of one
+``make_block``, whose result is lost and computed again as a whole. Chunks of unknown size are fine, because rows are
+counted inside that task. Dask is imported inside functions only.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.data.labels.groups import group_numbers
 from dboost.data.labels.labels import LabelCoder, LabelStats, check_weight, scan
 from dboost.data.labels.notes import label_notes
 from dboost.data.memory.in_memory import Rows, as_rows, check_names
@@ -54,12 +55,14 @@ class RawBlock:
     weight : float64 array, shape (m,)
     number : int
         Number of the partition.
+    group : uint64 array, shape (m,), or None
     """
 
     rows: Rows
     y: Any
     weight: NDArray[np.float64]
     number: int
+    group: NDArray[np.uint64] | None = None
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,11 @@ class BlockReport:
 
 
 def plan_collection(
-    X: Any, y: Any, sample_weight: Any, *, task: str, classes: Any, class_weight: Any, engine: Mapper
+    X: Any, y: Any, sample_weight: Any, groups: Any, *, task: str, classes: Any, class_weight: Any, engine: Mapper
 ) -> Plan:
     """The plan of a fit over collections of Dask; see ``build_plan``."""
-    refuse_gone(X=X, y=y, sample_weight=sample_weight)
-    delayed, task_names = _delayed_blocks(X, y, sample_weight)
+    refuse_gone(X=X, y=y, sample_weight=sample_weight, groups=groups)
+    delayed, task_names = _delayed_blocks(X, y, sample_weight, groups)
     client = engine.client if isinstance(engine, Clustered) else None
     token = uuid.uuid4().hex[:8]
     raws = _compute(delayed, client)
@@ -152,7 +155,7 @@ def _compute(delayed: Sequence[Any], client: Any) -> list[Any]:
     return list(dask.compute(*delayed, scheduler="threads"))
 
 
-def _delayed_blocks(X: Any, y: Any, sample_weight: Any) -> tuple[list[Any], list[str] | None]:
+def _delayed_blocks(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[list[Any], list[str] | None]:
     """One delayed ``make_block`` per partition, and the names of several label columns."""
     import dask
 
@@ -161,28 +164,16 @@ def _delayed_blocks(X: Any, y: Any, sample_weight: Any) -> tuple[list[Any], list
         raise UsageError(f"X is a {type(X).__name__}", hint="use a dask array or a dask DataFrame")
     if y is None:
         raise UsageError("requires y to be passed, but the target y is None")
-    inside: dict[str, str | None] = {"y": None, "sample_weight": None}
-    for name, value in (("y", y), ("sample_weight", sample_weight)):
-        if isinstance(value, str):
-            if not frame or value not in X.columns:
-                raise UsageError(f"{name}={value!r} names no column of X")
-            inside[name] = value
-    task_names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
     chunks_x = _chunks(X, "X", frame)
-    chunks_y = None if inside["y"] else _aligned(y, "y", X, frame)
-    chunks_w = (
-        None if inside["sample_weight"] or sample_weight is None else _aligned(sample_weight, "sample_weight", X, frame)
-    )
+    beside = []
+    for name, value in (("y", y), ("sample_weight", sample_weight), ("groups", groups)):
+        if isinstance(value, str) and (not frame or value not in X.columns):
+            raise UsageError(f"{name}={value!r} names no column of X")
+        inside = value is None or isinstance(value, str)
+        beside.append([value] * len(chunks_x) if inside else _aligned(value, name, X, frame))
+    task_names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
     block = dask.delayed(make_block, pure=False)
-    return [
-        block(
-            number,
-            chunk,
-            inside["y"] if chunks_y is None else chunks_y[number],
-            inside["sample_weight"] if chunks_w is None else chunks_w[number],
-        )
-        for number, chunk in enumerate(chunks_x)
-    ], task_names
+    return [block(number, *parts) for number, parts in enumerate(zip(chunks_x, *beside, strict=True))], task_names
 
 
 def _chunks(collection: Any, name: str, frame: bool) -> list[Any]:
@@ -252,14 +243,13 @@ def _repair(name: str, X: Any, values: Any, frame: bool) -> str:
     )
 
 
-def make_block(number: int, chunk: Any, y: Any, weight: Any) -> RawBlock:
-    """Features, labels and weights of one partition; a string names a column of the chunk. Runs on workers."""
+def make_block(number: int, chunk: Any, y: Any, weight: Any, groups: Any = None) -> RawBlock:
+    """Features, labels, weights and groups of one partition; a string names a column of the chunk. Runs on workers."""
     try:
-        if isinstance(weight, str):
-            chunk, weight = chunk.drop(columns=[weight]), chunk[weight]
-        if isinstance(y, str):
-            chunk, y = chunk.drop(columns=[y]), chunk[y]
-        for name, other in (("y", y), ("sample_weight", weight)):
+        gone = [name for name in (y, weight, groups) if isinstance(name, str)]
+        y, weight, groups = (chunk[one] if isinstance(one, str) else one for one in (y, weight, groups))
+        chunk = chunk.drop(columns=gone) if gone else chunk
+        for name, other in (("y", y), ("sample_weight", weight), ("groups", groups)):
             if hasattr(chunk, "index") and hasattr(other, "index") and not chunk.index.equals(other.index):
                 raise DataError(
                     f"the rows of X and {name} differ in their index",
@@ -270,7 +260,8 @@ def make_block(number: int, chunk: Any, y: Any, weight: Any) -> RawBlock:
         rows = _no_rows(chunk) if empty else as_rows(chunk)
         if count_rows(y) != rows.n_rows:
             raise DataError(f"X has {rows.n_rows} rows, y has {count_rows(y)}")
-        return RawBlock(rows, y, check_weight(weight, rows.n_rows), number)
+        group = None if groups is None else group_numbers(groups, rows.n_rows)
+        return RawBlock(rows, y, check_weight(weight, rows.n_rows), number, group)
     except DataError as fault:
         raise _in_partition(fault, number) from fault
 
@@ -324,4 +315,5 @@ def encode_raw(raw: RawBlock, coder: LabelCoder, dtype: np.dtype[Any]) -> Partit
         codes, weight = coder.encode(labels, raw.weight[keep])
     except DataError as fault:
         raise _in_partition(fault, raw.number) from fault
-    return Partition(*columns, codes, weight, f"block-{raw.number:05d}")
+    group = None if raw.group is None else raw.group[keep]
+    return Partition(*columns, codes, weight, f"block-{raw.number:05d}", group)

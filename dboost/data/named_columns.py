@@ -1,4 +1,4 @@
-"""Columns of a table that are given by name: labels, weights and folds, which then are no features.
+"""Columns of a table that are given by name: labels, weights, groups and folds, which then are no features.
 
 Covers: pandas, Arrow and polars tables, and dask DataFrames. Does not cover: the values (``labels``, ``memory``).
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from dboost.errors import UsageError
 
-WEIGHT = "sample_weight"
+WEIGHT, GROUPS = "sample_weight", "groups"
 # The attribute of rows that a transform made in which they keep what they were made from.
 BEHIND = "behind_rows"
 Named = Mapping[str, Any]
@@ -108,27 +108,27 @@ def without(X: Any, names: Iterable[Any]) -> Any:
     return X.drop(gone) if type(X).__module__.split(".")[0] == "polars" else X.drop(columns=gone)
 
 
-def split_named(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """Take labels and weights out of a table where they are given by name.
+def split_named(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    """Take labels, weights and groups out of a table where they are given by name.
 
     Rows that a transform made have them in the table that they were made from.
 
     Returns
     -------
-    X, y, sample_weight
-        The two last as values, or None as given.
+    X, y, sample_weight, groups
+        The three last as values, or None as given.
     named : dict of str to str
-        Which of the two were given by name, and the names.
+        Which of the three were given by name, and the names.
     """
     named: dict[str, Any] = {}
     table = table_behind(X)
-    found = {"y": y, WEIGHT: sample_weight}
+    found = {"y": y, WEIGHT: sample_weight, GROUPS: groups}
     for what, value in found.items():
         if isinstance(value, str):
             named[what] = value
             rest, found[what] = take_column(X if table is None else table, value, what)
             X = rest if table is None else X
-    return X, found["y"], found[WEIGHT], named
+    return X, found["y"], found[WEIGHT], found[GROUPS], named
 
 
 def flat(named: Named) -> list[Any]:

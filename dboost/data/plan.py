@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.data.labels.factorise import factorise
+from dboost.data.labels.groups import group_numbers
 from dboost.data.labels.labels import check_weight, scan
 from dboost.data.labels.notes import label_notes
 from dboost.data.memory.in_memory import Rows, as_rows, block_bounds
@@ -50,6 +51,7 @@ def build_plan(
     classes: Sequence[Any] | NDArray[Any] | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
     engine: Mapper,
+    groups: Any = None,
 ) -> Plan:
     """Check the input, find the classes and cut the data into blocks.
 
@@ -64,6 +66,8 @@ def build_plan(
         All labels there may be; for several tasks or targets their names.
     class_weight : "balanced" or dict, optional
     engine : Mapper
+    groups : array-like, shape (m,), or the name of a column of a table, optional
+        Rows of equal values are drawn together.
 
     Raises
     ------
@@ -76,28 +80,38 @@ def build_plan(
     if type(X).__module__ == "dboost.data.parquet.input":
         from dboost.data.parquet.plan import plan_parquet
 
-        if y is not None or sample_weight is not None:
+        if y is not None or sample_weight is not None or groups is not None:
             raise UsageError(
-                "y and sample_weight were given beside ParquetData",
-                hint="name the columns: ParquetData(path, label=..., weight=...)",
+                "y, sample_weight or groups was given beside ParquetData",
+                hint="name the columns: ParquetData(path, label=..., weight=..., groups=...)",
             )
         return plan_parquet(X, task=task, classes=classes, class_weight=class_weight, engine=engine)
     if hasattr(X, "__dask_graph__"):
         from dboost.data.collections import plan_collection
 
         return plan_collection(
-            X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine
+            X, y, sample_weight, groups, task=task, classes=classes, class_weight=class_weight, engine=engine
         )
-    return plan_memory(X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine)
+    return plan_memory(
+        X, y, sample_weight, groups, task=task, classes=classes, class_weight=class_weight, engine=engine
+    )
 
 
 def plan_memory(
-    X: Any, y: Any, sample_weight: Any, *, task: str, classes: Any, class_weight: Any, engine: Mapper
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any = None,
+    *,
+    task: str,
+    classes: Any,
+    class_weight: Any,
+    engine: Mapper,
 ) -> Plan:
     """The plan for rows in memory. Blocks are decoded here, on threads: the arrays need not travel for it."""
     if y is None:
         raise UsageError("requires y to be passed, but the target y is None")
-    X, y, sample_weight, _ = split_named(X, y, sample_weight)
+    X, y, sample_weight, groups, _ = split_named(X, y, sample_weight, groups)
     several = task in SEVERAL
     task_names = list(y.columns) if several and hasattr(y, "columns") else None
     rows = as_rows(X, clean=False)
@@ -115,12 +129,13 @@ def plan_memory(
     keep = weight > 0
     kept_y, kept_weight = (labels, weight) if np.all(keep) else (take_rows(y, keep), weight[keep])
     codes, kept_weight = coder.encode(kept_y, kept_weight)
+    group = None if groups is None else group_numbers(groups, rows.n_rows)[keep]
     outputs = n_outputs(coder, stats)
     try:
         # most matrices are clean, and putting them by column tells
-        partitions = _blocks(rows, keep, codes, kept_weight, outputs, engine, strict=True)
+        partitions = _blocks(rows, keep, codes, kept_weight, group, outputs, engine, strict=True)
     except Unclean:
-        partitions = _blocks(as_rows(X), keep, codes, kept_weight, outputs, engine, strict=False)
+        partitions = _blocks(as_rows(X), keep, codes, kept_weight, group, outputs, engine, strict=False)
     nbytes = sum(partition.nbytes for partition in partitions)
     about = coder.task, rows.n_features, rows.names, class_list(coder)
 
@@ -151,6 +166,7 @@ def _blocks(
     keep: NDArray[np.bool_],
     codes: NDArray[Any],
     weight: NDArray[np.float64],
+    group: NDArray[np.uint64] | None,
     outputs: int,
     engine: Mapper,
     strict: bool,
@@ -161,7 +177,7 @@ def _blocks(
     ----------
     rows : Rows
     keep : bool array, shape (m,)
-        Rows to keep; `codes` and `weight` are theirs.
+        Rows to keep; `codes`, `weight` and `group` are theirs.
     outputs : int
         Number of columns of W.
     engine : Mapper
@@ -198,7 +214,7 @@ def _blocks(
                 each=engine.on_driver if alone else None,
             )
         y, s = np.ascontiguousarray(codes[mine]), np.ascontiguousarray(weight[mine])
-        return Partition(indptr, row, value, y, s, f"block-{number:05d}")
+        return Partition(indptr, row, value, y, s, f"block-{number:05d}", None if group is None else group[mine])
 
     # threads share the blocks, or the only one
     return (cut(0),) if alone else tuple(engine.on_driver(cut, range(len(bounds) - 1)))

@@ -114,7 +114,8 @@ def joined_digest(about: Any, parts: Iterable[bytes]) -> str:
 def partition_digest(partition: Partition) -> bytes:
     """A digest of the arrays of a partition."""
     digest = hashlib.sha256()
-    for array in (partition.indptr, partition.rows, partition.values, partition.y, partition.weight):
+    arrays = (partition.indptr, partition.rows, partition.values, partition.y, partition.weight, partition.group)
+    for array in (array for array in arrays if array is not None):
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(digest_of(array))
     return digest.digest()

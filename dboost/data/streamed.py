@@ -34,7 +34,7 @@ class StreamedPartition:
     data : float32 array, shape (nnz,)
         The stored values, finite and not zero.
     n_features : int
-    y, weight, key
+    y, weight, key, group
         As in ``dboost.partition.Partition``.
     """
 
@@ -45,6 +45,7 @@ class StreamedPartition:
     y: NDArray[Any]
     weight: NDArray[np.float64]
     key: str
+    group: NDArray[np.uint64] | None = None
 
     @property
     def n_rows(self) -> int:

@@ -40,7 +40,7 @@ from dboost.estimators.history import Table, induction_stop
 from dboost.estimators.live_line import live_line
 from dboost.estimators.params import fit_settings
 from dboost.estimators.repr import ShownMixin
-from dboost.estimators.selecting import FRONTIER, Chosen, chooses
+from dboost.estimators.selecting import FRONTIER, Chosen, chooses, holds_out
 from dboost.estimators.warm_start import followed, start_from
 from dboost.files.paths import PathLike
 from dboost.losses import LOSSES, Loss, losses_of
@@ -109,7 +109,14 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
         return tuple(name for name, loss in LOSSES.items() if cls._minimises(loss))
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Sequence[str] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        feature_names: Sequence[str] | None = None,
+        groups: Any = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -125,6 +132,10 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
         feature_names : sequence of str, optional
             A name for each feature of data that has none, such as a sparse matrix. Tables, prepared Parquet and what
             ``TextFeatures`` and ``TableFeatures`` give have their own.
+        groups : array-like, shape (m,), or str, optional
+            With ``alpha="auto"``: the file, author or thread that each row is of, or the name of a column of a table
+            that says it and then is no feature. Rows of a group are held out together, as ``GroupKFold`` of
+            scikit-learn has it: models are judged on groups that they have not seen. ``ParquetData`` names its own.
 
         Returns
         -------
@@ -149,9 +160,14 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
         with (
             registered(self, hooks),
             live_line(self.callbacks, X, self.tol) as line,
-            prepared(self, X, y, sample_weight, feature_names) as parts,
+            prepared(self, X, y, sample_weight, feature_names, groups) as parts,
         ):
             plan, settings = parts.plan, parts.settings
+            if groups is not None and not holds_out(settings, getattr(self, "alpha", None)):
+                raise UsageError(
+                    "groups= says which rows are held out together, and such a fit holds none out",
+                    hint='leave groups out, or give alpha="auto"',
+                )
             start = None
             if self.warm_start and hasattr(self, "model_"):
                 start = start_from(self.model_, parts)

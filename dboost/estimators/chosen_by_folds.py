@@ -47,7 +47,12 @@ class ChosenByFoldsMixin(BoostedEstimator):
     _single: ClassVar[type[BoostedEstimator]]
 
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Sequence[str] | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        feature_names: Sequence[str] | None = None,
+        groups: Any = None,
     ) -> Self:
         """Cross-validate along the path and keep the model of the chosen strength.
 
@@ -55,6 +60,9 @@ class ChosenByFoldsMixin(BoostedEstimator):
         ----------
         X, y, sample_weight, feature_names
             As for the ``fit`` of the estimator of one strength.
+        groups : array-like, shape (m,), or str, optional
+            The file, author or thread that each row is of, or the name of a column of a table that says it and then is
+            no feature: no fold parts the rows of a group. A splitter as `cv` is given them too.
 
         Returns
         -------
@@ -84,7 +92,8 @@ class ChosenByFoldsMixin(BoostedEstimator):
             raise UsageError(f"penalty {penalty.name!r} has no strength to choose", hint="use another penalty")
         so_far: list[Model] = []
         try:
-            found = validated(self, choice, X, y, sample_weight, self._template(), so_far.append, feature_names)
+            given = (X, y, sample_weight, self._template(), so_far.append, feature_names, groups)
+            found = validated(self, choice, *given)
         except (KeyboardInterrupt, ClusterError) as error:
             if so_far:
                 self.path_ = RegularizationPath(tuple(so_far), self._template())

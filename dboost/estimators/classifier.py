@@ -59,10 +59,11 @@ class BoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParameters, Bo
     prefer : {"few", "accurate"}, optional
         With ``alpha="auto"``, which model is taken. By default that with the fewest features whose share of wrong
         labels, or loss of a regression, is within one standard error of the difference to the best that was seen, or
-        half of one of the best's own. ``"few"`` allows the standard error of the best one, which is larger;
+        half of one of the best's own; of sparse rows more than half of the features only where these are better by one
+        standard error. ``"few"`` allows the standard error of the best one, which is larger;
         ``"accurate"`` takes the best.
     max_features : int, optional
-        With ``alpha="auto"``, the best model of at most so many features.
+        With ``alpha="auto"``, at most so many features: as many, unless fewer are better.
     hypotheses : Family, optional
         What is weighed: by default the raw columns. ``dboost.Products(max_degree=2)``, ``dboost.Kernels()``,
         ``dboost.Stumps()`` and ``dboost.Columns()``, or several joined by ``|``, are families of columns that are

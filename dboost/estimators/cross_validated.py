@@ -51,12 +51,7 @@ _SAME = 1e-9
 
 @dataclass(frozen=True)
 class Choice:
-    """How a strength is chosen; see ``BoostedClassifierCV`` for the meaning of each.
-
-    Parameters
-    ----------
-    cv, folds, alphas, n_alphas, eps, fold_tol, scoring, rule, relax
-    """
+    """How a strength is chosen; see ``BoostedClassifierCV`` for the meaning of each."""
 
     cv: Any = 10
     folds: Any = None
@@ -69,12 +64,7 @@ class Choice:
     relax: Any = None
 
     def check(self) -> None:
-        """Refuse parameters of the cross-validation without meaning.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refuse parameters of the cross-validation without meaning."""
         number_of_folds = isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool) and self.cv >= 2
         if self.folds is None and not number_of_folds and not is_splitter(self.cv):
             raise UsageError(
@@ -111,21 +101,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Validated:
-    """What a cross-validation came to.
+    """What a cross-validation came to."""
 
-    Parameters
-    ----------
-    models : tuple of Model
-        The path of all rows, strongest penalty first.
-    record : dict
-        What the folds say of each, as JSON; see ``fold_record``.
-    model : Model
-        That of all rows which the rule chooses.
-    """
-
-    models: tuple[Model, ...]
-    record: dict[str, Any]
-    model: Model
+    models: tuple[Model, ...]  # The path of all rows, strongest penalty first
+    record: dict[str, Any]  # What the folds say of each, as JSON; see ``fold_record``
+    model: Model  # That of all rows which the rule chooses
 
 
 def cross_validated(
@@ -135,6 +115,7 @@ def cross_validated(
     estimator: BoostedEstimator,
     sample_weight: Any = None,
     feature_names: Sequence[str] | None = None,
+    groups: Any = None,
     cv: Any = 10,
     folds: Any = None,
     alphas: Sequence[float] | None = None,
@@ -163,6 +144,8 @@ def cross_validated(
         Not changed.
     on_model : callable, optional
         Called with the model of all rows at each strength once its fit has ended.
+    groups
+        As for the ``fit`` of ``BoostedClassifierCV``.
     cv, folds, alphas, n_alphas, eps, fold_tol, scoring, rule, relax, checkpoint, callbacks, client
         As in ``BoostedClassifierCV``. A regression has no share of wrong labels, but scorers such as ``"r2"``.
 
@@ -196,7 +179,7 @@ def cross_validated(
         chosen.set_params(alpha="auto")
     chosen._fits_several = True
     template = clone(estimator).set_params(checkpoint=None, callbacks=None)
-    found = validated(chosen, choice, X, y, sample_weight, template, on_model, feature_names)
+    found = validated(chosen, choice, X, y, sample_weight, template, on_model, feature_names, groups)
     fitted: Any = clone(template)
     fitted.set_params(client=client)._adopt(found.model)
     for name, value in attributes(found.record).items():
@@ -215,6 +198,7 @@ def validated(
     template: BoostedEstimator,
     on_model: Callable[[Model], None] | None = None,
     feature_names: Sequence[str] | None = None,
+    groups: Any = None,
 ) -> Validated:
     """Fit the path of an estimator with and without each fold; `choice` was checked.
 
@@ -223,19 +207,28 @@ def validated(
     """
     functions = of_several_fits(estimator.callbacks)
     given = choice.folds
+    if given is not None and groups is not None:
+        raise UsageError("folds= and groups= both say which rows are held out together", hint="use one of them")
     if given is None and is_splitter(choice.cv):
         if kind_of(X) not in ("table", "matrix"):
             raise UsageError(
                 "a splitter as cv= is for data in memory", hint="use a number: each class is then spread over the folds"
             )
-        given = folds_of(choice.cv, take_column(X, y, "y")[1] if isinstance(y, str) else y)
+        values = (
+            take_column(X, one, what)[1] if isinstance(one, str) else one
+            for what, one in (("y", y), ("groups", groups))
+        )
+        given = folds_of(choice.cv, *values)
     elif isinstance(given, str):
         if kind_of(X) != "table":
             raise UsageError(f"folds={given!r} names a column, but X is no table in memory", hint="use cv=")
         X, given = take_column(X, given, "folds")
     elif given is not None and kind_of(X) not in ("table", "matrix"):
         raise UsageError("folds= is for data in memory", hint="use a number as cv=")
-    with live_line(estimator.callbacks, X) as line, prepared(estimator, X, y, sample_weight, feature_names) as parts:
+    with (
+        live_line(estimator.callbacks, X) as line,
+        prepared(estimator, X, y, sample_weight, feature_names, groups) as parts,
+    ):
         if isinstance(choice.folds, str):
             parts = replace(parts, named={**parts.named, "folds": choice.folds})
         settings, plan = parts.settings, parts.plan
@@ -356,8 +349,7 @@ def warn_of_ends(fitted: Any, choice: Choice) -> None:
     sought = f"least {choice.judged_by}" if choice.scorer is None else f"greatest {choice.judged_by}"
     if end is not None:
         warn_user(
-            f"alpha_best_={best:.4g} is {end[0]}, an end of the grid: the {sought} may lie beyond it; "
-            f"give {end[1]}"
+            f"alpha_best_={best:.4g} is {end[0]}, an end of the grid: the {sought} may lie beyond it; give {end[1]}"
         )
 
 

@@ -27,7 +27,7 @@ from dboost.boosting.planned import columns_of
 from dboost.columns.given import by_name
 from dboost.data.labels.class_weight import weights_by_label
 from dboost.data.labels.tags import TAGS, are_tags, as_arrow
-from dboost.data.named_columns import WEIGHT, Named, split_named, table_behind
+from dboost.data.named_columns import GROUPS, WEIGHT, Named, split_named, table_behind
 from dboost.data.plan import build_plan
 from dboost.data.planned import Plan
 from dboost.engine.base import Engine
@@ -77,7 +77,12 @@ class Prepared:
 
 @contextmanager
 def prepared(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, feature_names: Sequence[str] | None = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    feature_names: Sequence[str] | None = None,
+    groups: Any = None,
 ) -> Iterator[Prepared]:
     """Check the parameters and the data, and open the engine; it is closed at the end."""
     announce()
@@ -89,16 +94,17 @@ def prepared(
     task = estimator._task if estimator.loss is None else get_loss(estimator.loss).task
     kind = kind_of(X)
     if kind in ("matrix", "table"):
-        X, y, sample_weight, named = split_named(X, y, sample_weight)
+        X, y, sample_weight, groups, named = split_named(X, y, sample_weight, groups)
         X, y = _checked_local(estimator, X, y, kind, task)
     elif table_behind(X) is not None:
-        X, y, sample_weight, named = split_named(X, y, sample_weight)
+        X, y, sample_weight, groups, named = split_named(X, y, sample_weight, groups)
     else:
-        named = _named_in_place(X, y, sample_weight)
+        named = _named_in_place(X, y, sample_weight, groups)
     with as_raised(), open_engine(estimator.client, distributed_input=kind in ("parquet", "frame", "array")) as engine:
 
         def planned(task: str, classes: Any, class_weight: Any) -> Plan:
-            plan = build_plan(X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine)
+            how = {"task": task, "classes": classes, "class_weight": class_weight, "engine": engine, "groups": groups}
+            plan = build_plan(X, y, sample_weight, **how)
             return with_feature_names(plan, X, feature_names)
 
         plan = planned(task, estimator.classes, estimator.class_weight)
@@ -144,11 +150,12 @@ def _dense(X: Any, kind: str, plan: Plan) -> bool:
     return kind == "frame" or not hasattr(X, "tocsr")
 
 
-def _named_in_place(X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+def _named_in_place(X: Any, y: Any, sample_weight: Any, groups: Any) -> dict[str, Any]:
     """As ``split_named``, of data whose columns are taken apart where it is."""
     if hasattr(X, "named"):
         return dict(X.named())
-    return {what: name for what, name in (("y", y), (WEIGHT, sample_weight)) if isinstance(name, str)}
+    given = {"y": y, WEIGHT: sample_weight, GROUPS: groups}
+    return {what: name for what, name in given.items() if isinstance(name, str)}
 
 
 def _seen(plan: Plan) -> NDArray[np.bool_]:

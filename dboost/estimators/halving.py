@@ -20,13 +20,14 @@ from sklearn.model_selection import ParameterGrid
 from dboost.boosting.checks import check_settings
 from dboost.boosting.halving import judged, kept, rungs
 from dboost.boosting.planned import placed
+from dboost.data.named_columns import without
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.cross_validated import FOLD_TOL
 from dboost.estimators.fitting import Prepared, prepared
 from dboost.losses import get_loss
 from dboost.partition import NUMBERS
-from dboost.passes.draws import Places
+from dboost.passes.draws import Groups, Places
 from dboost.passes.subsamples import Subsample
 from dboost.problem.state import FitSettings
 
@@ -39,12 +40,9 @@ _OF_ALL = ("classes", "class_weight", "client", "callbacks", "checkpoint", "rand
 class _Candidate:
     """Some values of the grid."""
 
-    # As they were given.
-    params: dict[str, Any]
-    # Of the estimator with them.
-    settings: FitSettings
-    # Candidates of one group differ in their strength alone, and are fitted along one path.
-    group: int
+    params: dict[str, Any]  # As they were given
+    settings: FitSettings  # Of the estimator with them
+    group: int  # Candidates of one group differ in their strength alone, and are fitted along one path
 
 
 def successive_halving(
@@ -55,6 +53,7 @@ def successive_halving(
     param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
     sample_weight: Any = None,
     feature_names: Sequence[str] | None = None,
+    groups: Any = None,
     factor: float = 3.0,
     cv: int = 3,
     scoring: str = "loss",
@@ -78,6 +77,8 @@ def successive_halving(
     param_grid : dict of str to sequence, or sequence of such
         Parameters of the estimator and the values to try, as for scikit-learn's ``GridSearchCV``. An `alpha` is a
         number: a share such as 0.1 of the largest useful strength is another number on other rows.
+    groups
+        As for the ``fit`` of ``BoostedClassifierCV``: rungs and folds have whole groups.
     factor : float, default 3
         Above 1.
     cv : int, default 3
@@ -127,7 +128,7 @@ def successive_halving(
     if client is not None:
         base.set_params(client=client)
     first = clone(base).set_params(**given[0])
-    with prepared(first, X, y, sample_weight, feature_names) as parts:
+    with prepared(first, X, y, sample_weight, feature_names, groups) as parts:
         if parts.plan.task in NUMBERS and scoring == "error":
             raise UsageError("scoring='error' of a regression, which has no wrong labels", hint="use scoring='loss'")
         candidates = _candidates(base, given, parts, scoring)
@@ -135,6 +136,8 @@ def successive_halving(
         results, best = _climbed(parts, candidates, factor, cv, scoring, min_rows)
     fitted: Any = clone(base).set_params(**best["params"])
     told = {} if feature_names is None else {"feature_names": feature_names}
+    if isinstance(groups, str):
+        X = without(X, [groups])
     fitted.fit(X, y, sample_weight=sample_weight, **told)
     fitted.halving_results_, fitted.best_params_, fitted.best_score_ = results, best["params"], best["mean"]
     return fitted
@@ -166,7 +169,7 @@ def _climbed(
 
 
 def _told(
-    parts: Prepared, some: list[_Candidate], rows_of_all: Places, share: float, cv: int, scoring: str
+    parts: Prepared, some: list[_Candidate], rows_of_all: Places | Groups, share: float, cv: int, scoring: str
 ) -> list[dict[str, Any]]:
     """What the folds of a rung say of the candidates of one group."""
     settings = some[0].settings

@@ -43,21 +43,10 @@ _HINT = "use another scoring="
 
 
 class HeldOut:
-    """Asks a scorer about the rows of each fold; see ``dboost.boosting.fold_scores.HeldOutScorer``.
+    """Asks a scorer about the rows of each fold of the input X; see ``dboost.boosting.fold_scores.HeldOutScorer``.
 
-    Parameters
-    ----------
-    scorer : Scorer
-    template : estimator
-        Unfitted, of one strength: copies of it are handed to the scorer.
-    parts : Prepared
-    X : object
-        The input of the fit.
-
-    Raises
-    ------
-    UsageError
-        Where the scorer cannot be asked about such models.
+    Copies of `template`, an unfitted estimator of one strength, are handed to the scorer. One that cannot be asked
+    about such models is a UsageError.
     """
 
     def __init__(self, scorer: Scorer, template: Any, parts: Prepared, X: Any) -> None:
@@ -76,13 +65,7 @@ class HeldOut:
         self._turn = threading.Lock()
 
     def begin(self, engine: Engine, folds: Folds, masses: dict[str, Any]) -> None:
-        """Look at the weights and labels of all rows, and at the classes of each fold.
-
-        Raises
-        ------
-        UsageError
-            Where the scorer cannot be asked about them.
-        """
+        """Look at the weights and labels of all rows, and the classes of each fold; refuse what has no score."""
         facts = engine.map_reduce(weight_facts, *self._given, name="weights").peak
         self._weighted = bool(facts["weights"][0] > 0.0)
         check_rows(self._scorer, self._weighted, bool(facts["missing"][0] > 0.0))
@@ -112,13 +95,7 @@ class HeldOut:
         )
 
     def __call__(self, engine: Engine, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> Array:
-        """The score of each result on the held-out rows, float64 (T,).
-
-        Raises
-        ------
-        DataError
-            When the scorer fails, or what it gives is not finite.
-        """
+        """The score of each result on the held-out rows, float64 (T,); a DataError where one fails or is not finite."""
         with self._turn:
             plan = self._parts.plan
             found = engine.map_reduce(held_out_rows, left, *self._given, name="held-out").parts

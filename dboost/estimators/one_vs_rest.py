@@ -264,7 +264,8 @@ def _split(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, dict[str,
     refuse_unread(X)
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    return split_named(X, y, sample_weight)
+    X, y, sample_weight, _, named = split_named(X, y, sample_weight)
+    return X, y, sample_weight, named
 
 
 def _refuse_one_class(classes: NDArray[Any]) -> None:

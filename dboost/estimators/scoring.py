@@ -128,7 +128,7 @@ def labels_and_weights(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, An
             raise DataError("no rows to score", file=str(X.path))
         y = np.concatenate([raw.label_array() for raw in raws])
         return X, y, np.concatenate([raw.weight_array() for raw in raws])
-    X, y, sample_weight, _ = split_named(X, y, sample_weight)
+    X, y, sample_weight, _, _ = split_named(X, y, sample_weight)
     if y is None:
         raise UsageError("score needs y")
     if kind in ("array", "frame"):
@@ -142,7 +142,7 @@ def _computed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, 
     """Predictions, labels and weights of dask collections, computed in one go."""
     import dask
 
-    X, y, sample_weight, _ = split_named(X, y, sample_weight)
+    X, y, sample_weight, _, _ = split_named(X, y, sample_weight)
     if y is None:
         raise UsageError("score needs y")
     predicted, y, sample_weight = dask.compute(estimator.predict(X), y, sample_weight)

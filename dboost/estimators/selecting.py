@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dboost.boosting.fit import Callback, FitResult, Fitting
+from dboost.boosting.fit import Callback, FitResult, FitSettings, Fitting
 from dboost.boosting.frontier import (
     INDUCED_LEAST,
     INDUCED_STEP,
@@ -30,27 +30,20 @@ from dboost.penalties import get_penalty
 FRONTIER = "frontier"
 
 
-def chooses(parts: Prepared, alpha: Any) -> bool:
-    """Whether a fit has a strength to be chosen, and rows to choose it by."""
-    settings = parts.settings
+def holds_out(settings: FitSettings, alpha: Any) -> bool:
+    """Whether a fit has a strength to be chosen on held-out rows."""
     penalty = get_penalty(settings.penalty)
     plain = alpha == "auto" and settings.system is None and settings.update != "forward"
-    return plain and not penalty.weightless and penalty.certified and judgeable(parts.plan)
+    return plain and not penalty.weightless and penalty.certified
+
+
+def chooses(parts: Prepared, alpha: Any) -> bool:
+    """As `holds_out`, and whether there are rows to choose it by."""
+    return holds_out(parts.settings, alpha) and judgeable(parts.plan)
 
 
 class Chosen:
-    """What a search found, fitted to all rows.
-
-    Parameters
-    ----------
-    parts : Prepared
-    fitting : Fitting
-        Of all rows.
-    prefer, max_features
-        As in ``BoostedClassifier``.
-    callback : callable, optional
-        Of the rounds of the search.
-    """
+    """What a search found, fitted to all rows, as `fitting` is; the callback is told of the rounds of the search."""
 
     def __init__(
         self, parts: Prepared, fitting: Fitting, prefer: str | None, max_features: int | None, callback: Callback | None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dboost.data.planned import count_rows
 from dboost.errors import UsageError
 
-_OTHERS = "give a splitter such as KFold, or folds= with the fold of each row"
+_OTHERS = "give a splitter such as KFold, groups= where it needs them, or folds= with the fold of each row"
 
 
 def is_splitter(cv: Any) -> bool:
@@ -24,24 +24,20 @@ def is_splitter(cv: Any) -> bool:
     return isinstance(cv, list | tuple) and bool(cv) and all(isinstance(one, tuple) and len(one) == 2 for one in cv)
 
 
-def folds_of(cv: Any, y: Any) -> NDArray[np.int64]:
-    """The fold of each row, shape (m,).
+def folds_of(cv: Any, y: Any, groups: Any = None) -> NDArray[np.int64]:
+    """The fold of each row, int64 (m,), of a splitter or a list of (training rows, test rows).
 
-    Parameters
-    ----------
-    cv : splitter, or list of (training rows, test rows)
-    y : array-like, shape (m,) or (m, k)
-        The labels, which some splitters spread evenly.
+    Some splitters spread the labels (m,) or (m, k) evenly, others keep the groups (m,) together.
 
     Raises
     ------
     UsageError
-        Where it does not test every row once, trains on others than all the rest, or needs groups.
+        Where it does not test every row once, trains on others than all the rest, or needs groups that are not given.
     """
     m = count_rows(y)
     if hasattr(cv, "split"):
         try:
-            splits = list(cv.split(np.zeros((m, 1)), np.asarray(y)))
+            splits = list(cv.split(np.zeros((m, 1)), np.asarray(y), groups=groups))
         except (TypeError, ValueError) as fault:
             raise UsageError(f"cv={cv!r} does not split these rows: {fault}", hint=_OTHERS) from fault
     else:

@@ -344,13 +344,22 @@ class StabilitySelection(ShownMixin, SelectorMixin, BaseEstimator):  # type: ign
         self.callbacks = callbacks
         self.client = client
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Sequence[str] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        feature_names: Sequence[str] | None = None,
+        groups: Any = None,
+    ) -> Self:
         """Fit the paths of all half samples, and select features.
 
         Parameters
         ----------
         X, y, sample_weight, feature_names
             As for the ``fit`` of the estimator.
+        groups : array-like, shape (m,), or str, optional
+            As for the ``fit`` of ``BoostedClassifierCV``: both halves have whole groups, and classes as these fall.
 
         Returns
         -------
@@ -378,7 +387,8 @@ class StabilitySelection(ShownMixin, SelectorMixin, BaseEstimator):  # type: ign
         base, seed = self._checked(), resolve_seed(self.random_state)
         functions = of_several_fits(self.callbacks)
         ended: list[HalfFits] = []
-        with live_line(self.callbacks, X) as line, prepared(base, X, y, sample_weight, feature_names) as parts:
+        given = (X, y, sample_weight, feature_names, groups)
+        with live_line(self.callbacks, X) as line, prepared(base, *given) as parts:
             settings, plan = parts.settings, parts.plan
             n_candidates = candidates_of(parts)
             grid = (strengths_of(settings, self.alphas), self.n_alphas, self.eps)

@@ -21,7 +21,7 @@ from dboost.engine.views import LaneMemo
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point
-from dboost.passes.draws import Places, strata_of
+from dboost.passes.draws import Groups, Places, strata_of
 
 Ids = NDArray[np.int32]
 
@@ -34,7 +34,7 @@ class Folds:
     seed: int = 0  # Of the draw.
     given: Mapping[str, Ids] | None = None  # Folds 0..count-1 of the rows, in place of a draw.
     # By which folds are drawn; whoever asks for them may leave that to the fits (``dboost.boosting.planned``).
-    places: Places | None = None
+    places: Places | Groups | None = None
     draw: str = "folds"  # Tells these folds from others by the same seed.
 
     def ids(self, partition: Partition, memo: Any) -> Ids:
@@ -81,8 +81,7 @@ class Left:
     def held_out(self, partition: Partition, memo: Any) -> tuple[
         NDArray[np.int64], NDArray[Any], NDArray[np.float64], float
     ]:
-        """Held-out rows whose class is present, their labels and weights, and the weight of those whose class is not.
-        """
+        """Held-out rows whose class is present, their labels and weights, and the weight of the others."""
         chosen = self.folds.ids(partition, memo) == self.number
         codes = self._codes(partition.y)
         judged = chosen & (codes >= 0) if self.present is not None else chosen
@@ -115,30 +114,27 @@ def fold_masses(partition: Partition, memo: Any, folds: Folds, k: int) -> Sums:
     return Sums(add=add)
 
 
-def labels_of_tasks(partition: Partition, memo: Any, several: Sequence[Folds]) -> Sums:
-    """Weight of both labels of each task in each of several folds of the same number.
+def label_masses(partition: Partition, memo: Any, several: Sequence[Folds], k: int) -> Sums:
+    """Weight of each label in each of several folds of the same number: "mass", (len(several), count, labels).
 
-    Returns
-    -------
-    Sums
-        "mass", shape (len(several), count, 2 times the number of tasks), the negative labels of all tasks before the
-        positive ones.
+    Labels are k classes, or where k is 0 the negative ones of all tasks before the positive ones.
     """
-    both = np.concatenate([partition.y == -1, partition.y == 1], axis=1) * partition.weight[:, None]
-    found = np.zeros((len(several), several[0].count, both.shape[1]))
+    if k:
+        which = strata_of(partition, k)[:, None] == np.arange(k)
+    else:
+        which = np.concatenate([partition.y == -1, partition.y == 1], axis=1)
+    mass = which * partition.weight[:, None]
+    found = np.zeros((len(several), several[0].count, mass.shape[1]))
     for place, folds in enumerate(several):
-        np.add.at(found[place], folds.ids(partition, memo), both)
+        np.add.at(found[place], folds.ids(partition, memo), mass)
     return Sums(add={"mass": found})
 
 
 def judge(partition: Partition, memo: Any, left: Left, points: tuple[Point, ...]) -> Sums:
     """Loss and wrong labels of several models on the held-out rows.
 
-    Returns
-    -------
-    Sums
-        "loss" and "wrong", shape (number of models,), over the rows whose class is present; "absent", the weight of the
-        other held-out rows.
+    "loss" and "wrong", shape (number of models,), are over the rows whose class is present; "absent" is the weight of
+    the others.
     """
     rows, y, weight, absent = left.held_out(partition, memo)
     target = get_loss(points[0].loss).target(y)

@@ -21,19 +21,8 @@ from dboost.passes.point import Point
 def weight_facts(partition: Partition, memo: Any, factors: NDArray[np.float64] | None, exponent: int) -> Sums:
     """How far the weights of the examples are from one, and whether a task lacks labels.
 
-    Parameters
-    ----------
-    partition, memo
-        As of every leaf.
-    factors : float64 array, shape (number of classes,), or None
-        What the weights of each class were multiplied by.
-    exponent : int
-        All of them were multiplied by 2**exponent too.
-
-    Returns
-    -------
-    Sums
-        The peaks "weights", the largest distance from one, and "missing", 1 where a label is missing; shape (1,).
+    The weights were multiplied by the factors of their classes, where there are any, and by 2**exponent. The peaks are
+    "weights", the largest distance from one, and "missing", 1 where a label is missing; shape (1,).
     """
     weight = own_weights(partition.y, partition.weight, factors, exponent)
     absent = np.isnan(partition.y) if partition.y.dtype.kind == "f" else partition.y == 0
@@ -46,13 +35,7 @@ def weight_facts(partition: Partition, memo: Any, factors: NDArray[np.float64] |
 def held_out_rows(
     partition: Partition, memo: Any, left: Left, factors: NDArray[np.float64] | None, exponent: int
 ) -> Sums:
-    """Places in the partition, encoded labels and given weights of the rows that are held out; see `weight_facts`.
-
-    Returns
-    -------
-    Sums
-        The parts "rows", "y" and "weight", one array of each partition.
-    """
+    """The parts "rows", "y" and "weight" of held-out rows: places, encoded labels, given weights (`weight_facts`)."""
     rows = _rows(partition, memo, left)
     y = np.ascontiguousarray(partition.y[rows])
     weight = own_weights(y, partition.weight[rows], factors, exponent)
@@ -60,13 +43,7 @@ def held_out_rows(
 
 
 def held_out_margins(partition: Partition, memo: Any, left: Left, points: tuple[Point, ...]) -> Sums:
-    """Scores of the rows that are held out, in their order, under each of some models.
-
-    Returns
-    -------
-    Sums
-        The part "margins", one float64 array (number of models, rows, k) of each partition.
-    """
+    """The part "margins": scores of the rows that are held out under each of some models, (models, rows, k)."""
     rows = _rows(partition, memo, left)
     found = np.empty((len(points), len(rows), points[0].W.shape[1]))
     for p, F in enumerate(margins_of_rows(partition, memo, left, points, rows)):
@@ -78,11 +55,7 @@ def held_out_blocks(partition: Partition, memo: Any, left: Left, count: int, poi
     """Loss and wrong labels of several models on the held-out rows whose class is present, in blocks of these rows.
 
     Rows are dealt to blocks as they are to folds, so that neither partitions nor workers decide which is in which.
-
-    Returns
-    -------
-    Sums
-        "weight", shape (count,), "loss" and "wrong", shape (number of models, count).
+    "weight" has shape (count,), "loss" and "wrong" (number of models, count).
     """
     rows, y, weight, _ = left.held_out(partition, memo)
     places = left.folds.places

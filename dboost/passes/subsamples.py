@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.partition import Partition, Sums
-from dboost.passes.draws import Places
+from dboost.passes.draws import Groups, Places
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Subsample:
 
     share: float  # In (0, 1]; 1 is all rows.
     seed: int  # Of the draw.
-    places: Places  # Of all rows.
+    places: Places | Groups  # Of all rows.
 
     def seen(self, partition: Partition, memo: Any) -> Partition:
         """The partition with these rows alone, which are copied."""
@@ -56,6 +56,7 @@ def rows_of(partition: Partition, held: NDArray[np.bool_]) -> Partition:
         np.ascontiguousarray(partition.y[held]),
         partition.weight[held],
         partition.key,
+        None if partition.group is None else partition.group[held],
     )
 
 

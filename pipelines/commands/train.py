@@ -65,10 +65,11 @@ def done(settings: TrainSettings, console: Console, client: Any = None) -> Train
     refuse_existing(settings.out, MARKER, settings.force)
     training = plan_training(settings)
     if not is_text_table(settings):
-        open_data(settings, "train")  # refused before a cluster starts
+        open_data(settings, "train", groups=settings.groups)  # refused before a cluster starts
     place = Cluster(settings, console, client, [settings.data])
     with kept_beside(settings, "train", console) as work, place as cluster:
-        data = open_data(as_parquet(settings, work / TABLES), "train")
+        keep = [settings.groups] if settings.groups else []
+        data = open_data(as_parquet(settings, work / TABLES, keep), "train", groups=settings.groups)
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("train"):
             trained = cluster.do(lambda there: fit(training, data, there, console, named=settings.data, work=work))

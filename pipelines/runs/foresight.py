@@ -135,6 +135,7 @@ def _prepared(run: RunFile, source: Columns, test: Columns | None) -> Columns:
     keep, split = prepare.get("keep", ()), prepare.get("split")
     key, read = _read_by(prepare)
     labels, weight = tuple(data.get("label") or ()), data.get("weight")
+    groups = run.table("model").get("groups")
     if source.prepared:
         raise UsageError(f"data.data is prepared already: {source.where}", hint="leave the table [prepare] out")
     if not labels:
@@ -159,8 +160,9 @@ def _prepared(run: RunFile, source: Columns, test: Columns | None) -> Columns:
         check_writable(prepare["write_contract"])
     if test is not None:
         test.need(f"{key}, which is read of data.test too,", read)
-        test.need("prepare.keep, which is read of data.test too,", [*keep, weight])
-    kept = [*labels, *keep, *([weight] if weight else [])]
+        test.need("prepare.keep, which is read of data.test too,", [*keep, weight, groups])
+    source.need("model.groups", [groups])
+    kept = [*labels, *keep, *(name for name in (weight, groups) if name)]
     kinds = {name: source.kinds.get(name) for name in kept}
     splits = None if split is not None else frozenset({"train", "test"} if test is not None else {"train"})
     columns = {"indices": "list<int>", "values": "list<float32>", **kinds}
@@ -174,6 +176,7 @@ def _train(run: RunFile, source: Columns, learned: Columns, training: Training) 
     if not learned.prepared:
         learned.need("data.label", labels)
         learned.need("data.features", data.get("features") or ())
+    learned.need("model.groups", [run.table("model").get("groups")])
     _need_split("data.split", data.get("split"), learned)
     if data.get("weight") is not None:
         learned.need_kind("data.weight", data["weight"], NUMBERS, "numbers")

@@ -80,8 +80,9 @@ def _opened_documents(work: Work) -> prepare.PrepareSettings | str:
     label = data.get("label")
     if label is not None and len(label) > 1:
         raise UsageError("documents have one label column", hint="name one in data.label")
-    if data.get("weight") is not None and data["weight"] not in values.get("keep", ()):
-        values["keep"] = (*values.get("keep", ()), data["weight"])
+    needed = (data.get("weight"), work.run.values.get("model", {}).get("groups"))
+    kept = [*values.get("keep", ()), *(name for name in needed if name is not None)]
+    values["keep"] = tuple(dict.fromkeys(kept))
     out = str(work.folder.next(names.PREPARED))
     more = {"data": data["data"], "test": data.get("test"), "label": None if label is None else label[0]}
     more |= {name: data.get(name) for name in ("separator", "encoding")}
@@ -134,7 +135,8 @@ def _data_inputs(data: DataSettings, preferred: str, more: Sequence[str] = ()) -
 
 def _train_inputs(work: Work, data: DataSettings) -> dict[str, Any]:
     settings = work.run.values.get("model", {})
-    found = {**_data_inputs(data, "train"), "settings": settings, "versions": _versions()}
+    groups = [settings["groups"]] if "groups" in settings else []
+    found = {**_data_inputs(data, "train", groups), "settings": settings, "versions": _versions()}
     if settings.get("start") is not None:
         found["start"] = fingerprints.of_model(settings["start"])
     return found
@@ -144,7 +146,8 @@ def _train(work: Work, given: DataSettings) -> dict[str, Any]:
     run, folder = work.run, work.folder
     progress, partial = folder / names.CHECKPOINT, folder / names.PARTIAL
     training = plan_training(run.model())
-    data = open_data(as_parquet(given, folder / names.TABLES), "train")
+    groups = run.table("model").get("groups")
+    data = open_data(as_parquet(given, folder / names.TABLES, [groups] if groups else []), "train", groups=groups)
     where = (work.client(), work.console)
     trained = train.fit(training, data, *where, named=given.data, work=progress, partial=partial)
     out = folder.next(names.MODEL)

@@ -1,6 +1,6 @@
 """The unit a fit reads from Parquet: consecutive row groups that decode to one partition.
 
-Covers: ``ParquetBlock`` (picklable, read anywhere), its raw rows, its labels and weights.
+Covers: ``ParquetBlock`` (picklable, read anywhere), its raw rows, its labels, weights and groups.
 Does not cover: which row groups form a block (``parquet_plan``).
 """
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dboost.data.labels.groups import group_numbers
 from dboost.data.labels.labels import LabelCoder, LabelStats, check_weight, scan
 from dboost.data.labels.tags import are_tags
 from dboost.data.manifest import load_manifest
@@ -47,11 +48,14 @@ class RawRows:
     labels : tuple
         One Arrow column or array per row group, empty without a label.
     weights : tuple of float64 arrays
+    groups : tuple of uint64 arrays
+        Empty without a column of groups.
     """
 
     pieces: tuple[CsrPiece, ...]
     labels: tuple[Any, ...]
     weights: tuple[NDArray[np.float64], ...]
+    groups: tuple[NDArray[np.uint64], ...] = ()
 
     def csr(self, n_features: int, dtype: Any = np.float64) -> Any:
         """The features as a ``scipy.sparse.csr_array`` (rows, n_features), checked."""
@@ -62,6 +66,10 @@ class RawRows:
     def label_array(self) -> NDArray[Any]:
         """The labels of all rows as one NumPy array (strings as Python objects), as they are in the files."""
         return np.concatenate([part.to_numpy() if hasattr(part, "null_count") else part for part in self.labels])
+
+    def group_array(self) -> NDArray[np.uint64] | None:
+        """The groups of all rows, None without a column of groups."""
+        return np.concatenate(self.groups) if self.groups else None
 
     def weight_array(self) -> NDArray[np.float64]:
         """The sample weights of all rows, 1 without a weight column."""
@@ -94,6 +102,8 @@ class ParquetBlock:
         None before the labels were scanned.
     manifest : str or None
         Folder of the manifest, for feature names in messages.
+    group : str or None
+        The column whose values tell which rows belong together.
     """
 
     spans: tuple[tuple[FileRef, tuple[int, ...]], ...]
@@ -107,6 +117,7 @@ class ParquetBlock:
     stored: int
     coder: LabelCoder | None = None
     manifest: str | None = None
+    group: str | None = None
 
     def load(self) -> Partition:
         """Decode, check and encode.
@@ -126,7 +137,7 @@ class ParquetBlock:
         by_row = as_rows_of(raw.pieces, self.layout.n_features)
         if by_row is None:
             return self._partition(raw)
-        return StreamedPartition(*by_row, self.layout.n_features, *self._encoded(raw), self.key)
+        return StreamedPartition(*by_row, self.layout.n_features, *self._encoded(raw), self.key, raw.group_array())
 
     def _encoded(self, raw: RawRows) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Codes of the labels, and the final weights; of rows of weight zero too."""
@@ -141,12 +152,14 @@ class ParquetBlock:
 
     def _partition(self, raw: RawRows) -> Partition:
         y, weight = self._encoded(raw)
+        group = raw.group_array()
         keep = np.concatenate(raw.weights) > 0
         everything = bool(np.all(keep))
         indptr, rows, values = self._columns(raw.pieces, None if everything else keep)
         if not everything:
             y, weight = y[keep], weight[keep]
-        return Partition(indptr, rows, values, y, weight, self.key)
+            group = None if group is None else group[keep]
+        return Partition(indptr, rows, values, y, weight, self.key, group)
 
     def _columns(self, pieces: tuple[CsrPiece, ...], keep: NDArray[np.bool_] | None) -> tuple[Any, Any, Any]:
         """The block by column; feature names are looked up only for an error."""
@@ -168,15 +181,16 @@ class ParquetBlock:
         features : bool
             Decode the feature columns.
         label : bool
-            Decode label and weight columns.
+            Decode the columns of labels, weights and groups.
         """
         pieces: list[CsrPiece] = []
         labels: list[Any] = []
         weights: list[NDArray[np.float64]] = []
+        numbers: list[NDArray[np.uint64]] = []
         wanted = list(self.layout.columns) if features else []
         if label:
-            wanted += [c for c in self.label if c not in wanted]
-            wanted += [self.weight] if self.weight is not None and self.weight not in wanted else []
+            named = dict.fromkeys([*self.label, self.weight, self.group])
+            wanted += [name for name in named if name is not None and name not in wanted]
         for ref, groups in self.spans:
             check_unchanged(ref)
             with as_data_errors(ref.path), open_file(ref.path) as file:
@@ -188,9 +202,12 @@ class ParquetBlock:
                         n = file.metadata.row_group(group).num_rows
                         weights.append(self._weights(table, n, ref.path, group))
                         labels.append(self._labels(table, ref.path, group))
+                        if self.group is not None:
+                            where = {"file": ref.path, "row_group": group, "column": self.group}
+                            numbers.append(group_numbers(table.column(self.group), n, **where))
             # Again, so that rows of a file replaced while it was read are not used.
             check_unchanged(ref)
-        return RawRows(tuple(pieces), tuple(labels), tuple(weights))
+        return RawRows(tuple(pieces), tuple(labels), tuple(weights), tuple(numbers))
 
     def scan_labels(self, task: str) -> LabelStats:
         """Report on labels and weights, reading their columns only."""

@@ -37,12 +37,15 @@ class ParquetData:
         - the names of two list columns, indices and values: sparse rows, read without copying.
 
         None takes what the manifest says, else a list of integers ``indices`` with a list of floats ``values``, else
-        every column that is neither `label` nor `weight` nor the index of a table that pandas or Dask wrote.
+        every column that is none of `label`, `weight` and `groups` nor the index of a table that pandas or Dask wrote.
     label : str or sequence of str, optional
         The label column; several columns, or one list column, for several tasks or
         targets. None takes the manifest's.
     weight : str, optional
         The column of sample weights.
+    groups : str, optional
+        A column, such as the file, the author or the thread of a document, whose equal values tell which rows belong
+        together: where rows are held out, they are by whole groups.
     n_features : int, optional
         Number of columns of sparse rows; None takes the manifest's, else one more than the largest index.
     split : str, optional
@@ -71,6 +74,7 @@ class ParquetData:
         features: str | Sequence[str] | None = None,
         label: str | Sequence[str] | None = None,
         weight: str | None = None,
+        groups: str | None = None,
         n_features: int | None = None,
         split: str | None = None,
     ) -> None:
@@ -78,13 +82,14 @@ class ParquetData:
         self.features = features
         self.label = label
         self.weight = weight
+        self.groups = groups
         self.n_features = n_features
         self.split = split
         self._version: int | None = None
         self._one: Any = None
 
     def __repr__(self) -> str:
-        names = ("features", "label", "weight", "n_features", "split")
+        names = ("features", "label", "weight", "groups", "n_features", "split")
         given = [f"{name}={getattr(self, name)!r}" for name in names if getattr(self, name) is not None]
         # Whatever prints or records this description must not tell the user and the password of a URL.
         return f"ParquetData({', '.join([redact_urls(repr(self.path)), *given])})"
@@ -168,10 +173,11 @@ class ParquetData:
         return [(str(folder / name), name) for name in names], manifest, split
 
     def named(self) -> dict[str, Any]:
-        """The columns of label and weight, where there are any: what is no feature."""
+        """The columns of label, weight and groups, where there are any: what is no feature."""
         label = self.label
         if label is None:
             manifest = self.resolve()[1]
             label = None if manifest is None else manifest.label
         found: dict[str, Any] = {} if label is None else {"y": label if isinstance(label, str) else list(label)}
-        return found if self.weight is None else found | {"sample_weight": self.weight}
+        more = {"sample_weight": self.weight, "groups": self.groups}
+        return found | {what: name for what, name in more.items() if name is not None}

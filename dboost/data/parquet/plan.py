@@ -71,6 +71,8 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     digest = hashlib.sha256()
     digest.update(repr((layout.kind, layout.columns, layout.n_features, label, blocks[0].weight)).encode())
     digest.update(repr([(info.ref.size, info.ref.footer) for info in infos]).encode())
+    if data.groups is not None:
+        digest.update(repr(data.groups).encode())
     if any(info.ref.folders for info in infos):
         digest.update(repr([info.ref.folders for info in infos]).encode())
     if one is not None:
@@ -128,9 +130,9 @@ def looked_at(
     The width of sparse rows that neither a manifest nor `n_features` tells is unknown (-1).
     """
     label = _label_columns(data, manifest)
-    _check_named(infos, {"label": label, "weight": () if data.weight is None else (data.weight,)})
+    _check_named(infos, {"label": label, **_beside(data)})
     layout = _layout(data, infos, manifest, label, n_features)
-    return _cut(infos, layout, label, data.weight, None), layout, label
+    return _cut(infos, layout, label, data, None), layout, label
 
 
 def plan_blocks(
@@ -156,21 +158,26 @@ def plan_blocks(
     if labels:
         _refuse_unlabelled(data, manifest, split)
         # Before the features: a label column that is named wrongly would be taken for one of them.
-        _check_named(infos, {"label": label, "weight": () if data.weight is None else (data.weight,)})
+        _check_named(infos, {"label": label, **_beside(data)})
     layout = _layout(data, infos, manifest, label, n_features)
     if select is not None:
         layout = select(layout, manifest)
-    needed = [*layout.columns, *label, *([] if data.weight is None else [data.weight])]
-    if not labels:
-        needed = list(layout.columns)
+    needed, described = list(layout.columns), data if labels else None
+    if labels:
+        needed += [*label, *(name for names in _beside(data).values() for name in names)]
+    else:
         label = ()
     _check_drift(infos, needed, manifest)
-    weight = data.weight if labels else None
-    blocks = _cut(infos, layout, label, weight, None if manifest is None else manifest.root)
+    blocks = _cut(infos, layout, label, described, None if manifest is None else manifest.root)
     if layout.n_features < 0:
         width = 1 + max(mapper.map(block_width, blocks, name="count-features"), default=-1)
-        blocks = _cut(infos, replace(layout, n_features=width), label, weight, None)
+        blocks = _cut(infos, replace(layout, n_features=width), label, described, None)
     return blocks, infos, manifest
+
+
+def _beside(data: ParquetData) -> dict[str, tuple[str, ...]]:
+    """The columns of weights and groups, where there are any."""
+    return {what: (name,) for what in ("weight", "groups") if (name := getattr(data, what)) is not None}
 
 
 def _label_columns(data: ParquetData, manifest: Manifest | None) -> tuple[str, ...]:
@@ -280,7 +287,7 @@ def _feature_columns(
     elif manifest is not None:
         return (manifest.features["indices"], manifest.features["values"])
     else:
-        given = [name for name in kinds if name not in (*label, data.weight)]
+        given = [name for name in kinds if name not in (*label, data.weight, data.groups)]
         columns = tuple(name for name in given if name not in index)
         rows = sparse_columns({name: kinds[name] for name in columns})
         if rows is not None:
@@ -295,9 +302,10 @@ def _feature_columns(
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
         raise UsageError(f"features names {twice[0]!r} twice", hint="name every column once")
-    overlap = sorted(set(columns) & {*label, *([data.weight] if data.weight else [])})
+    overlap = sorted(set(columns) & {*label, data.weight, data.groups})
     if overlap:
-        raise UsageError(f"{overlap[0]!r} is a feature and also the label or the weight", hint="take it out of one")
+        also = "label, the weight or the groups"
+        raise UsageError(f"{overlap[0]!r} is a feature and also the {also}", hint="take it out of one")
     return columns
 
 
@@ -373,9 +381,13 @@ def _check_manifest_files(infos: Sequence[FileInfo], manifest: Manifest, split: 
 
 
 def _cut(
-    infos: Sequence[FileInfo], layout: Layout, label: tuple[str, ...], weight: str | None, manifest: str | None
+    infos: Sequence[FileInfo],
+    layout: Layout,
+    label: tuple[str, ...],
+    data: ParquetData | None,
+    manifest: str | None,
 ) -> list[ParquetBlock]:
-    """Join row groups into blocks of about equal cost."""
+    """Join row groups into blocks of about equal cost; `data` names the columns of weights and groups."""
     goal = max(BLOCK_COST, layout.n_features)
     blocks: list[ParquetBlock] = []
     spans: list[tuple[FileInfo, list[int]]] = []
@@ -391,7 +403,8 @@ def _cut(
                     spans=tuple((info.ref, tuple(groups)) for info, groups in spans),
                     layout=layout,
                     label=label,
-                    weight=weight,
+                    weight=None if data is None else data.weight,
+                    group=None if data is None else data.groups,
                     key=key,
                     n_rows=rows,
                     rows=rows,

@@ -42,6 +42,7 @@ class LatePartition:
     weight: NDArray[np.float64]
     key: str
     rowwise: bool  # Whether the features come by row.
+    group: NDArray[np.uint64] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -82,9 +83,9 @@ def open_late(item: Any, store: MemoStore, run: str) -> LatePartition:
     """The block of an item that does not stay decoded; it is read here only where its labels are not remembered."""
     features = Features(item)
 
-    def known() -> tuple[NDArray[Any], NDArray[np.float64], bool]:
+    def known() -> tuple[NDArray[Any], NDArray[np.float64], bool, NDArray[np.uint64] | None]:
         read = features.decoded
-        return read.y, read.weight, read.rowwise
+        return read.y, read.weight, read.rowwise, read.group
 
-    y, weight, rowwise = store.get(run, item.key, "labels", None, known, True)
-    return LatePartition(features, y, weight, item.key, rowwise)
+    y, weight, rowwise, group = store.get(run, item.key, "labels", None, known, True)
+    return LatePartition(features, y, weight, item.key, rowwise, group)

@@ -1,0 +1,54 @@
+"""The frontier of accuracy over features: which point is taken, and refits that begin where columns were left out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import dboost
+from dboost.boosting.fit import Fitting
+from dboost.boosting.frontier import BLOCKS, Frontier, Point
+from dboost.boosting.relaxed import RidgeRefits
+from dboost.estimators.fitting import prepared
+
+
+def judged(half: float, *shares: tuple[float, float]) -> Frontier:
+    """Points of so many features and shares of wrong labels, of 6,400 rows whose errors are those of chance."""
+    rng = np.random.default_rng(0)
+    rows = rng.random((BLOCKS, 200))
+    found = Frontier(np.full(BLOCKS, 200.0), half, labels=True, null_loss=1.0)
+    for features, share in shares:
+        wrong = np.sum(rows < share, axis=1).astype(float)
+        found.points.append(Point(features, int(features), 0.0, 1.0, int(features), 0.5 * wrong, wrong))
+    return found
+
+
+def test_more_than_half_of_the_features_are_taken_for_a_standard_error_and_not_for_less() -> None:
+    # one standard error of a share of 0.2 is 0.005
+    points = ((1000, 0.2), (800, 0.2), (400, 0.2035), (100, 0.204), (10, 0.3))
+    assert judged(np.inf, *points).chosen().features == 800
+    assert judged(500, *points).chosen().features == 400
+    assert judged(500, points[0], (700, 0.2), (400, 0.22)).chosen().features == 700
+    assert judged(500, *points).chosen("accurate").features == 800
+    assert judged(500, *points).chosen("few").features == 100
+
+
+def test_a_number_of_features_is_used_up_where_fewer_are_not_better() -> None:
+    points = ((1000, 0.2), (300, 0.2105), (280, 0.21), (100, 0.23), (3, 0.3))
+    assert judged(np.inf, *points).chosen(most=300).features == 300
+    assert judged(np.inf, *points).chosen(most=299).features == 280
+    assert judged(np.inf, (300, 0.25), (100, 0.21)).chosen(most=300).features == 100
+
+
+def test_a_ridge_of_some_columns_begins_at_what_the_others_say_in_the_mean() -> None:
+    """Columns far from zero: their rows without the others would be as wrong as scores can be."""
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(300, 1))
+    X = 100.0 + 5.0 * (common + 0.5 * rng.normal(size=(300, 8)))
+    y = np.digitize(X[:, 0] + X[:, 5] - 2 * X[:, 2], [-5.0, 5.0])
+    with prepared(dboost.BoostedClassifier(standardize=True, tol=1e-6), X, y, None) as parts:
+        whole = Fitting(parts.plan, parts.engine, parts.settings)
+        every = RidgeRefits(whole, parts.engine, None, 1e-6).fit(1e-4, None)
+        some = RidgeRefits(whole, parts.engine, np.array([0, 2, 3]), 1e-6)
+        cold, warm = some.fit(1e-4, None), some.fit(1e-4, every)
+    assert max(cold.gap, warm.gap) <= 1e-6
+    np.testing.assert_allclose(warm.objective, cold.objective, rtol=1e-5)
