@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from lab.datasets import Dataset, arxiv, bibtex, imdb, libsvm, mnist, numbers, stackoverflow
-from lab.datasets.base import tfidf
+from lab.datasets import arxiv, bibtex, imdb, libsvm, mnist, numbers, stackoverflow
+from lab.datasets.base import Dataset, tfidf
 from lab.oracle import plain
 from lab.oracle.peers import store
 from lab.oracle.problems import Encoded, encode

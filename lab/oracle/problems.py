@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.datasets import Dataset, arxiv, bibtex, imdb, mnist
+from lab.datasets import arxiv, bibtex, imdb, mnist
+from lab.datasets.base import Dataset
 
 PENALTIES = ("l1", "l1/l2", "l1/linf", "l1/l2+l1")
 N_PROJECTIONS = 16

@@ -17,7 +17,8 @@ from dboost.compiled.vectors.room import room, zeros
 @njit(nogil=True, cache=True, **INLINED)
 def of_all(start: np.uint64, stop: np.uint64, of_examples: Values) -> bool:
     """Whether a column has a value for every example: then they are in order, and no row need be read."""
-    return stop - start == np.uint64(of_examples.shape[0])
+    found: bool = stop - start == np.uint64(of_examples.shape[0])
+    return found
 
 
 @njit(nogil=True, cache=True)
@@ -93,7 +94,8 @@ def _inner(rows: Int32, values: Values, start: np.uint64, stop: np.uint64, v: Va
             d += values[p + three] * v[i + three]
         for p in range(whole, stop):
             a += values[p] * v[p - start]
-        return (a + b) + (c + d)
+        dense: float = (a + b) + (c + d)
+        return dense
     for p in range(start, whole, four):
         a += values[p] * v[np.uint64(rows[p])]
         b += values[p + one] * v[np.uint64(rows[p + one])]
