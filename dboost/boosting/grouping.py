@@ -1,7 +1,7 @@
 """Groups of columns as a part of a fit: what they combine with, and the penalty that they make of one of rows.
 
 Covers: ``check_groups``, before any data is read; ``penalty_of_columns``. Does not cover: the groups themselves
-(``problem.column_groups``), their penalty (``penalties.grouped``), or the solves (``solvers.grouped``).
+(``problem.column_groups``), their penalty (``penalties.grouped``), or the solves (``solvers.formed``).
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def check_groups(settings: FitSettings, penalty: Penalty) -> None:
             f"column_groups are for fits to a certified optimum, and {settings.system.name!r} is none",
             hint="leave column_groups out",
         )
-    if settings.update != "newton" or settings.curvature != "newton":
-        what = f"update={settings.update!r}" if settings.update != "newton" else f"curvature={settings.curvature!r}"
+    if settings.update != "newton":
         raise UsageError(
-            f"{what} moves one row at a time, and the rows of a group of column_groups enter together",
+            f"update={settings.update!r} moves one row at a time, and the rows of a group of column_groups enter "
+            "together",
             hint=f"leave update at 'newton', {_LEAVE}",
         )
     if get_loss(settings.loss).exponential:

@@ -17,8 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dboost.errors import UsageError
 from dboost.problem.tuning import Tuning
 
@@ -71,12 +69,7 @@ def _newton(problem: Problem, settings: FitSettings) -> bool:
 def _descends(problem: Problem, settings: FitSettings) -> bool:
     """Whether those are steps on the support (``solvers.newton.step``), rather than on all rows of a smooth penalty
     (``smooth``)."""
-    return _newton(problem, settings) and settings.curvature == "newton" and _sparse(problem)
-
-
-def _solves(problem: Problem, settings: FitSettings) -> bool:
-    """Whether conjugate gradients solve for all rows at once, on a support or of a smooth penalty."""
-    return _newton(problem, settings) and settings.curvature == "newton"
+    return _newton(problem, settings) and _sparse(problem)
 
 
 def _strong(problem: Problem, settings: FitSettings) -> bool:
@@ -112,13 +105,10 @@ def _sampled(problem: Problem, settings: FitSettings) -> bool:
     return _descends(problem, settings) and settings.sample == "auto"
 
 
-def _gram(problem: Problem, settings: FitSettings) -> bool:
-    return _descends(problem, settings) and bool(np.isfinite(problem.loss.kappa))
-
-
-def _groups(problem: Problem, settings: FitSettings) -> bool:
-    """Whether columns are penalised in groups."""
-    return _newton(problem, settings) and settings.column_groups is not None and settings.column_groups.ties
+def _forms(problem: Problem, settings: FitSettings) -> bool:
+    """Whether the penalty is a norm of rows, or of groups of them, whose weights may have any sign."""
+    grouped = settings.column_groups is not None and settings.column_groups.ties
+    return _newton(problem, settings) and (grouped or _sparse(problem)) and problem.objective.signs is None
 
 
 ACCELERATORS: dict[str, Accelerator] = {
@@ -134,9 +124,8 @@ ACCELERATORS: dict[str, Accelerator] = {
     "quadratic_model": Accelerator("keeps the curvature among the rows of one output between steps", _one_output),
     "sampled_curvature": Accelerator("takes the curvature of a step from a sample of the examples", _sampled),
     "conjugate_gradients": Accelerator("solves for all rows at once where the support has settled", _descends),
-    "heavy_blocks": Accelerator("preconditions that with the curvature among the heaviest rows", _solves),
-    "group_curvature": Accelerator("forms the curvature among the groups held, for Newton steps", _groups),
-    "gram": Accelerator("minimises one quadratic bound for all rows where a step does not help", _gram),
+    "heavy_blocks": Accelerator("preconditions that with the curvature among the heaviest rows", _newton),
+    "group_curvature": Accelerator("forms the curvature among the groups held, or rows that creep", _forms),
 }
 
 
@@ -160,11 +149,8 @@ def check_accelerators(names: Sequence[str]) -> None:
             )
 
 
-NOT_WITH_SIGNS = (
-    # solvers that take a penalty as alike on both sides of zero
-    "quadratic_model",
-    "gram",
-)
+# It takes a penalty as alike on both sides of zero.
+NOT_WITH_SIGNS = ("quadratic_model",)
 """Those that a fit whose weights have signs (``Objective.signs``) does not take."""
 
 NOT_WITH_SIGNED_ROWS = ("conjugate_gradients", "heavy_blocks")

@@ -97,8 +97,6 @@ class FitSettings:
         The columns that are added to the scores, one for each output, by name or place.
     random_state : int
         Seed of everything random.
-    curvature : {"newton", "gram"}
-        What an ``update="newton"`` step minimises; "gram" is the accelerated Gram bound, kept for comparison.
     sample : "auto" or float
         Share of the examples that give the Newton step its curvature.
     hypotheses : Family or None
@@ -130,7 +128,6 @@ class FitSettings:
     column_groups: ColumnGroups | None = None
     offset: tuple[str | int, ...] | None = None
     random_state: int = 0
-    curvature: str = "newton"
     sample: str | float = "auto"
     hypotheses: Family | None = None
     system: Any = None

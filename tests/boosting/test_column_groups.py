@@ -256,7 +256,6 @@ REFUSED = [
     ({"hypotheses": Products(max_degree=2)}, "made in the fit"),
     ({"update": "gradboost"}, "update='gradboost' moves one row at a time"),
     ({"update": "adaboost"}, "update='adaboost' moves one row at a time"),
-    ({"curvature": "gram"}, "curvature='gram' moves one row at a time"),
     ({"loss": "exp"}, "loss 'exp', which has no curvature"),
     ({"signs": Signs.given(positive=True)}, "positive, lower and upper are of single features"),
     ({"penalty_factors": PenaltyFactors.given({"a": 0.0})}, "penalty_factors is 0 for a feature.*small factor"),
