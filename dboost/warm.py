@@ -246,7 +246,7 @@ def _warm_fits(loss: str, task: str, dtype: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 12)) * (rng.random((60, 12)) < 0.5)
     code = (X[:, :3] + rng.normal(size=(60, 3))).argmax(axis=1)
-    # more entries in a few rounds than the curvature is formed among (``formed.pays``)
+    # more entries in a few rounds than the curvature is formed among (``formed.affordable``)
     many = rng.normal(size=(60, 300)) * (rng.random((60, 300)) < 0.5)
     labels = {"binary": code > 0, "multiclass": code, "multitask": np.eye(3)[code], "regression": code * 1.0}
     labels["multitarget"] = np.eye(3)[code]
@@ -256,11 +256,9 @@ def _warm_fits(loss: str, task: str, dtype: Any) -> None:
         FitSettings("", "l1/l2", sample=0.5),
         # residuals repaired for a free intercept, which other penalties ask for at the end of some fits only
         FitSettings("", "l2"),
-        FitSettings("", "l1/linf", curvature="gram"),
         FitSettings("", "l1", update="adaboost", select="template"),
         FitSettings("", "l2", update="adaboost", select="template"),
         FitSettings("", "l2_squared", update="adaboost", select="template"),
-        FitSettings("", "smooth_l1", curvature="gram"),
         FitSettings("", "smooth_l1", update="adaboost", select="template"),
         FitSettings("", RankedL1(), system=Leveraging()),
         FitSettings("", "l2_squared", system=ShareBoost("row")),

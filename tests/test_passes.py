@@ -48,7 +48,6 @@ class Run:
             "hessian": (passes.hessian_product, point, self.D, self.d),
             "dual": (passes.dual_value, point, *dual),
             "template": (passes.template_sums, HELD, 1.0),
-            "gram": (passes.gram, HELD, 1.0),
         }
         out = {}
         for name, (leaf, *args) in calls.items():
@@ -144,7 +143,6 @@ def test_sums_against_dense_numpy(data):
         "dual.dual": data.dual(0.5 * U),
         "template.diagonal": (s * rho) @ np.abs(ones),
         "template.peak": (((ones != 0) & (s > 0)[:, None]) * rho[:, None]).max(axis=0),
-        "gram.gram": np.triu(ones.T @ (s[:, None] * ones)),
     }
     for name, value in wanted.items():
         np.testing.assert_allclose(got[name], value, rtol=1e-11, atol=1e-11, err_msg=name)

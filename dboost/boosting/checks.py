@@ -55,13 +55,6 @@ def check_settings(settings: FitSettings) -> None:
             f"update='gradboost' needs a bounded curvature, which loss {loss.name!r} does not have",
             hint="use update='newton' or 'adaboost'",
         )
-    if settings.curvature == "gram" and not math.isfinite(loss.kappa):
-        raise UsageError(
-            f"curvature='gram' needs a bounded curvature, which loss {loss.name!r} does not have",
-            hint="leave curvature at 'newton'",
-        )
-    if settings.curvature not in ("newton", "gram"):
-        raise UsageError(f"curvature must be 'newton' or 'gram', got {settings.curvature!r}")
     _check_integer("rows_per_round", settings.rows_per_round, 1, optional=True)
     _check_integer("max_rounds", settings.max_rounds, 1)
     _check_integer("max_passes", settings.max_passes, 1, optional=True)
@@ -132,9 +125,8 @@ def _check_pairs(settings: FitSettings, penalty: Penalty) -> None:
 def _check_capabilities(settings: FitSettings, penalty: Penalty) -> None:
     """Refuse a solver that needs what the penalty does not have; both are named."""
     exponential, compiled, face = (isinstance(penalty, kind) for kind in (ExponentialSolves, CompiledProx, Faced))
-    other = settings.update if settings.curvature == "newton" else ""
     instead = " or ".join(
-        f"update={name!r}" for name, can in (("newton", face), ("gradboost", True)) if can and name != other
+        f"update={name!r}" for name, can in (("newton", face), ("gradboost", True)) if can and name != settings.update
     )
     if settings.update in ("adaboost", FORWARD) and not exponential:
         what = "a solve of a row under the exponential bound"
@@ -142,8 +134,6 @@ def _check_capabilities(settings: FitSettings, penalty: Penalty) -> None:
     if not math.isfinite(get_loss(settings.loss).kappa) and not exponential:
         what = "a solve of a row under the exponential bound"
         raise lacks(penalty, f"loss {get_loss(settings.loss).name!r}", what, "use a penalty that has one, such as 'l1'")
-    if settings.update == "newton" and settings.curvature == "gram" and not compiled:
-        raise lacks(penalty, "curvature='gram'", "a compiled prox", f"use {instead}, and leave curvature at 'newton'")
     if settings.update == "newton" and not face:
         raise lacks(penalty, "update='newton'", "derivatives on a face", f"use {instead}")
     if settings.update == "newton" and penalty.threshold and penalty.separable and not compiled:
@@ -217,10 +207,6 @@ def _check_signs(settings: FitSettings, penalty: Penalty) -> None:
             f"{name} need a penalty of the sizes of weights, and penalty {penalty.name!r} is not said to be one",
             hint="set sizes_only = True in its class where omega grows with the size of every entry, whatever its sign",
         )
-    if settings.curvature != "newton":
-        raise UsageError(
-            f"curvature={settings.curvature!r} takes weights of both signs", hint="leave curvature at 'newton'"
-        )
     exponential = settings.update == "adaboost" or not math.isfinite(get_loss(settings.loss).kappa)
     several = get_loss(settings.loss).task not in ("binary", "regression")
     if exponential and several and penalty.entries is None:
@@ -244,11 +230,6 @@ def _check_joint(settings: FitSettings, penalty: Penalty) -> None:
                 f"{name} is {getattr(settings, name)!r}, but under penalty {penalty.name!r} all rows enter at once",
                 hint=f"leave {name} out, or use a penalty of rows such as 'l1/l2'",
             )
-    if settings.curvature != "newton":
-        raise UsageError(
-            f"curvature={settings.curvature!r} moves one row at a time, and penalty {penalty.name!r} ties all rows",
-            hint="leave curvature at 'newton'",
-        )
 
 
 _LEAVE = "or leave column_groups out"
@@ -268,10 +249,10 @@ def _check_groups(settings: FitSettings, penalty: Penalty) -> None:
     if why:
         raise UsageError(f"column_groups: penalty {penalty.name!r} {why}", hint=f"use 'l1/l2' or 'l1/linf', {_LEAVE}")
     joins_rows(penalty)
-    if settings.update != "newton" or settings.curvature != "newton":
-        what = f"update={settings.update!r}" if settings.update != "newton" else f"curvature={settings.curvature!r}"
+    if settings.update != "newton":
         raise UsageError(
-            f"{what} moves one row at a time, and the rows of a group of column_groups enter together",
+            f"update={settings.update!r} moves one row at a time, and the rows of a group of column_groups enter "
+            "together",
             hint=f"leave update at 'newton', {_LEAVE}",
         )
     for name, usual in _OF_ROWS.items():

@@ -195,7 +195,7 @@ class Fitting:
     def _on_driver(self, loss: Loss, penalty: Penalty) -> bool:
         """Whether steps are taken on the driver, which then keeps the state of the examples."""
         plan, settings = self.plan, self.settings
-        asked = "one_output" in allowed(settings) and settings.curvature == "newton"
+        asked = "one_output" in allowed(settings)
         return asked and one_output(loss, penalty, plan.n_outputs, plan.n_rows, settings)
 
     def _refuse_absent_classes(self) -> None:

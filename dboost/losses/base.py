@@ -270,14 +270,6 @@ class Loss(Protocol, metaclass=OfTypes):
         """
         ...
 
-    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
-        """S with -D''(t) <= S / t for the dual value D(t) of t U, 0 < t <= 1; infinite where none is known.
-
-        With the labels of a block, its residuals U, of whole rows (m, ``width(k)``), and weights (m,). D is concave, so
-        that its slope at t = 1 and S bound it from below along the ray, without a pass (``certificate.duality_gap``).
-        """
-        ...
-
     def without_features(self, intercept: Array, mass: Array) -> Alike | None:
         """What the examples of a class have in common at the model of an intercept (k,) alone; None without a formula.
 
@@ -321,13 +313,10 @@ class Alike:
         Probabilities of the classes.
     loss : float
         Of all examples.
-    ray : float
-        Their ``Loss.ray_curvature``.
     """
 
     p: Array
     loss: float
-    ray: float
 
 
 class Common:

@@ -152,10 +152,6 @@ class Exponential(Common):
         logit = np.where(total > 0.0, logit, 0.0)
         return np.where(np.isfinite(logit), logit, np.copysign(_SATURATED, logit))
 
-    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
-        """Infinite: no bound is known."""
-        return math.inf
-
     def longest_residual(self, k: int) -> None:
         """None: residuals have no bound."""
         return None

@@ -10,10 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.examples.loss_rows import Array
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.errors import UsageError
@@ -101,13 +99,3 @@ class Huber(RealLoss):
     def target(self, y: NDArray[Any]) -> RealLabels:
         """Wrap float64 labels of shape (m,)."""
         return labels_of(y, HUBER, self.epsilon)
-
-    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
-        """Sum of u**2 / s where all errors are within eps: the dual value is then a parabola.
-
-        The score of an example farther away is not where its dual value is steepest: at a pull of eps that has a kink,
-        and falls from it faster than the score says, however short the way.
-        """
-        used = weight > 0.0
-        u, s = U[used, 0], weight[used]
-        return float(np.sum(u * u / s)) if np.all(np.abs(u) < s * self.epsilon) else math.inf

@@ -27,7 +27,7 @@ from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit, log_positive
 from dboost.compiled.vectors.lanes import total_of
 from dboost.compiled.vectors.room import lesser, room
-from dboost.losses.base import Array, Common, Repair, odds_sum, share
+from dboost.losses.base import Array, Common, Repair, share
 from dboost.losses.sign_mass import sign_mass
 
 # An output that has one label only has its optimal intercept at infinity; this finite stand-in costs 1e-13 per example.
@@ -244,10 +244,6 @@ class Logistic(Common):
             logit = np.log(mass) - np.log(total - mass)
         logit = np.where(total > 0.0, logit, 0.0)
         return np.where(np.isfinite(logit), logit, np.copysign(_SATURATED, logit))
-
-    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
-        """Sum of s q / (1 - q), 1 - q being the probability of each label (``base.odds_sum``)."""
-        return float(odds_sum(U, weight))
 
     def longest_residual(self, k: int) -> Array:
         """All ones: no pull is larger."""

@@ -34,7 +34,7 @@ from dboost.compiled.vectors.lanes import (
 )
 from dboost.compiled.vectors.room import greater, zeros
 from dboost.compiled.vectors.softmax import LONGEST, softmax_parts, softmax_residual, softmax_scaled
-from dboost.losses.base import Alike, Array, Common, Repair, odds_sum, share
+from dboost.losses.base import Alike, Array, Common, Repair, share
 
 _SATURATED = 30.0
 _TINY = 1e-300
@@ -267,16 +267,8 @@ class Multinomial(Common):
             odds = rest[held] / e[held]
             # log1p keeps the loss of a class that has nearly all, which a difference of logarithms does not
             losses = np.where(e[held] > 0.5 * whole, np.log1p(odds), np.log(whole) + top - intercept[held])
-            ray = float(np.sum(mass[held] * odds))
         loss = float(np.sum(mass[held] * losses))
-        return Alike(e / whole, loss, ray)
-
-    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
-        """Sum of s q / (1 - q), 1 - q being the probability of the label (``base.odds_sum``).
-
-        The other classes, of probabilities p_r t, add q / t, as if they were one.
-        """
-        return float(odds_sum(U[np.arange(y.shape[0]), y][:, None], weight))
+        return Alike(e / whole, loss)
 
     def longest_residual(self, k: int) -> Array:
         """(1, -1, 0, ...): residuals are e_y - p with p in the simplex, at one of whose corners they are longest."""

@@ -178,10 +178,6 @@ class Offset:
             return "an output with an offset has one label only, and a free intercept"
         return self.inner.unbounded(mass, total)
 
-    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
-        """As the loss says: what the offset adds to the dual value is linear."""
-        return self.inner.ray_curvature(codes_of(y), U, weight)
-
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """As the loss repairs; where it mixes predictions with the shares n/M of the labels, it moves them further.
 

@@ -228,14 +228,6 @@ class PerTarget(Common):
         """As each of them says."""
         return np.concatenate([one.null_intercept(*mine) for one, mine in self._each(mass, total)])
 
-    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
-        """The sum of theirs."""
-        whole = 0.0
-        for r, one in enumerate(self.losses):
-            seen = ~np.isnan(y[:, r])
-            whole += one.ray_curvature(y[seen, r], np.ascontiguousarray(U[seen, r : r + 1]), weight[seen])
-        return whole
-
     def longest_residual(self, k: int) -> Array | None:
         """Theirs, where each has one."""
         found = [one.longest_residual(1) for one in self.losses]

@@ -95,19 +95,6 @@ class Poisson(RealLoss):
         """The logarithm of the weighted mean of the labels."""
         return np.log(np.maximum(mean_label(mass, total), _LEAST_MEAN))
 
-    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
-        """Sum of s theta**2 / e^f, theta = u / s.
-
-        The second derivative of the dual value along t theta is -theta**2 / (y - t theta), and t / (y - t theta) grows
-        with t: at t = 1 it is largest, where y - theta = e^f.
-        """
-        used = weight > 0.0
-        u, labels = U[used, 0], weight[used] * y[used]
-        predicted = labels - u
-        if not np.all(predicted > _LEAST_SHARE * labels):
-            return math.inf
-        return float(np.sum(u * u / predicted))
-
     def shifts(self, pull: Array, z: Array) -> Array:
         """The mean e^f becomes e^f (1 + z)."""
         return z

@@ -127,13 +127,6 @@ class Quantile(RealLoss):
         """Wrap float64 labels of shape (m,)."""
         return labels_of(y, QUANTILE, self.quantile, self.width)
 
-    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
-        """h times the sum of u**2 / s where all errors are within half the width; infinite otherwise, as of Huber's."""
-        used = weight > 0.0
-        u, s = U[used, 0], weight[used]
-        inside = np.all((u > s * (self.quantile - 1.0)) & (u < s * self.quantile))
-        return float(self.width * np.sum(u * u / s)) if inside else math.inf
-
     def deviance(self, y: Array, mean: Array) -> Array:
         """The pinball loss, without the width."""
         z = y - mean

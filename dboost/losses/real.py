@@ -209,10 +209,6 @@ class RealLoss(Common):
         """The weighted mean of the labels."""
         return mean_label(mass, total)
 
-    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
-        """Infinite: no bound is known."""
-        return math.inf
-
     def longest_residual(self, k: int) -> Array | None:
         """`largest`, where there is one."""
         return np.full(k, self.largest) if math.isfinite(self.largest) else None

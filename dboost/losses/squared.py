@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.examples.loss_rows import Array
 from dboost.losses.real import SQUARED, RealLabels, RealLoss, labels_of
 
 
@@ -29,8 +27,3 @@ class Squared(RealLoss):
     def target(self, y: NDArray[Any]) -> RealLabels:
         """Wrap float64 labels of shape (m,)."""
         return labels_of(y, SQUARED)
-
-    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
-        """Sum of u**2 / s: the dual value is a parabola."""
-        used = weight > 0.0
-        return float(np.sum(U[used, 0] ** 2 / weight[used]))

@@ -51,11 +51,6 @@ class SquaredTargets(RealLoss):
         add_labels(y, weight, labels, observed)
         return labels, observed
 
-    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
-        """Sum of u**2 / s: the dual value of each label is a parabola."""
-        used = weight > 0.0
-        return float(np.sum(U[used] ** 2 / weight[used, None]))
-
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Observed residuals minus their weighted mean, output by output."""
         k = len(total)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dboost.passes.curvature import (
     curvature_diagonal,
     curvature_of,
-    gram,
     hessian_product,
     losses_along,
     template_sums,
@@ -30,7 +29,6 @@ __all__ = [
     "curvature_of",
     "dual_value",
     "feature_statistics",
-    "gram",
     "hessian_product",
     "intercept_sums",
     "label_counts",

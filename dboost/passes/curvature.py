@@ -61,12 +61,3 @@ def template_sums(partition: Partition, memo: Any, held: Held, extra: float) -> 
     peak, diagonal = np.zeros(slots), np.zeros(slots)
     columns.template_sums(*cut, partition.weight, extra, peak, diagonal)
     return Sums(add={"diagonal": diagonal}, peak={"peak": peak})
-
-
-def gram(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
-    """GRAM pass: upper triangle of X_A' diag(s) X_A, the intercept last."""
-    cut = held.cut(partition, memo)
-    slots = held.n + (1 if extra else 0)
-    out = np.zeros((slots, slots))
-    columns.gram(*cut, partition.weight, extra, out)
-    return Sums(add={"gram": out})

@@ -5,7 +5,7 @@ column, group g costs c_g omega((w_j W_j)_j in g), and the dual norm of its sums
 (docs/math.md 6.5). Both follow from the norms of the rows, which is all that passes tell of rows that are not held.
 
 Covers: the members of ``Penalty``, of rows whose groups are known. Does not cover: which columns belong together
-(``columns.given``), and the solves for the groups held (``solvers.grouped``).
+(``columns.given``), and the solves for the groups held (``solvers.formed``).
 """
 
 from __future__ import annotations

@@ -17,8 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dboost.errors import UsageError
 from dboost.problem.tuning import Tuning
 
@@ -76,7 +74,7 @@ def _newton(problem: Problem, settings: FitSettings) -> bool:
 def _descends(problem: Problem, settings: FitSettings) -> bool:
     """Whether those are steps on the support (``solvers.newton.step``), rather than on all rows of a smooth penalty
     (``smooth``)."""
-    return _newton(problem, settings) and settings.curvature == "newton" and _sparse(problem)
+    return _newton(problem, settings) and _sparse(problem)
 
 
 def _solves(problem: Problem, settings: FitSettings) -> bool:
@@ -84,8 +82,7 @@ def _solves(problem: Problem, settings: FitSettings) -> bool:
 
     A face of rows that are no sums of their entries holds no signs.
     """
-    faced = _two_sided(problem) or problem.penalty.entries is not None
-    return _newton(problem, settings) and settings.curvature == "newton" and faced
+    return _newton(problem, settings) and (_two_sided(problem) or problem.penalty.entries is not None)
 
 
 def _settles(problem: Problem, settings: FitSettings) -> bool:
@@ -129,13 +126,10 @@ def _sampled(problem: Problem, settings: FitSettings) -> bool:
     return _descends(problem, settings) and settings.sample == "auto"
 
 
-def _gram(problem: Problem, settings: FitSettings) -> bool:
-    return _descends(problem, settings) and bool(np.isfinite(problem.loss.kappa)) and _two_sided(problem)
-
-
-def _groups(problem: Problem, settings: FitSettings) -> bool:
-    """Whether columns are penalised in groups."""
-    return _newton(problem, settings) and problem.objective.columns.group is not None and _two_sided(problem)
+def _forms(problem: Problem, settings: FitSettings) -> bool:
+    """Whether the penalty is a norm of rows, or of groups of them, whose weights may have any sign."""
+    grouped = problem.objective.columns.group is not None
+    return _newton(problem, settings) and (grouped or _sparse(problem)) and _two_sided(problem)
 
 
 ACCELERATORS: dict[str, Accelerator] = {
@@ -152,8 +146,7 @@ ACCELERATORS: dict[str, Accelerator] = {
     "sampled_curvature": Accelerator("takes the curvature of a step from a sample of the examples", _sampled),
     "conjugate_gradients": Accelerator("solves for all rows at once where the support has settled", _settles),
     "heavy_blocks": Accelerator("preconditions that with the curvature among the heaviest rows", _solves),
-    "group_curvature": Accelerator("forms the curvature among the groups held, for Newton steps", _groups),
-    "gram": Accelerator("minimises one quadratic bound for all rows where a step does not help", _gram),
+    "group_curvature": Accelerator("forms the curvature among the groups held, or rows that creep", _forms),
 }
 
 

@@ -96,10 +96,7 @@ class FreeSteps:
         self._formed = chosen.size * problem.k <= FORMED
         self._ends = _LEFT if self._formed else _LEFT_BY_PASSES
         if self._formed:
-            place = np.full(at.active.shape[0], -1)
-            place[self.rows] = np.arange(self.rows.size)
-            found = problem.own_pass(projected.free_curvature, at, place, problem.fit_intercept, name="curvature")
-            self._H = found.add["H"]
+            self._H = problem.curvature_among(at, self.rows)
             scale = np.diag(self._H).copy()
         else:
             found = problem.own_pass(passes.curvature_diagonal, at, problem.fit_intercept, name="diagonal")

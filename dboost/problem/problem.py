@@ -25,7 +25,7 @@ from dboost.hypotheses.held_by_model import Held
 from dboost.losses import Loss
 from dboost.losses.base import Repair
 from dboost.partition import Sums
-from dboost.passes import Point
+from dboost.passes import Point, projected
 from dboost.penalties import Penalty
 from dboost.problem.driver_columns import DriverColumns
 from dboost.problem.exact_sums import exact_dot
@@ -339,6 +339,14 @@ class Problem(ABC):
             return sums.add["out"], sums.add["bias"]
 
         return product
+
+    def curvature_among(self, at: Iterate, order: Rows) -> Array:
+        """The Hessian of L in the entries of some rows held, in an order of places, and of the intercept last."""
+        place = np.full(at.active.shape[0], -1)
+        place[order] = np.arange(order.shape[0])
+        found = self.own_pass(projected.free_curvature, at, place, self.fit_intercept, name="curvature")
+        H: Array = found.add["H"]
+        return H
 
     def dual_value(self, at: Iterate, repair: Repair, scale: float) -> float:
         """DUAL pass: value of the repaired residuals of a model, scaled (``loss_rows.dual_row``)."""

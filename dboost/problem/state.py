@@ -71,8 +71,6 @@ class FitSettings:
     # The columns that are added to the scores, one for each output, by name or place.
     offset: tuple[str | int, ...] | None = None
     random_state: int = 0  # Seed of everything random.
-    # What an ``update="newton"`` step minimises; "gram" is the accelerated Gram bound, kept for comparison.
-    curvature: str = "newton"
     sample: str | float = "auto"  # Share of the examples that give the Newton step its curvature.
     hypotheses: Family | None = None  # What the rows of W belong to; None is the stored columns.
     system: Any = None  # Another way to boost than the one that `update` names.

@@ -1,10 +1,9 @@
 """The inner solve of a round: the weights of the rows held, solved again (docs/math.md 7).
 
 Covers: ``Goal``, how far they are solved; ``Solved``, all that a solve leaves; and the ways to solve. The plain
-one is the paper's, one-row updates on a diagonal bound of the loss (``Sweeps``). Gram steps minimise one bound for all
-rows (``GramSteps``); Newton steps have the curvature of the loss itself (``NewtonSteps``). Rows that are
-penalised in groups have steps of their own (``GroupSteps``).
-Does not cover: which rows are held (``entering``), or what a step is (``row_updates``, ``gram``,
+one is the paper's, one-row updates on a diagonal bound of the loss (``Sweeps``). Newton steps have the curvature of the
+loss itself (``NewtonSteps``). Rows that are penalised in groups have steps of their own (``GroupSteps``).
+Does not cover: which rows are held (``entering``), or what a step is (``row_updates``, ``formed``,
 ``solvers.newton.step``).
 
 A solver is made once for a fit and keeps nothing from one solve to the next: what the next one needs is in `Solved`.
@@ -15,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -28,8 +27,7 @@ from dboost.problem.limits import Limits, round_passes
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
-from dboost.solvers import gram
-from dboost.solvers.grouped import formed, proximal
+from dboost.solvers import formed, proximal
 from dboost.solvers.newton.accuracy import Aim
 from dboost.solvers.one_output.steps import little_left
 from dboost.solvers.row_updates import RowwiseSteps, diagonal_promise
@@ -46,6 +44,11 @@ _LIKELY = 0.95
 # the last.
 _NEARLY = 1.0
 _MAX_NEWTON_STEPS = 12
+# Rows of which so many steps leave more than this share of what the first left creep: their curvature is formed, if it
+# is affordable.
+_CREEPS = 0.2
+# Rounds after which a table of four times the numbers is worth its time.
+_MANY_ROUNDS = 8
 _IDLE_SWEEPS = 50
 
 
@@ -95,6 +98,14 @@ class Goal:
         target = max(least * tol, share * gap) * value
         enough = max(target, _LIKELY * tol * value) if certified else target
         return cls(lam, value, gap * value, target, enough, _NEARLY * tol * value)
+
+    def below(self, rest: float, share: float) -> Goal:
+        """The goal of rows that keep a gap `rest`: where that is enough as it is, a share of it is the goal.
+
+        What is left of the certified gap then lies in what an inexact intercept makes of the certificate, and steps
+        would end before they begin.
+        """
+        return replace(self, target=share * rest, enough=share * rest) if 0.0 < rest <= self.target else self
 
 
 @dataclass(frozen=True)
@@ -195,7 +206,7 @@ class Context:
             return GroupSteps(self)
         if self.settings.update != "newton":
             return Sweeps(self)
-        return GramSteps(self) if self.settings.curvature == "gram" else NewtonSteps(self)
+        return NewtonSteps(self)
 
 
 def until_solved(
@@ -267,24 +278,21 @@ class Sweeps:
         return Solved(at, step, state.memory)
 
 
-@dataclass(frozen=True)
-class GramSteps:
-    """Steps on one quadratic bound for all rows (docs/math.md 8 (i)), kept for comparison."""
-
-    context: Context
-
-    def solve(self, at: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
-        """Step until the rows are solved; see `InnerSolver.solve`."""
-        problem, steps = self.context.problem, gram.GramSteps(self.context.problem)
-        most = round_passes(self.context.n_rows, at.active.shape[0], problem.k)
-
-        def minimise(before: Iterate) -> tuple[Iterate, Step]:
-            after = steps.step(before, goal.lam)
-            gained = problem.objective(before, goal.lam) - problem.objective(after, goal.lam)
-            return after, Step("gram", 1.0 if gained > 0.0 else 0.0, gained)
-
-        at, step = until_solved(self.context, at, goal, limits, minimise, "gram", most)
-        return Solved(at, step, state.memory)
+def formed_steps(
+    context: Context, at: Iterate, lam: float, state: FitState, step: Step, solved: Callable[[Iterate, Step], bool]
+) -> tuple[Iterate, Step]:
+    """Newton steps on curvature that is formed, after another, until `solved` says so; none where it is too large."""
+    fast = context.accelerators
+    sizes = fast.tuning.groups
+    if state.round >= _MANY_ROUNDS:
+        sizes = replace(sizes, entries=2 * sizes.entries)
+    if fast.on("group_curvature") and formed.affordable(context.problem, at, lam, sizes):
+        for _ in range(_MAX_NEWTON_STEPS):
+            fast.take("group_curvature")
+            at, step = formed.step(context.problem, at, lam)
+            if solved(at, step) or step.length == 0.0:
+                break
+    return at, step
 
 
 @dataclass(frozen=True)
@@ -297,18 +305,11 @@ class GroupSteps:
         """Step until the rows are solved; see `InnerSolver.solve`."""
         context, problem, lam = self.context, self.context.problem, goal.lam
 
-        def solved(now: Iterate) -> bool:
+        def solved(now: Iterate, step: Step) -> bool:
             context.mark(now)
-            rest = context.restricted_gap(now, lam, Step("", 1.0, 0.0))
-            return rest <= goal.enough or bool(limits.reason(problem.passes))
+            return context.restricted_gap(now, lam, step) <= goal.enough or bool(limits.reason(problem.passes))
 
-        step = Step("proximal", 0.0, 0.0)
-        if context.accelerators.on("group_curvature") and formed.pays(problem, at, context.accelerators.tuning.groups):
-            for _ in range(_MAX_NEWTON_STEPS):
-                context.accelerators.take("group_curvature")
-                at, step = formed.step(problem, at, lam)
-                if step.length == 0.0 or solved(at):
-                    break
+        at, step = formed_steps(context, at, lam, state, Step("proximal", 0.0, 0.0), solved)
         if step.length == 0.0:
             most = round_passes(context.n_rows, at.active.shape[0], problem.k)
             at, step = proximal.solve(problem, at, lam, most, solved)
@@ -317,7 +318,7 @@ class GroupSteps:
 
 @dataclass(frozen=True)
 class NewtonSteps:
-    """Newton steps until the rows are solved."""
+    """Newton steps until the rows are solved; on curvature that is formed where others creep, or fail."""
 
     context: Context
 
@@ -330,13 +331,27 @@ class NewtonSteps:
         little = little_left(problem, at, lam, goal.gap) if single else 0.0
         step = Step("descent", 0.0, 0.0)
         rest = before = goal.gap
+        first, creeps = 0.0, False
+
+        def solved(now: Iterate, step: Step) -> bool:
+            nonlocal rest
+            context.mark(now)
+            rest = context.restricted_gap(now, lam, step)
+            return rest <= goal.enough or bool(limits.reason(problem.passes))
+
         for _ in range(_MAX_NEWTON_STEPS):
             price = problem.objective.penalty_value(at.active, at.W, lam) / goal.value
             aim = Aim.at(goal.target / goal.value, rest / goal.value, before / goal.value, price)
             before = rest
             at, step = steps.step(at, lam, aim)
-            context.mark(at)
-            rest = context.restricted_gap(at, lam, step)
-            if step.length == 0.0 or rest <= goal.enough or step.promised <= little or limits.reason(problem.passes):
+            if solved(at, step) or step.promised <= little:
                 break
+            if step.length == 0.0 or step.kind == "template":
+                creeps = True
+                break
+            first = first or rest
+        else:
+            creeps = rest > _CREEPS * first
+        if creeps:
+            at, step = formed_steps(context, at, lam, state, step, solved)
         return Solved(at, step, steps.memory, rest <= goal.nearly)

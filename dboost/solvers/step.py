@@ -18,7 +18,7 @@ class Step:
     ----------
     kind : str
         "descent", "conjugate", "newton" on a model whose curvature is formed (``quadratic_model``,
-        ``group_curvature``), or on an upper bound "gram" or "template".
+        ``group_curvature``), or "template" on an upper bound.
     length : float
         Step length accepted; 0 when no step helped, or the model is optimal to rounding.
     promised : float

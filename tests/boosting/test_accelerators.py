@@ -68,7 +68,6 @@ class Case:
 
 LOOK = "null_sums near_rows"
 # examples with few values, of which a sample knows little
-FEW_VALUES = {"m": 400, "density": 0.05, "noise": 0.2, "seed": 5}
 SOLVE = "conjugate_gradients heavy_blocks"
 ALWAYS_SAMPLED = Tuning(samples=Samples(tiny=0, small=0))
 THREE_EACH = ColumnGroups.given(np.arange(30) // 3)
@@ -83,7 +82,6 @@ CASES = [
     Case("multinomial", "l1/linf", f"{LOOK} {SOLVE}"),
     Case("multinomial", "l1/l2+l1", f"{LOOK} {SOLVE}"),
     Case("multinomial", "l1/l2", "sampled_curvature", 0.05, {"m": 1500}, {"tuning": ALWAYS_SAMPLED}, tol=1e-5),
-    Case("multinomial", "l1", "gram", 0.002, FEW_VALUES, {"sample": 0.1, "fit_intercept": False}, tol=1e-5),
     Case("multitask", "l1/l2", f"{LOOK} {SOLVE}"),
     Case("multitask", "l1", f"null_sums {SOLVE}"),
     Case("multitask", "l1/linf", SOLVE),
@@ -189,7 +187,7 @@ def test_what_does_not_apply_is_off():
     data = plain.make("log", m=40, n=5)
     fitting = plain.fitting(data, penalty="l1", update="gradboost")
     names = Accelerators.of(fitting.problem, fitting.settings).names
-    assert "strong_rule" in names and not names & {"one_output", "conjugate_gradients", "near_rows", "gram"}
+    assert "strong_rule" in names and not names & {"one_output", "conjugate_gradients", "near_rows"}
     assert all(one.does and not one.does.endswith(".") for one in ACCELERATORS.values())
 
 

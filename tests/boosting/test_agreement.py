@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.errors import UsageError
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
 from dboost.solvers.row_updates import SELECTIONS
@@ -68,17 +67,6 @@ def test_rowwise(solve, pair, penalty, select):
     check(data, penalty, alpha, best, result, tol)
     # these updates start at the final strength: their trace is that of one objective, and it never rises
     assert {record["alpha"] for record in result.history} == {alpha}
-
-
-def test_gram(solve, loss, penalty):
-    data, alpha, best = solve(loss, penalty, 0.3, m=60, n=6, weights=True)
-    if not np.isfinite(data.kappa):
-        with pytest.raises(UsageError, match="curvature='gram' needs a bounded curvature"):
-            plain.fitting(data, curvature="gram")
-        return
-    tol = 1e-6 if loss in plain.KINKED else 1e-8
-    result = plain.fitting(data, cuts=2, penalty=penalty, tol=tol, curvature="gram").fit(alpha)
-    check(data, penalty, alpha, best, result, tol)
 
 
 def test_the_objective_never_rises_under_newton_steps(solve, loss, penalty):

@@ -58,12 +58,6 @@ def test_a_round_of_updates_that_never_end_is_bounded(settings):
     assert passes_of_rounds(result).max() <= MOST_PASSES + BESIDE + 5
 
 
-def test_a_round_of_gram_steps_is_bounded(monkeypatch):
-    monkeypatch.setattr(limits, "MOST_PASSES", 30)
-    result = plain.fitting(separable(), tol=1e-12, penalty="l1", curvature="gram", max_rounds=4).fit(1e-7)
-    assert result.stop_reason == "max_rounds" and passes_of_rounds(result).max() <= 2 * 30 + BESIDE
-
-
 @pytest.mark.parametrize("select", ["greedy", "template"])
 @pytest.mark.parametrize("penalty", ["none", "l1"])
 def test_where_rounds_are_split_changes_no_bit(select, penalty, monkeypatch):

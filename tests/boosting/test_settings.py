@@ -27,7 +27,6 @@ BAD = [
     ("alpha", [-1.0, 0.0, np.nan, np.inf, "large", True, None, [0.1]]),
     ("update", ["sgd", None]),
     ("select", ["best", None]),
-    ("curvature", ["hessian", None]),
     ("sample", ["all", 0.0, -0.5, 1.5, np.nan, None, True]),
     ("rows_per_round", [0, -3, 2.5, "all", True]),
     ("max_rounds", [0, -1, 1.5, None, True]),

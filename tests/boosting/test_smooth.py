@@ -5,7 +5,6 @@ Every update against scipy on a dense problem; certificates; what the parameters
 
 from __future__ import annotations
 
-import math
 import pickle
 from dataclasses import replace
 from functools import cache
@@ -19,7 +18,6 @@ from dboost.boosting import path as paths
 from dboost.certificate.duality_gap import dual_bound
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
-from dboost.losses import LOSSES, get_loss
 from dboost.penalties import PENALTIES, ExponentialSolves, SmoothL1, get_penalty
 from dboost.solvers.row_updates import SELECTIONS, TEMPLATES
 from tests.boosting import plain
@@ -116,15 +114,6 @@ def test_rowwise(pair, penalty, select):
     check(data, penalty, result, best, rel=1e-5 if loss in plain.KINKED else 1e-6)
     values = result.trace[:, 2]
     assert (np.diff(values) <= 1e-13 * np.abs(values[1:])).all()
-
-
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if math.isfinite(get_loss(loss).kappa)])
-@pytest.mark.parametrize("penalty", ["l2_squared", "smooth_l1"])
-def test_gram(loss, penalty):
-    data, (best, _, _) = solved(loss, penalty, m=60, n=6)
-    tol = 1e-5 if loss in plain.KINKED else 1e-8
-    result = plain.fitting(data, cuts=2, penalty=penalty, tol=tol, curvature="gram").fit(ALPHA[penalty])
-    check(data, penalty, result, best, rel=1e-5 if loss in plain.KINKED else 1e-6)
 
 
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
@@ -306,7 +295,7 @@ def test_smooth_l1_as_a_booster_adds_one_feature_a_round(loss):
     assert (budget.stop_reason, len(budget.active)) == ("max_rounds", 3)
 
 
-@pytest.mark.parametrize("setting", [{"rows_per_round": 3}, {"max_active_rows": 3}, {"curvature": "gram"}])
+@pytest.mark.parametrize("setting", [{"rows_per_round": 3}, {"max_active_rows": 3}])
 def test_l2_refuses_what_moves_some_rows_only(setting):
     with pytest.raises(UsageError, match=f"{next(iter(setting))}.*'l2'"):
         plain.fitting(plain.make("log"), penalty="l2", **setting)

@@ -35,7 +35,6 @@ def test_every_loss_is_tried_and_a_wrong_constant_would_be_seen(monkeypatch):
         ({"loss": "squared", "update": "adaboost"}, "needs an exponential bound.*'newton' or 'gradboost'"),
         ({"loss": "exp", "update": "gradboost"}, "needs a bounded curvature.*'newton' or 'adaboost'"),
         ({"loss": "poisson", "update": "gradboost"}, "needs a bounded curvature.*'poisson'.*'newton' or 'adaboost'"),
-        ({"loss": "exp", "curvature": "gram"}, "needs a bounded curvature.*'newton'"),
     ],
 )
 def test_combinations_without_a_bound_are_refused(settings, message):

@@ -101,14 +101,13 @@ def test_an_empty_block(empty_block):
     assert cut[0].tolist() == [0]
     nothing = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
     assert [a.tolist() for a in columns.cut_of_rows(*nothing, np.array([0, 3]), 4)] == [[0], [], []]
-    peak, diagonal, gram = np.zeros(3), np.zeros(3), np.zeros((3, 3))
+    peak, diagonal = np.zeros(3), np.zeros(3)
     columns.template_sums(*cut, empty_block.weight, 1.0, peak, diagonal)
-    columns.gram(*cut, empty_block.weight, 1.0, gram)
-    assert not peak.any() and not diagonal.any() and not gram.any()
+    assert not peak.any() and not diagonal.any()
 
 
 @pytest.mark.parametrize("extra", [0.0, 1.0])
-def test_template_sums_and_gram(block, extra):
+def test_template_sums(block, extra):
     active = np.array([0, 2, 4, 7, 9])
     cut = columns.cut_rows(*block.csc, active, 40)
     X, s = block.dense[:, active], block.weight
@@ -126,10 +125,6 @@ def test_template_sums_and_gram(block, extra):
     assert (s * (X @ d) ** 2).sum() <= (diagonal * d**2).sum() * (1 + 1e-12)
     a = np.divide(1.0, peak, out=np.zeros_like(peak), where=peak > 0)
     assert (np.abs(X[s > 0]) @ a).max() <= 1 + 1e-12
-    K = np.zeros((X.shape[1],) * 2)
-    columns.gram(*cut, s, extra, K)
-    np.testing.assert_allclose(np.triu(K), np.triu(X.T @ (s[:, None] * X)), rtol=1e-12, atol=1e-13)
-    assert not np.tril(K, -1).any()
 
 
 @pytest.mark.parametrize("k", [1, 3, 10])

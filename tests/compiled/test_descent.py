@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from dboost.compiled.solves import descent
-from dboost.compiled.solves.gram_descent import gram_descent
 from dboost.compiled.solves.row_prox import diagonal_prox
 from dboost.compiled.sparse import columns
 from dboost.losses import LOSSES
 from dboost.penalties import PENALTIES, CompiledProx, get_penalty
 from tests.boosting.plain import covering
-from tests.compiled.newton_model import ACTIVE, Model
+from tests.compiled.newton_model import ACTIVE
 
 SEPARABLE = [
     name for name in PENALTIES if get_penalty(name).separable and isinstance(get_penalty(name), CompiledProx)
@@ -129,36 +128,6 @@ def test_the_order_of_the_blocks_is_a_function_of_the_seed(model, intercept):
         descent.newton_descent(*args, *penalty.compiled, 2, seed, D)
         results.append(D.tobytes())
     assert results[0] == results[1] != results[2]
-
-
-@pytest.mark.parametrize("centred", [False, True])
-@pytest.mark.parametrize("name", SEPARABLE)
-def test_gram_descent_reaches_the_minimum_of_its_bound(rng, name, centred):
-    penalty = get_penalty(name)
-    a, k, kappa = 7, 3, 0.5
-    X = rng.normal(size=(30, a))
-    X[:, 3] = 0.0
-    K = X.T @ X
-    W, G = rng.normal(size=(a, k)), rng.normal(size=(a, k)) * 5
-    W[2] = 0.0
-    G[3] = 0.0
-    if centred:
-        # the multinomial loss: gradients sum to zero over the classes, else the bound has no minimum without penalty
-        G -= G.mean(axis=1, keepdims=True)
-    lam = np.full(a, 0.0 if name == "none" else 1.5)
-    C = np.eye(k) - centred * np.full((k, k), 1 / k)
-    model = Model(None, None, None, None, G, W, X, kappa * np.einsum("ab,rs->arbs", K, C))
-    D = np.zeros((a, k))
-    sweeps = gram_descent(K, kappa, centred, G, W, lam, *penalty.compiled, 100_000, 1e-20, D)
-    assert sweeps < 100_000
-    best = model.value(penalty, lam, model.minimise(penalty, lam))
-    # the row without data has no curvature and is left alone; in the reference it is driven to zero
-    left = lam[3] * penalty.value(W[3:4])[0]
-    assert model.value(penalty, lam, D) - left <= best + 1e-10 * (1 + abs(best))
-    assert not D[3].any()
-    again = np.zeros((a, k))
-    assert gram_descent(K, kappa, centred, G, W, lam, *penalty.compiled, 5, 0.5, again) <= 5
-    assert model.value(penalty, lam, again) < model.value(penalty, lam, np.zeros((a, k)))
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -51,7 +51,6 @@ def test_two_processes_give_the_bits_of_one(two_processes, named):
 @pytest.mark.parametrize(
     "settings, who",
     [({"update": "newton"}, "update='newton'"), ({"update": "adaboost"}, "update='adaboost'"),
-     ({"update": "newton", "curvature": "gram"}, "curvature='gram'"),
      ({"loss": "exp", "update": "newton"}, "loss 'exp'")],
 )  # fmt: skip
 def test_solvers_that_need_more_refuse_it_by_name(settings, who):

@@ -71,24 +71,6 @@ def test_the_repair_is_feasible_and_says_what_it_does(loss, shift):
     assert abs(x @ (theta - U)[:, 0]) <= repair.drift[0] * (s @ np.abs(x)) * (1 + 1e-12)
 
 
-def test_the_ray_is_a_parabola_inside_the_ends_and_has_no_bound_at_one(loss):
-    rows = Rows(loss)
-    inside, F, s = examples(loss, 0.9)
-    if loss.name == "quantile":
-        inside = inside + loss.width * (0.5 - loss.quantile) * 0.1
-    U = rows.residual(inside, F, s)
-    S = loss.ray_curvature(inside, U, s)
-    assert np.isfinite(S)
-    whole, slope = (rows.value(inside, F, s) + (U * F)[:, 0]).sum(), (U * F).sum()
-    zero = np.zeros(1)
-    for t in (0.5, 0.999):
-        below = whole - (1 - t) * slope - rows.dual(inside, F, s, np.array([t]), zero, zero, zero).sum()
-        assert below == pytest.approx((1 - t) ** 2 * S / 2, rel=1e-4, abs=1e-11 * abs(whole))
-    outside = inside.copy()
-    outside[0] += 1e3 * max(1.0, loss.largest / loss.kappa)
-    assert loss.ray_curvature(outside, rows.residual(outside, F, s), s) == np.inf
-
-
 def test_the_rounded_pinball_loss_is_above_it_by_an_eighth_of_the_width_at_most():
     loss = Quantile(0.8, 0.4)
     z = np.linspace(-1.0, 1.0, 2001)

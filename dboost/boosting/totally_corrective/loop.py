@@ -267,8 +267,11 @@ class Loop:
             gap = 0.0
         share = 0.0 if is_guess(self.problem, state) else _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
         value = max(self.problem.objective(at, self.lam), self.problem.objective.resolution)
-        tol = self.settings.tol
-        return Goal.of(self.lam, value, gap, share, tol, self.certified)
+        goal = Goal.of(self.lam, value, gap, share, self.settings.tol, self.certified)
+        if self.certified and share > 0.0:
+            rest = self._context.restricted_gap(at, self.lam, Step("", 0.0, 0.0))
+            goal = goal.below(rest, share)
+        return goal
 
     def _next(self, state: FitState, solved: Solved, judged: bool) -> FitState:
         """What the next round looks at."""

@@ -113,17 +113,11 @@ def active_gradient(
 def intercept_sums(
     pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, total: Array, H: Array
 ) -> float:
-    """Add the column sums of U to `total` and the intercept's Hessian, sum_i H_i, to `H` (k, k); return L.
-
-    An H of one row is given its diagonal alone.
-    """
+    """Add the column sums of U to `total` and the intercept's Hessian, sum_i H_i, to `H` (k, k); return L."""
     k, whole = total.shape[0], 0.0
     for some, F in _blocks(pointer, slots, values, W, b):
         h, rank_one = hessians(F, some.start, k, target, weight)
         whole += loss_of_rows.residuals(F, some.start, k, target, weight, np.zeros_like(F), total)
-        if H.shape[0] < k:
-            H[0] += (h - rank_one[:, None] * h * h).sum(axis=0)
-            continue
         H[np.diag_indices(k)] += h.sum(axis=0)
         if rank_one.any():
             # not by BLAS, whose threads may change the bits

@@ -1,8 +1,7 @@
 """Block coordinate descent on the quadratic model of a Newton step (docs/math.md 8).
 
 One block is one row of the step D: the row's model is majorised by its diagonal, and the penalised row problem is
-solved exactly by ``compiled.solves.row_prox``. The curvature is that of sampled examples, kept as V = H z per example;
-``gram_descent`` has the Gram bound in its place.
+solved exactly by ``compiled.solves.row_prox``. The curvature is that of sampled examples, kept as V = H z per example.
 """
 
 from __future__ import annotations

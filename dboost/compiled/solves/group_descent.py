@@ -7,7 +7,7 @@ its own,
 
 which is zero exactly where the dual norm of c is at most lam_g, and is otherwise solved by accelerated proximal steps
 whose length a bound of the largest eigenvalue of H_gg allows: no step on such a bound raises the objective.
-Does not cover: what the quadratic stands for (``dboost.solvers.grouped``).
+Does not cover: what the quadratic stands for (``dboost.solvers.formed``).
 """
 
 from __future__ import annotations

@@ -250,23 +250,6 @@ def template_sums(
 
 
 @njit(nogil=True, cache=True)
-def gram(pointer: Int64, slots: Int32, values: Values, weight: Float64, extra: float, out: Float64) -> None:
-    """Upper triangle of X_A' diag(s) X_A, the intercept's slot last when `extra` is 1; added to `out`."""
-    last = out.shape[0] - 1
-    for i in range(pointer.shape[0] - 1):
-        s = weight[i]
-        for p in range(pointer[i], pointer[i + 1]):
-            t = s * np.float64(values[p])
-            row = out[slots[p]]
-            for q in range(p, pointer[i + 1]):
-                row[slots[q]] += t * np.float64(values[q])
-            if extra > 0.0:
-                row[last] += t
-        if extra > 0.0:
-            out[last, last] += s
-
-
-@njit(nogil=True, cache=True)
 def class_grams(pointer: Int64, slots: Int32, values: Values, weights: Float64, intercept: bool, out: Float64) -> None:
     """Add the upper triangles of X_A' diag(weights[:, r]) X_A to out[:, :, r], with an intercept its slot last.
 

@@ -7,8 +7,7 @@ One step minimises, over the rows A and the intercept,
 by block descent on the driver, row by row, on all examples or a random sample of them, and is accepted only if the
 objective falls (docs/math.md 8; the step grid spends one more pass when the full step fails). Once the support has
 settled the penalty is smooth along it, and conjugate gradients with the curvature of all examples take over. If no step
-of the model helps, an upper bound of the loss is minimised instead, which cannot fail: the Gram bound, or the
-exponential bound of all rows at once where the curvature has no limit.
+of the model helps, an upper bound of the loss is minimised instead, which cannot fail: that of all rows at once.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from dboost.problem.problem import Problem
 from dboost.problem.sample import Part, Sample, share_for, share_held
 from dboost.solvers.conjugate.preconditioner import HeavyRows, Preconditioner
 from dboost.solvers.conjugate.settled_support import Product, conjugate_step
-from dboost.solvers.gram import GramSteps
 from dboost.solvers.line_search import SHORT, line_search
 from dboost.solvers.newton.accuracy import RESIDUAL, Aim
 from dboost.solvers.newton.damping import growth
@@ -107,7 +105,6 @@ class NewtonSteps:
         self.accelerators = accelerators
         self._n_rows = n_rows
         self._products = _NEAR_PRODUCTS if gap <= _NEAR else 0
-        self.gram = GramSteps(problem)
         self._heavy: HeavyRows | None = None
         self._costly = problem.statistics.values(active, n_rows) * problem.k > _LIGHT
         self.sample = Sample.drawn(
@@ -222,17 +219,11 @@ class NewtonSteps:
         found = line_search(problem, at, lam, D, d, promised, grid=SHORT)
         if found is not None:
             return found[0], Step("descent", found[1], promised)
-        moved, kind = self._bounded(at, lam)
+        # a step on an upper bound of the loss cannot raise the objective
+        moved = RowwiseSteps(problem, at.active, "template", np.random.default_rng(self.seed)).sweep(at, lam)
         if problem.objective(moved, lam) < value:
-            return moved, Step(kind, 1.0, promised)
-        return at, Step(kind, 0.0, promised)
-
-    def _bounded(self, at: Iterate, lam: float) -> tuple[Iterate, str]:
-        """A step on an upper bound of the loss, which cannot raise the objective."""
-        if math.isfinite(self.problem.loss.kappa) and self.accelerators.take("gram"):
-            return self.gram.step(at, lam), "gram"
-        rng = np.random.default_rng(self.seed)
-        return RowwiseSteps(self.problem, at.active, "template", rng).sweep(at, lam), "template"
+            return moved, Step("template", 1.0, promised)
+        return at, Step("template", 0.0, promised)
 
     def _conjugate(
         self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, rest: float

@@ -14,7 +14,7 @@ that cannot fail; twice the largest curvature of an example times the number of 
 implies (a), and tells it where the values of (a) differ by less than their rounding. The momentum is that of
 docs/math.md 8 (iii).
 
-Covers: the steps, for every loss. Does not cover: Newton's, which need fewer passes (``solvers.grouped.formed``).
+Covers: the steps, for every loss. Does not cover: Newton's, which need fewer passes (``solvers.formed``).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Metric:
 
 
 def solve(
-    problem: Problem, at: Iterate, lam: float, most: int, ended: Callable[[Iterate], bool]
+    problem: Problem, at: Iterate, lam: float, most: int, ended: Callable[[Iterate, Step], bool]
 ) -> tuple[Iterate, Step]:
     """Steps from a model that has its sums and whole groups, until `ended` says so of one, or none moves.
 
@@ -79,7 +79,7 @@ def solve(
     """
     metric = _metric(problem, at, lam)
     value, bend, momentum = problem.objective(at, lam), _FIRST * problem.objective.curvature_constant, 1.0
-    ahead, length, gained, idle = at, 0.0, 0.0, 0
+    ahead, step, idle = at, Step("proximal", 0.0, 0.0), 0
     for _ in range(most):
         found = _step(problem, ahead, metric, bend)
         if found is None:
@@ -103,13 +103,13 @@ def solve(
         ) > 0.0:
             # the momentum leads away from the minimum (O'Donoghue & Candes 2015)
             share, momentum = 0.0, 1.0
-        at, gained, value, length = new, value - after, min(value, after), 1.0 / bend
-        if ended(at):
+        at, step, value = new, Step("proximal", 1.0 / bend, value - after), min(value, after)
+        if ended(at, step):
             break
         ahead = at
         if share > 0.0:
             ahead = problem.evaluate(at.active, at.W + share * D, at.intercept + share * d)
-    return at, Step("proximal", length, gained)
+    return at, step
 
 
 def _metric(problem: Problem, at: Iterate, lam: float) -> _Metric:

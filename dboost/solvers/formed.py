@@ -1,0 +1,195 @@
+"""A Newton step on curvature that is formed: a table among all entries held, and block descent on it.
+
+The loss is replaced by its quadratic model at the point, with the Hessian itself (``passes.projected``). The intercept
+and rows without penalty are minimised over in closed form: what is left is a quadratic in W with the Schur complement
+for its matrix, less collinear than before where columns add up to one. The penalty is a norm of blocks of entries: of
+groups of columns, of rows, or of single entries. In V_j = w_j W_j every block is charged with c_g omega(V_g), and block
+coordinate descent solves for one block after the other.
+
+Covers: the step, and where it is affordable. Does not cover: steps where the curvature would be too large a table
+(``dboost.solvers.newton.step``, and of groups ``dboost.solvers.proximal``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.solves import row_prox
+from dboost.compiled.solves.group_descent import group_descent
+from dboost.compiled.solves.positive import inverse_positive
+from dboost.penalties.capabilities import CompiledProx
+from dboost.penalties.grouped import Grouped
+from dboost.problem.iterate import Iterate
+from dboost.problem.problem import Problem
+from dboost.problem.tuning import Groups
+from dboost.solvers.faces import face_step
+from dboost.solvers.line_search import LONG, line_search
+from dboost.solvers.newton.damping import growth
+from dboost.solvers.step import Step
+
+Array = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+# Sweeps over the blocks of one model before steps on the face of the penalty, such steps at most, the sweeps after
+# each, and those after the last where the model is not settled.
+_FIRST_SWEEPS = 10
+_MOST_FACES = 100
+_SWEEPS_AFTER = 4
+_LAST_SWEEPS = 50
+# A step on a face that lowers the model by less than this share of all so far is rounding.
+_LITTLE = 1e-12
+# What the last sweep moves, as a share of the first, in squares.
+_SETTLED = 1e-16
+# Curvature that is left of an output of the intercept beside the others, as a share; all classes together have none.
+_FLAT = 1e-12
+# Penalties that are a norm of rows, of which some have a ridge.
+_NORMS = (row_prox.GROUP, row_prox.BOUND, row_prox.ENTRY_RIDGE, row_prox.GROUP_RIDGE)
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """The penalty of the rows held: sum_g c_g omega(V_g) + ridge' (W * W) / 2, V = weights * W."""
+
+    # Places of the rows with a penalty among those held, (rows,), and where the entries of each block begin among
+    # theirs, (blocks + 1,).
+    order: Places
+    starts: Places
+    # Of entries, (rows * k,); c of the blocks.
+    weights: Array
+    ridge: Array
+    strength: Array
+    # Code, a and b of omega (``row_prox``).
+    norm: tuple[int, float, float]
+
+    @classmethod
+    def of(cls, problem: Problem, active: Places, lam: float) -> _Blocks:
+        """The blocks of the rows `active` of W."""
+        penalty, k = problem.objective.penalty_of(active), problem.k
+        factors = problem.lam_weight[active]
+        order = np.flatnonzero(factors)
+        if isinstance(problem.penalty, Grouped):
+            groups = problem.penalty.of_rows(active[order])
+            order = order[groups.order()]
+            weights = np.repeat(factors[order], k)
+            strength = lam * groups.factors
+            return cls(order, groups.starts(k), weights, np.zeros(weights.size), strength, groups.norm.compiled)
+        assert isinstance(penalty, CompiledProx)
+        strength, (code, a, b) = lam * factors[order], penalty.compiled
+        ridge = np.zeros(order.size)
+        if code in (row_prox.ENTRY_RIDGE, row_prox.GROUP_RIDGE):
+            ridge = b * strength
+            a, b = (0.0, a) if code == row_prox.ENTRY_RIDGE else (a, 0.0)
+            code = row_prox.GROUP
+        # a sum over entries has blocks of one
+        size = 1 if code == row_prox.GROUP and a == 0.0 else k
+        starts = np.arange(0, order.size * k + 1, size, dtype=np.int64)
+        strength = np.repeat(strength, k // size)
+        return cls(order, starts, np.ones(order.size * k), np.repeat(ridge, k), strength, (code, a, b))
+
+
+def affordable(problem: Problem, at: Iterate, lam: float, sizes: Groups) -> bool:
+    """Whether the curvature among the rows that move may be formed: the table is small, and so is the work on it."""
+    penalty, objective = problem.penalty, problem.objective
+    norm = isinstance(penalty, Grouped) or (isinstance(penalty, CompiledProx) and penalty.compiled[0] in _NORMS)
+    if problem.loss.exponential or objective.columns.sign is not None or not norm:
+        return False
+    active = at.active[_moving(problem, at, lam)]
+    entries = (active.shape[0] + problem.fit_intercept) * problem.k
+    values = problem.statistics.values(active, problem.n_rows) / max(problem.n_rows, 1)
+    work = problem.n_rows * ((values + problem.fit_intercept) * problem.k) ** 2
+    return entries <= sizes.entries and work <= sizes.work
+
+
+def _moving(problem: Problem, at: Iterate, lam: float) -> NDArray[np.bool_]:
+    """Which rows held are not zero, or would leave it, or have no penalty."""
+    strength = lam * problem.lam_weight[at.active]
+    leaving = problem.objective.penalty_of(at.active).leaves_zero(at.G, strength)
+    found: NDArray[np.bool_] = np.any(at.W != 0.0, axis=1) | leaving | (strength == 0.0)
+    return found
+
+
+def step(problem: Problem, at: Iterate, lam: float) -> tuple[Iterate, Step]:
+    """A Newton step from a model that has its sums, and whole groups; of length zero where none helps."""
+    moving, D = _moving(problem, at, lam), np.zeros_like(at.W)
+    D[moving], d = _direction(problem, at.rows(moving), lam)
+    value = problem.objective.penalty_value
+    promised = float(np.sum(at.G * D) + at.bias @ d) + value(at.active, at.W, lam) - value(at.active, at.W + D, lam)
+    if not (D.any() or d.any()):
+        return at, Step("newton", 0.0, 0.0)
+    # near the optimum a promise is less than the rounding of its parts, and the step still leads there
+    promised = max(promised, 0.0)
+    found = line_search(problem, at, lam, D, d, promised, grid=LONG)
+    return (at, Step("newton", 0.0, promised)) if found is None else (found[0], Step("newton", found[1], promised))
+
+
+def _direction(problem: Problem, at: Iterate, lam: float) -> tuple[Array, Array]:
+    """Rows and intercept that minimise the model plus the penalty, less those of `at`."""
+    blocks = _Blocks.of(problem, at.active, lam)
+    order, weights = blocks.order, blocks.weights
+    free = np.setdiff1d(np.arange(at.active.size), order)
+    H = _damped(problem, at, lam, np.append(order, free))
+    H, pull, back = _without_free(problem, at, H, order, free)
+    W = at.W[order].ravel()
+    H[np.diag_indices(W.size)] += blocks.ridge
+    pull = pull - blocks.ridge * W
+    V = weights * W
+    model = (H / weights / weights[:, None], pull / weights, V, blocks.strength, blocks.starts)
+    norm = blocks.norm
+    done, first = group_descent(*model, *norm, _FIRST_SWEEPS, _SETTLED, 0.0)
+    creeps = done == _FIRST_SWEEPS
+    fallen = first
+    for _ in range(_MOST_FACES):
+        if not creeps:
+            break
+        fall = face_step(*model, *norm, _LITTLE * fallen)
+        fallen += fall
+        if fall <= _LITTLE * fallen:
+            break
+        done, _ = group_descent(*model, *norm, _SWEEPS_AFTER, 0.0, _SETTLED * first)
+        creeps = done == _SWEEPS_AFTER
+    if creeps:
+        # what is left is for the next step, on sums that are not rounded as often
+        group_descent(*model, *norm, _LAST_SWEEPS, 0.0, _SETTLED * first)
+    D = np.zeros_like(at.W)
+    # what becomes zero does so exactly: W - W
+    D[order] = (V / weights).reshape(-1, problem.k) - at.W[order]
+    D[free], d = back(D[order].ravel())
+    return D, d
+
+
+def _damped(problem: Problem, at: Iterate, lam: float, order: Places) -> Array:
+    """The curvature in the rows held, in an order, and the intercept, with what keeps a step from overshooting."""
+    H = problem.curvature_among(at, order)
+    if not isinstance(problem.penalty, Grouped):
+        # the intercept is the last row of both
+        back = np.append(np.argsort(order), order.size)[: H.shape[0] // problem.k]
+        own = np.diag_indices(H.shape[0])
+        damping = growth(problem, at, lam, H[own].reshape(-1, problem.k)[back])
+        H[own] += damping[np.append(order, order.size)[: back.size]].ravel()
+    return H
+
+
+def _without_free(
+    problem: Problem, at: Iterate, H: Array, order: Places, free: Places
+) -> tuple[Array, Array, Callable[[Array], tuple[Array, Array]]]:
+    """The model less its intercept and rows without penalty: matrix, pull, and the step of these beside another."""
+    k, size = problem.k, order.size * problem.k
+    right = np.concatenate([at.G[free].ravel(), at.bias if problem.fit_intercept else np.zeros(0)])
+    pull = at.G[order].ravel()
+    if not right.size:
+        return H, pull, lambda D: (np.zeros((0, k)), np.zeros(k))
+    across, inverse = H[:size, size:], inverse_positive(H[size:, size:], _FLAT)
+    # not by BLAS, whose threads might change the bits
+    gone = np.einsum("ir,rs->is", across, inverse)
+    left = H[:size, :size] - np.einsum("ir,jr->ij", gone, across)
+
+    def back(D: Array) -> tuple[Array, Array]:
+        found = np.einsum("rs,s->r", inverse, right - np.einsum("ir,i->r", across, D))
+        rows, bias = found[: free.size * k].reshape(-1, k), found[free.size * k :]
+        return rows, bias if problem.fit_intercept else np.zeros(k)
+
+    return left, pull - np.einsum("ir,r->i", gone, right), back
