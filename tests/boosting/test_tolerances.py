@@ -57,7 +57,7 @@ def problems():
 )
 def test_passes_to_a_certified_tolerance_rise_as_it_falls(problems, data, penalty, share):
     estimator, X, y = problems[data]
-    largest = estimator(penalty=penalty, tol=0.9).fit(X, y).alpha_max_
+    largest = estimator(alpha="quick", penalty=penalty, tol=0.9).fit(X, y).alpha_max_
     fits = [estimator(penalty=penalty, alpha=share * largest, tol=tol).fit(X, y) for tol in TOLS]
     assert [model.stop_reason_ for model in fits] == ["tol"] * len(TOLS)
     passes = [model.history_[-1]["passes"] for model in fits]

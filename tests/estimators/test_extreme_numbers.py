@@ -11,7 +11,7 @@ import pytest
 
 import dboost
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.boosting.totally_corrective import certify
+from dboost.boosting.totally_corrective import loop
 from dboost.certificate import duality_gap
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
@@ -110,7 +110,7 @@ def _fitting(**settings: object) -> Fitting:
 
 def _lying(monkeypatch: pytest.MonkeyPatch, change: object) -> None:
     true = duality_gap.dual_bound
-    monkeypatch.setattr(certify, "dual_bound", lambda *a, **more: change(true(*a, **more)))
+    monkeypatch.setattr(loop, "dual_bound", lambda *a, **more: change(true(*a, **more)))
 
 
 @pytest.mark.parametrize("above", [1e-9, 1e-3, 10.0, math.inf, math.nan])
