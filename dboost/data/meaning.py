@@ -487,8 +487,9 @@ def _widest(kind: Any) -> Any:
 # -- values ------------------------------------------------------------------------------------------------------------
 
 # What a column of values without types may be, the first being taken that holds all of them unchanged.
-KINDS = ("int", "uint", "float", "bool", "str")
+KINDS = ("int", "uint", "float", "bool", "str", "list<str>", "list<int>", "list<float>", "weights")
 ANY = frozenset(KINDS)
+_LISTS = frozenset(KINDS[5:8])
 _ARROW = {"int": "int64", "uint": "uint64", "float": "float64", "bool": "bool_", "str": "string", "null": "null"}
 # Whole numbers as they are written by whoever writes numbers: 7, not 007 or +7, which are identifiers.
 _DIGITS = r"^(0|-?[1-9][0-9]{0,19})$"
@@ -507,6 +508,10 @@ def arrow_of(kind: str) -> Any:
     """The Arrow type of a kind of values without types."""
     import pyarrow as pa
 
+    if kind == "weights":
+        return pa.map_(pa.string(), pa.float64())
+    if kind in _LISTS:
+        return pa.list_(arrow_of(kind[5:-1]))
     return getattr(pa, _ARROW[kind])()
 
 
@@ -559,6 +564,12 @@ def kinds_of_value(value: Any) -> frozenset[str]:
         return frozenset({"bool"})
     if isinstance(value, float):
         return frozenset({"float"})
+    if isinstance(value, list):
+        inner = frozenset.intersection(ANY, *map(kinds_of_value, value))
+        return frozenset(kind for kind in _LISTS if kind[5:-1] in inner)
+    if isinstance(value, dict):
+        numbers = all("float" in kinds_of_value(one) and one is not None for one in value.values())
+        return frozenset({"weights"} if numbers else ())
     if not isinstance(value, int):
         return frozenset()
     fits = {"int": -(1 << 63) <= value < 1 << 63, "uint": 0 <= value < 1 << 64, "float": abs(value) <= _EXACT}

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dboost.data.features.arrow import columns_of, is_text
 from dboost.data.features.kinds import Column, Told, settle
-from dboost.data.features.look import DROP, TEXT
+from dboost.data.features.look import DROP, TEXT, Seen
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.estimators import text_feature_files
 from dboost.estimators.named_rows import Behind, with_names
@@ -27,6 +27,7 @@ from dboost.estimators.table_features import (
     absent_columns,
     count_columns,
     groups_of,
+    merged,
     refuse_no_rows,
     refuse_twice,
     seen_of,
@@ -51,6 +52,12 @@ class Kinds(dict[str, str]):
     def __init__(self, kinds: Mapping[str, str], why: Mapping[str, str]) -> None:
         super().__init__(kinds)
         self.why = dict(why)
+
+    @classmethod
+    def of(cls, seen: Mapping[str, Seen]) -> Kinds:
+        """The kinds that the values of columns tell."""
+        found = {name: one.kind(name) for name, one in seen.items()}
+        return cls({name: kind for name, (kind, _) in found.items()}, {name: why for name, (_, why) in found.items()})
 
     def __repr__(self) -> str:
         wide = max(map(len, self), default=0)
@@ -182,7 +189,8 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for name, one in fitted.items():
                 with _of_column(name):
                     one.fit(documents_of(name, columns[name], self.missing))
-        return self.settle(counted, told, fitted, kinds)
+        values, terms, rows = counted
+        return self.settle((values, {name: (one, None) for name, one in terms.items()}, rows), told, fitted, kinds)
 
     def count(self, columns: Mapping[str, Any], told: Mapping[str, Told], texts: Mapping[str, TextFeatures]) -> Any:
         """What some rows say of columns: values, terms, and how many rows they are. Parts of a table add up.
@@ -204,21 +212,22 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @staticmethod
     def merge(parts: Sequence[Any]) -> Any:
         """What the rows of several counts say together."""
-        values, terms, rows = parts[0]
-        for other, _, count in parts[1:]:
-            values = {name: one.merge(other[name], name) for name, one in values.items()}
-            rows += count
-        return values, {name: TextFeatures.merge([one[1][name] for one in parts]) for name in terms}, rows
+        values = merged(list(parts[0][0]), [part[0] for part in parts])
+        terms = {name: TextFeatures.merge([part[1][name] for part in parts]) for name in parts[0][1]}
+        return values, terms, sum(part[2] for part in parts)
 
     def settle(
         self, counted: Any, told: Mapping[str, Told], texts: Mapping[str, TextFeatures], kinds: Kinds | None = None
     ) -> Features:
-        """Take the features from what all rows say (``count``, ``merge``), as ``fit`` does."""
+        """Take the features from what all rows say (``count``, ``merge``), as ``fit`` does.
+
+        Beside the counts of the terms stands how many there are, where those beyond the limits are no more among them.
+        """
         values, terms, rows = counted
         refuse_no_rows(rows)
-        for name, parts in terms.items():
+        for name, (counts, n_terms) in terms.items():
             with _of_column(name):
-                texts[name].settle(parts)
+                texts[name].settle(counts, n_terms)
         if kinds is None:
             found = {name: one.kind for name, one in told.items()} | dict.fromkeys(texts, TEXT)
             kinds = Kinds(found, dict.fromkeys(found, "told"))
@@ -255,8 +264,8 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             kinds |= dict.fromkeys(open_ones, DROP)
             why |= dict.fromkeys(open_ones, "others='drop'")
         elif open_ones:
-            for name, seen in seen_of(X, open_ones).items():
-                kinds[name], why[name] = seen.kind(name)
+            found = Kinds.of(seen_of(X, open_ones))
+            kinds, why = kinds | found, why | found.why
         for name in open_ones:
             if kinds[name] == TEXT:
                 texts[name] = self._text()

@@ -120,7 +120,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         planned = self._plan(X, y)
         names = [name for name, _ in planned]
-        counted = over_parts(X, partial(_count, planned), partial(_merged, names))
+        counted = over_parts(X, partial(_count, planned), partial(merged, names))
         refuse_no_rows(max((one.rows for one in counted.values()), default=1))
         self._settle([kinds.settle(name, counted[name], told) for name, told in planned], self._are_named(X))
         return self
@@ -314,19 +314,12 @@ def told_columns(
 def seen_of(X: Any, names: Sequence[str]) -> dict[str, Seen]:
     """What the values of some columns say of their kinds, over all parts of a table."""
     table = X if isinstance(X, list) or not names_of(X) else X[list(names)] if is_lazy(X) else X
-    return dict(over_parts(table, partial(_look, list(names)), partial(_seen_together, list(names))))
+    return dict(over_parts(table, partial(_look, list(names)), partial(merged, list(names))))
 
 
 def _look(names: list[str], part: Any) -> dict[str, Seen]:
     columns, _ = columns_of(part)
     return look_at_all({name: columns[name] for name in names})
-
-
-def _seen_together(names: list[str], parts: Sequence[Mapping[str, Seen]]) -> dict[str, Seen]:
-    whole = dict(parts[0])
-    for part in parts[1:]:
-        whole = {name: whole[name].merge(part[name], name) for name in names}
-    return whole
 
 
 def _count(planned: Sequence[tuple[str, Told]], part: Any) -> dict[str, Counted]:
@@ -338,7 +331,8 @@ def count_columns(planned: Sequence[tuple[str, Told]], columns: Mapping[str, Any
     return {name: kinds.count(name, columns[name], told) for name, told in planned}
 
 
-def _merged(names: list[str], parts: Sequence[Mapping[str, Counted]]) -> dict[str, Counted]:
+def merged(names: list[str], parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What several parts of a table say of some columns together."""
     whole = dict(parts[0])
     for part in parts[1:]:
         whole = {name: whole[name].merge(part[name], name) for name in names}

@@ -7,6 +7,7 @@ Does not cover: the loops and what they are given (``dboost.data.prepared``).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dboost.data.named_columns import names_of as column_names
-from dboost.data.prepared.text import merge_counts, term_counts
+from dboost.data.prepared.text import choose_vocabulary, merge_counts, term_counts
 from dboost.data.prepared.text_arrow import documents
 from dboost.data.prepared.text_terms import (
     choose,
@@ -207,21 +208,26 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             raise UsageError(f"X is a dask {type(X).__name__}", hint="give a dask Series, or a DataFrame and column=")
         return X
 
-    def count(self, X: Any) -> tuple[int, Any]:
-        """What some documents say: how many they are, and in how many each term is. Parts of a corpus add up.
-
-        Parameters
-        ----------
-        X : as in ``fit``
-        """
+    def count_terms(self, X: Any) -> tuple[int, Any]:
+        """How many documents there are, and their terms (``TermCounts``); in how many each bucket is, where hashed."""
         buckets = self._buckets()
         counted = count_piece(documents(X, self.column), self._rule())
         if buckets is None:
-            return len(counted), term_counts(counted).frequencies()
+            if self.binary:
+                # so that a term is as frequent as its documents are many
+                counted = replace(
+                    counted, counts=[one._replace(counts=np.ones_like(one.counts)) for one in counted.counts]
+                )
+            return len(counted), term_counts(counted)
         df = np.zeros(buckets.n_features, np.int64)
         for counts, columns in buckets.hashed(counted, self.binary):
             df[columns.features] += counts.df
         return len(counted), df
+
+    def count(self, X: Any) -> tuple[int, Any]:
+        """What some documents say: how many they are, and in how many each term is. Parts of a corpus add up."""
+        number, terms = self.count_terms(X)
+        return number, terms if isinstance(terms, np.ndarray) else terms.frequencies()
 
     @staticmethod
     def merge(parts: Any) -> tuple[int, Any]:
@@ -230,27 +236,23 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         whole = sum(counts) if isinstance(counts[0], np.ndarray) else merge_counts(counts)
         return sum(number for number, _ in parts), whole
 
-    def settle(self, counted: tuple[int, Any]) -> TextFeatures:
-        """Take the terms from what all documents say (``count``, ``merge``), as ``fit`` does."""
+    @property
+    def limits(self) -> dict[str, Any]:
+        """``min_df``, ``max_df`` and ``max_features``."""
+        return {name: getattr(self, name) for name in ("min_df", "max_df", "max_features")}
+
+    def settle(self, counted: tuple[int, Any], n_terms: int | None = None) -> TextFeatures:
+        """Take the terms from what all documents say (``count``, ``merge``), as ``fit`` does.
+
+        `n_terms` says how many terms there are where those beyond the limits are not counted any more.
+        """
         self._check()
         n_documents, counts = counted
-        weights, terms = self._weights(), None
-        if self.hashing is not None:
-            df = counts
-        else:
-            counts = counts.combine_chunks()
-            all_df = counts.column("df").to_numpy()
-            chosen, terms = choose(
-                all_df,
-                n_documents,
-                min_df=self.min_df,
-                max_df=self.max_df,
-                max_features=self.max_features,
-                total=lambda: all_df if self.binary else counts.column("tf").to_numpy(),
-                names=lambda these: pa.array(counts.column("term").take(pa.array(these)).combine_chunks()),
-            )
-            df = all_df[chosen]
-        return self._adopt(df, n_documents, terms, weights.idf(df, n_documents))
+        terms, df = None, counts
+        if self.hashing is None:
+            names, df, _ = choose_vocabulary(counts, n_documents, n_terms=n_terms, **self.limits)
+            terms = pa.array(names, pa.large_string())
+        return self._adopt(df, n_documents, terms, self._weights().idf(df, n_documents))
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> sparse.csr_array:
         """Learn the terms, and give the rows of the same documents, which are read once.
@@ -353,9 +355,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
                 chosen, terms = choose(
                     all_df,
                     n_documents,
-                    min_df=self.min_df,
-                    max_df=self.max_df,
-                    max_features=self.max_features,
+                    **self.limits,
                     total=lambda: all_df if self.binary else total_counts(counted, numbers, all_df.shape[0]),
                     names=lambda these: names_of(table, these),
                 )

@@ -133,6 +133,16 @@ def flat_lists(values: Any) -> tuple[NDArray[np.int64], Any]:
     return np.repeat(np.arange(len(values)), lengths), _one_array(pc.list_flatten(values))
 
 
+def split_tags(texts: Any, separator: str) -> Any:
+    """Texts as lists of the tags in them, without blanks around them; an empty tag is none."""
+    rows, tags = flat_lists(pc.split_pattern(pc.cast(texts, pa.large_string()), separator))
+    tags = pc.utf8_trim_whitespace(tags)
+    kept = pc.not_equal(tags, "").to_numpy(zero_copy_only=False)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=len(texts)))])
+    lists = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), tags.filter(pa.array(kept)))
+    return pc.if_else(pc.is_valid(texts), lists, pa.scalar(None, lists.type)) if texts.null_count else lists
+
+
 def flat_pairs(values: Any) -> tuple[NDArray[np.int64], Any, Any]:
     """The row, the name and the number of every pair of a map, of a list of pairs or of a struct.
 

@@ -389,11 +389,7 @@ class _Tags:
     @staticmethod
     def flat(name: str, values: Any, told: Told) -> tuple[NDArray[np.int64], Any]:
         if arrow.is_text(values.type) and told.separator is not None:
-            values = pc.split_pattern(pc.cast(values, pa.large_string()), told.separator)
-            rows, texts = arrow.flat_lists(values)
-            texts = pc.utf8_trim_whitespace(texts)
-            kept = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
-            return _once(rows[kept], texts.filter(pa.array(kept)))
+            values = arrow.split_tags(values, told.separator)
         if not arrow.is_list(values.type) and not pa.types.is_fixed_size_list(values.type):
             advice = "a list of tags in each row" + (
                 "" if told.separator else ', or separator=";" for tags in one text'

@@ -89,10 +89,10 @@ class Seen:
         )
 
     def distinct(self) -> float:
-        """Different texts, about."""
+        """Different texts, about; there are no more than rows."""
         if self.hashes is None or len(self.hashes) < _SKETCH:
             return 0.0 if self.hashes is None else float(len(self.hashes))
-        return (_SKETCH - 1) * 2.0**32 / (float(self.hashes[-1]) + 1.0)
+        return min(float(self.rows), (_SKETCH - 1) * 2.0**32 / (float(self.hashes[-1]) + 1.0))
 
     def kind(self, name: str) -> tuple[str, str]:
         """The kind, and why, in words.

@@ -36,10 +36,10 @@ from dboost.compiled.text.counting import Counts, add_counts
 from dboost.compiled.text.terms import Terms
 from dboost.data.prepared.mapper import InProcess
 from dboost.data.prepared.text_arrow import documents
-from dboost.data.prepared.text_terms import Counted, count_piece, names_of
+from dboost.data.prepared.text_terms import Counted, choose, count_piece, names_of
 from dboost.data.prepared.text_weights import Weights, by_bucket, in_order_of_features, present, rows
 from dboost.data.prepared.text_words import WordRule, table_of, text_and_offsets
-from dboost.errors import DataError, UsageError
+from dboost.errors import UsageError
 from dboost.files.stores import AnyPath, StorePath, open_input
 
 # Shards that the terms of a corpus are in: 10^9 terms of some 30 bytes are then counted in pieces of 30 MB.
@@ -329,12 +329,6 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
 
 
-def count_limits(documents: int, min_df: int | float, max_df: int | float) -> tuple[float, float]:
-    """Fewest and most documents that a term may be in; a float is a share of them."""
-    low = min_df if isinstance(min_df, int) else min_df * documents
-    return low, max_df if isinstance(max_df, int) else max_df * documents
-
-
 def within(counts: pa.Table, low: float, high: float) -> pa.Table:
     """The terms that are in at least `low` and at most `high` documents."""
     df = counts.column("df")
@@ -374,19 +368,19 @@ def choose_vocabulary(
     DataError
         No term is left.
     """
-    low, high = count_limits(n_documents, min_df, max_df)
-    kept = within(counts, low, high)
-    if max_features is not None:
-        kept = most_frequent(kept, max_features)
-    if kept.num_rows == 0:
-        raise DataError(
-            f"none of the {counts.num_rows if n_terms is None else n_terms} terms is in {low:g} to {high:g} of the "
-            f"{n_documents} documents",
-            hint="lower min_df or raise max_df",
-        )
-    kept = kept.sort_by("term")
-    df = kept.column("df").to_numpy().astype(np.int64)
-    return kept.column("term").to_pylist(), df, np.log((1.0 + n_documents) / (1.0 + df)) + 1.0
+    all_df, n_terms = counts.column("df").to_numpy(), counts.num_rows if n_terms is None else n_terms
+    chosen, terms = choose(
+        all_df,
+        n_documents,
+        min_df=min_df,
+        max_df=max_df,
+        max_features=max_features,
+        total=lambda: counts.column("tf").to_numpy(),
+        names=lambda these: _one_array(counts.column("term").take(pa.array(these))),
+        n_terms=n_terms,
+    )
+    df = all_df[chosen].astype(np.int64)
+    return terms.to_pylist(), df, Weights().idf(df, n_documents)
 
 
 class TextTransform:

@@ -143,6 +143,21 @@ def total_counts(counted: Sequence[Counted], numbers: Sequence[NDArray[np.int32]
     return total
 
 
+def count_limits(documents: int, min_df: int | float, max_df: int | float) -> tuple[float, float]:
+    """Fewest and most documents that a term may be in; a float is a share of them.
+
+    Raises
+    ------
+    UsageError
+        `max_df` is less than `min_df`.
+    """
+    low = min_df if isinstance(min_df, int | np.integer) else min_df * documents
+    high = max_df if isinstance(max_df, int | np.integer) else max_df * documents
+    if high < low:
+        raise UsageError(f"max_df is {high:g} documents, min_df {low:g}", hint="lower min_df or raise max_df")
+    return low, high
+
+
 def choose(
     df: NDArray[np.int64],
     n_documents: int,
@@ -152,6 +167,7 @@ def choose(
     max_features: int | None,
     total: Any,
     names: Any,
+    n_terms: int | None = None,
 ) -> tuple[NDArray[np.int64], pa.Array]:
     """The terms that become features, sorted by name.
 
@@ -167,6 +183,8 @@ def choose(
         Gives how often each term is in all documents; called where it is needed.
     names : callable
         From numbers of terms to their names.
+    n_terms : int, optional
+        How many terms there were, where some that are beyond the bounds are not here.
 
     Returns
     -------
@@ -180,19 +198,17 @@ def choose(
     DataError
         No term is left.
     """
-    if df.shape[0] == 0:
+    n_terms = df.shape[0] if n_terms is None else n_terms
+    if n_terms == 0:
         raise DataError(
             "empty vocabulary: the documents have no words, or only stop words",
             hint="look at what a document holds, or at token_pattern and stop_words",
         )
-    low = min_df if isinstance(min_df, int | np.integer) else min_df * n_documents
-    high = max_df if isinstance(max_df, int | np.integer) else max_df * n_documents
-    if high < low:
-        raise UsageError(f"max_df is {high:g} documents, min_df {low:g}", hint="lower min_df or raise max_df")
+    low, high = count_limits(n_documents, min_df, max_df)
     kept = np.flatnonzero((df >= low) & (df <= high))
     if kept.shape[0] == 0:
         raise DataError(
-            f"none of the {df.shape[0]} terms is in {low:g} to {high:g} of the {n_documents} documents",
+            f"none of the {n_terms} terms is in {low:g} to {high:g} of the {n_documents} documents",
             hint="lower min_df or raise max_df",
         )
     found = names(kept)

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dboost.data.budget import block_budget
 from dboost.data.manifest import write_parquet
 from dboost.data.prepared.mapper import Mapper
 from dboost.data.prepared.text import SHARDS, count_limits, load_shards, merge_counts, most_frequent, within
@@ -53,6 +54,27 @@ class Kept:
     terms: int
     rows: int
     size: int
+
+
+def counted_terms(
+    files: Sequence[AnyPath],
+    size: int,
+    documents: int,
+    min_df: int | float,
+    max_df: int | float,
+    max_features: int | None,
+    mapper: Mapper,
+) -> tuple[pa.Table, int]:
+    """The counts of the terms that may become features, and how many distinct terms there are; see ``count_shards``.
+
+    Raises
+    ------
+    DataError
+        No process has room for the vocabulary.
+    """
+    shards = count_shards(files, size, documents, min_df, max_df, mapper)
+    refuse_many(shards, max_features, block_budget(mapper))
+    return gather(shards, max_features), sum(shard.terms for shard in shards)
 
 
 def count_shards(
