@@ -60,6 +60,13 @@ def test_a_table_is_prepared_learned_and_predicted_with_the_bits_of_memory(tmp_p
     found = pq.read_table(tmp_path / "pred").sort_by("id")
     assert found["prediction"].to_pylist() == model.predict(TABLE).tolist()
     capsys.readouterr()
+    explained = ["explain", tmp_path / "m", "--data", tmp_path / "new.parquet", "--row"]
+    assert main([*map(str, explained), "31", "--log-format", "plain"]) == 0
+    said, found = capsys.readouterr().out, dboost.explain(model, TABLE.slice(31, 1))
+    for word, column in zip(found.words, found.columns, strict=True):
+        assert re.search(rf"{re.escape(word)} .*{TABLE[column][31].as_py()}", said) or column in ("tags", "day")
+    assert main([*map(str, explained), "60", "--log-format", "plain"]) == 2
+    assert "row 60, but the data has 60 rows" in capsys.readouterr().err
     for column, said in (
         ("title=text,colour=number", "row 0 holds 'red', which is no number; .*column 'colour'"),
         ("title=text,day=tags", "expected a list of tags"),

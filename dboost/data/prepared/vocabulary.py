@@ -24,7 +24,8 @@ import pyarrow.parquet as pq
 from dboost.data.budget import block_budget
 from dboost.data.manifest import write_parquet
 from dboost.data.prepared.mapper import Mapper
-from dboost.data.prepared.text import SHARDS, count_limits, load_shards, merge_counts, most_frequent, within
+from dboost.data.prepared.text import SHARDS, load_shards, merge_counts, most_frequent, within
+from dboost.data.prepared.text_terms import count_limits
 from dboost.errors import DataError
 from dboost.files.stores import AnyPath, any_path, open_input
 
