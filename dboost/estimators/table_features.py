@@ -47,7 +47,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     max_values : int, default 100,000
         A column of more values with a feature each is refused: it may be an identifier.
     scale : {"none", "max"}, default "none"
-        Whether numbers are divided by the largest absolute value in the fit. (``standardize=True`` of an estimator
+        Whether numbers, and the years and ages of dates, are divided by the largest absolute value in the fit. As they
+        are, a penalty hardly holds back a year beside features of 0 and 1. (``standardize=True`` of an estimator
         divides by deviations.)
 
     Attributes

@@ -45,8 +45,8 @@ class Told:
     max_values : int
         More values than these are refused.
     scale : {"none", "max"}
-        Whether numbers are divided by the largest absolute value of the fit, which keeps zeros, and is the same for
-        any cut of the table.
+        Whether numbers, and years and ages of dates, are divided by the largest absolute value of the fit, which keeps
+        zeros, and is the same for any cut of the table.
     parts : tuple of str
         What becomes of a date.
     separator : str, optional
@@ -100,8 +100,8 @@ class Counted:
         In how many rows each value, tag or name is.
     largest : float
         The largest absolute number.
-    latest : int, optional
-        The last time, in microseconds since 1970.
+    earliest, latest : int, optional
+        The first and the last time, in microseconds since 1970.
     timed : bool
         Whether a date has a time of the day.
     width : int, optional
@@ -111,6 +111,7 @@ class Counted:
     rows: int = 0
     values: dict[str, int] = field(default_factory=dict)
     largest: float = 0.0
+    earliest: int | None = None
     latest: int | None = None
     timed: bool = False
     width: int | None = None
@@ -122,12 +123,13 @@ class Counted:
         values = dict(self.values)
         for value, count in other.values.items():
             values[value] = values.get(value, 0) + count
-        known = [time for time in (self.latest, other.latest) if time is not None]
+        known = [one for one in (self, other) if one.latest is not None]
         return Counted(
             self.rows + other.rows,
             values,
             max(self.largest, other.largest),
-            max(known) if known else None,
+            min((one.earliest for one in known), default=None),
+            max((one.latest for one in known), default=None),
             self.timed or other.timed,
             other.width if self.width is None else self.width,
         )
@@ -165,7 +167,7 @@ class Column:
     rare : bool
         Whether the others share one.
     scale : float
-        What a number is divided by.
+        What a number is divided by; of a date its age.
     latest : int, optional
         The time that an age is counted back from.
     timed : bool
@@ -256,12 +258,15 @@ def settle(name: str, counted: Counted, told: Told) -> Column:
             column=name,
             hint="it may be an identifier: leave the column out ('drop'), or raise min_count or max_values",
         )
+    largest = counted.largest
+    if counted.earliest is not None and counted.latest is not None:
+        largest = float(counted.latest - counted.earliest) / _YEAR
     return Column(
         name,
         told,
         tuple(kept),
         rare=len(kept) < len(counted.values),
-        scale=counted.largest if told.scale == "max" and counted.largest > 0.0 else 1.0,
+        scale=largest if told.scale == "max" and largest > 0.0 else 1.0,
         latest=counted.latest,
         timed=counted.timed,
         width=counted.width,
@@ -531,11 +536,11 @@ class _Date:
     @classmethod
     def count(cls, name: str, values: Any, told: Told) -> Counted:
         times = cls.times(name, values)
-        latest = pc.max(times.cast(pa.int64())).as_py()
+        ends = pc.min_max(times.cast(pa.int64())).as_py()
         timed = not pa.types.is_date(values.type) and bool(
             pc.any(pc.not_equal(times, pc.floor_temporal(times, unit="day"))).as_py()
         )
-        return Counted(latest=latest, timed=timed)
+        return Counted(earliest=ends["min"], latest=ends["max"], timed=timed)
 
     @classmethod
     def entries(cls, column: Column, values: Any) -> Entries:
@@ -556,9 +561,11 @@ class _Date:
                 codes = np.zeros(there.size, np.int64)
                 if part == "year":
                     dense = pc.year(times).to_numpy(zero_copy_only=False).astype(np.float64)
+                    if column.told.scale == "max" and column.latest is not None:
+                        dense /= max(pc.year(pa.scalar(column.latest, pa.timestamp("us"))).as_py(), 1)
                 else:
                     ages = (column.latest or 0) - times.cast(pa.int64()).to_numpy(zero_copy_only=False)
-                    dense = ages.astype(np.float64) / _YEAR
+                    dense = ages.astype(np.float64) / _YEAR / column.scale
             at = np.flatnonzero(dense)
             rows, places, numbers = [*rows, there[at]], [*places, first + codes[at]], [*numbers, dense[at]]
             first += len(cls._FIXED.get(part, (part,)))
