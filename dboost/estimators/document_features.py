@@ -140,8 +140,7 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_files(cls, document: Document, arrays: dict[str, NDArray[Any]]) -> DocumentFeatures:
         """The transform that was saved; nothing in the files is trusted."""
-        if document.count("schema") != SCHEMA:
-            raise ModelFormatError(f"the transform is of another version than {SCHEMA}", file=document.file)
+        document.expect_schema(SCHEMA)
         text = document.strings("text") or ()
         if not text or len(set(text)) < len(text):
             raise ModelFormatError("field text: expected distinct names, at least one", file=document.file)

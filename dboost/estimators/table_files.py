@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dboost.data.features.kinds import Told
+from dboost.data.features.look import TEXT
 from dboost.data.manifest import Manifest
 from dboost.errors import DataError, UsageError
 from dboost.estimators.document_features import DocumentFeatures
-from dboost.estimators.features import Features, documents_of
-from dboost.estimators.table_features import merged
+from dboost.estimators.features import Features, Kinds
+from dboost.estimators.table_features import documents_of, merged
 from dboost.estimators.text_features import TextFeatures
 from dboost.estimators.transform_files import FILE, read_from, write_into
 from dboost.files.stores import AnyPath, StorePath
@@ -94,7 +95,9 @@ class FeaturesOfFiles:
         if isinstance(folder, StorePath):
             raise UsageError("a table of several kinds of columns is prepared into a folder of this machine")
         known = {name: ((rows, counts), n_terms) for name, (counts, n_terms) in terms.items()}
-        fitted = self.features.settle((counted, known, rows), self.told, self.text)
+        own = {name: one.kind for name, one in self.told.items()} | dict.fromkeys(self.text, TEXT)
+        kinds = Kinds(own, dict.fromkeys(own, "told"))
+        fitted = self.features.settle((counted, known, rows), self.told, self.text, kinds)
         return fitted.get_feature_names_out().tolist(), {"file": FILE, "sha256": write_into(fitted, folder)}
 
     @property

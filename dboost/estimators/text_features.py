@@ -1,12 +1,12 @@
 """``TextFeatures``: documents to rows of tf-idf, as a transformer of scikit-learn.
 
-Covers: the parameters, fitting, transforming, what is known after fitting.
-Does not cover: the loops and what they are given (``dboost.data.prepared``).
+Covers: the parameters, fitting, transforming, what is known after fitting, the form that is saved.
+Does not cover: the loops and what they are given (``dboost.data.prepared``), the files (``transform_files``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,10 +32,14 @@ from dboost.data.prepared.text_terms import (
 from dboost.data.prepared.text_weights import Buckets, Columns, Weights, first_seen, present, rows
 from dboost.data.prepared.text_words import WORDS, WordRule, table_of
 from dboost.engine.local import LocalEngine
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.estimators.named_rows import Behind, with_names
 from dboost.estimators.on_partitions import is_lazy, over_parts, rows_of_parts
+from dboost.files.documents import Document, decode_names, encode_names, expect_array
 
+SCHEMA = 1
+# It says where the work is done, and is no part of what is done.
+_OF_THE_PROCESS = "n_threads"
 ANALYZERS = ("word", "char", "char_wb")
 
 
@@ -471,6 +475,73 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
+
+    # ---- as files --------------------------------------------------------------------------------------------------
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as JSON values, but for what is of the process.
+
+        Raises
+        ------
+        UsageError
+            A function that cuts documents would be code in the folder of a model.
+        """
+        if callable(self.analyzer):
+            raise UsageError(
+                "TextFeatures with a function as its analyzer cannot be saved: the folder would hold code",
+                hint="use 'word', 'char' or 'char_wb'",
+            )
+        plain = {name: value for name, value in self.get_params(deep=False).items() if name != _OF_THE_PROCESS}
+        plain["dtype"] = np.dtype(self.dtype).name
+        plain["ngram_range"] = [int(size) for size in self.ngram_range]
+        if self.stop_words is not None and not isinstance(self.stop_words, str):
+            plain["stop_words"] = sorted(self.stop_words)
+        return plain
+
+    @classmethod
+    def of_parameters(cls, given: Any) -> TextFeatures:
+        """An unfitted transform of ``parameters``; nothing in them is trusted."""
+        known = set(cls().get_params(deep=False)) - {_OF_THE_PROCESS}
+        if set(given) != known or given["dtype"] not in ("float64", "float32"):
+            raise UsageError("expected those of TextFeatures")
+        dtype = np.dtype(given["dtype"]).type
+        made = cls(**{**given, "dtype": dtype, "ngram_range": tuple(given["ngram_range"])})
+        made._check()
+        return made
+
+    def to_document(self) -> dict[str, Any]:
+        """All but the terms, as JSON values."""
+        check_is_fitted(self)
+        return {"schema": SCHEMA, "n_documents": self.n_documents_, "parameters": self.parameters()}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned."""
+        found: dict[str, NDArray[Any]] = {"document_frequency": self.document_frequency_, "idf": self._idf}
+        if self._terms is not None:
+            found["terms"], found["term_ends"] = encode_names(self._terms.to_pylist())
+        return found
+
+    @classmethod
+    def from_files(cls, document: Document, arrays: Mapping[str, NDArray[Any]]) -> TextFeatures:
+        """The transform that was saved; nothing in the files is trusted."""
+        document.expect_schema(SCHEMA)
+        file, given = document.file, dict(document.mapping("parameters"))
+        try:
+            made = cls.of_parameters(given)
+        except (UsageError, DataError, TypeError, ValueError) as error:
+            raise ModelFormatError(f"field parameters: {error}", file=file) from error
+        df = arrays.get("document_frequency", np.zeros(0, np.int64))
+        n_features = df.shape[0] if df.ndim == 1 else 0
+        df = expect_array(arrays, "document_frequency", np.int64, (n_features,), file)
+        idf = expect_array(arrays, "idf", np.dtype(given["dtype"]), (n_features,), file)
+        terms = decode_names(arrays.get("terms"), arrays.get("term_ends"), n_features, file)
+        hashed = made.hashing is not None
+        if n_features < 1 or hashed != (terms is None) or (hashed and n_features != made.hashing):
+            raise ModelFormatError("the terms are not those of the parameters", file=file)
+        if terms is not None and len(set(terms)) < n_features:
+            raise ModelFormatError("two features have the same term", file=file)
+        found = None if terms is None else pa.array(terms, pa.large_string())
+        return made._adopt(df, document.count("n_documents"), found, idf)
 
 
 def _behind(X: Any, features: TextFeatures) -> Behind | None:

@@ -118,6 +118,11 @@ class Document:
         shown = "nothing" if name not in self.fields else f"{type(found).__name__} {str(found)[:40]!r}"
         return ModelFormatError(f"field {self.where}{name}: expected {expected}, found {shown}", file=self.file)
 
+    def expect_schema(self, schema: int) -> None:
+        """Refuse a transform of another version (ModelFormatError)."""
+        if self.count("schema") != schema:
+            raise ModelFormatError(f"the transform is of another version than {schema}", file=self.file)
+
     def text(self, name: str) -> str:
         """A string."""
         value = self.fields.get(name)
@@ -402,3 +407,14 @@ def decode_names(text: NDArray[Any] | None, ends: NDArray[Any] | None, n: int, f
         return tuple(whole[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, ends.tolist(), strict=True))
     except UnicodeDecodeError as error:
         raise ModelFormatError(f"the name of a feature is no UTF-8: {error}", file=file) from error
+
+
+def numbered(parts: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """The arrays of several things as those of one, each under the number of its thing."""
+    return {f"{number}.{name}": array for number, part in enumerate(parts) for name, array in part.items()}
+
+
+def of_number(arrays: Mapping[str, NDArray[Any]], number: int) -> dict[str, NDArray[Any]]:
+    """The arrays of one of several things (``numbered``)."""
+    begin = f"{number}."
+    return {name.removeprefix(begin): array for name, array in arrays.items() if name.startswith(begin)}

@@ -206,8 +206,9 @@ def reads_of(transform: Any, text: Sequence[str] | None = None) -> Reads | None:
     if isinstance(transform, TextFeatures):
         return Reads(text=tuple(text or (transform.column or "text",)))
     if isinstance(transform, Features):
-        others = () if transform.table_ is None else tuple(transform.table_.kinds_)
-        return Reads(text=tuple(transform.texts_), columns=others, table=True)
+        others = tuple(column.name for column in transform.columns_)
+        tags = tuple(column.name for column in transform.columns_ if column.told.separator is not None)
+        return Reads(text=tuple(transform.texts_), columns=others, table=True, tags=tags)
     names = getattr(transform, "feature_names_in_", None)
     if names is None:
         raise UsageError(
