@@ -45,21 +45,12 @@ from dboost.partition import SEVERAL, Partition
 
 @dataclass(frozen=True)
 class RawBlock:
-    """One partition of the collections, not yet encoded.
-
-    Parameters
-    ----------
-    rows : Rows
-    y : labels
-    weight : float64 array, shape (m,)
-    number : int
-        Number of the partition.
-    """
+    """One partition of the collections, not yet encoded."""
 
     rows: Rows
     y: Any
-    weight: NDArray[np.float64]
-    number: int
+    weight: NDArray[np.float64]  # float64 array, shape (m,).
+    number: int  # Number of the partition.
 
 
 @dataclass(frozen=True)
@@ -123,10 +114,7 @@ def plan_collection(
 def refuse_gone(**collections: Any) -> None:
     """Refuse collections whose data a client held that is closed: nothing can compute them again.
 
-    Raises
-    ------
-    UsageError
-        It names the argument.
+    Raises UsageError: It names the argument.
     """
     distributed = sys.modules.get("distributed")
     if distributed is None:

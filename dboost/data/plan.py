@@ -157,16 +157,9 @@ def _blocks(
 ) -> tuple[Partition, ...]:
     """Blocks of rows as partitions, on threads.
 
-    Parameters
-    ----------
-    rows : Rows
-    keep : bool array, shape (m,)
-        Rows to keep; `codes` and `weight` are theirs.
-    outputs : int
-        Number of columns of W.
-    engine : Mapper
-    strict : bool
-        Refuse rows that are not clean (``csc.Unclean``).
+    `keep`: bool array, shape (m,). Rows to keep; `codes` and `weight` are theirs.
+    `outputs`: Number of columns of W.
+    `strict`: Refuse rows that are not clean (``csc.Unclean``).
     """
     # in place: what is let go of before the blocks are made is memory that they do not take again
     cost = np.zeros(rows.n_rows + 1, dtype=np.int64)

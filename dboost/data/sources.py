@@ -39,21 +39,12 @@ REFUSED = "_refused"
 
 @dataclass(frozen=True)
 class Sources:
-    """Files of documents, all in Parquet.
+    """Files of documents, all in Parquet."""
 
-    Parameters
-    ----------
-    files : tuple of (split or None, (path, name))
-        In the order of the rows. The split is None where a column says it.
-    origin : mapping of str to str
-        From the path of a copy to that of the file it was made from.
-    refused : mapping of str to int
-        Rows that were put aside, by reason.
-    """
-
+    # In the order of the rows. The split is None where a column says it.
     files: tuple[tuple[str | None, tuple[str, str]], ...]
-    origin: Mapping[str, str]
-    refused: Mapping[str, int] = field(default_factory=dict)
+    origin: Mapping[str, str]  # From the path of a copy to that of the file it was made from.
+    refused: Mapping[str, int] = field(default_factory=dict)  # Rows that were put aside, by reason.
 
     @contextmanager
     def in_own_names(self) -> Iterator[None]:
@@ -79,10 +70,7 @@ def splits_of(
 ) -> tuple[list[tuple[str | None, Source]], str]:
     """The source of each split, and the split that the vocabulary is learned from.
 
-    Raises
-    ------
-    UsageError
-        Splits that have no meaning.
+    Raises UsageError: Splits that have no meaning.
     """
     if not isinstance(source, Mapping):
         return [(None if split_column is not None else "train", source)], "train"
@@ -114,29 +102,14 @@ def open_sources(
 
     So are those of which only some rows are wanted.
 
-    Parameters
-    ----------
-    splits : sequence of (split or None, source)
-    wanted : Wanted
-        The columns to copy.
-    label : str, optional
-        The label column, which documents of other splits than `learned` need not have.
-    learned : str
-    staging : path
-        Made where there is something to copy.
-    mapper : Mapper
-    where : str, optional
-        A filter of rows; see ``dboost.data.prepared.where``.
-    quarantine : bool
-        Rows without a text, or without a label where one is learned from, are put aside with their reasons (in
-        ``_refused`` within `staging`). Without it they end the preparation when they are read.
-
-    Raises
-    ------
-    UsageError
-        A file is in two splits, or the filter has no meaning.
-    DataError
-        Files that are not there, cannot be read, or lack columns.
+    `wanted`: The columns to copy.
+    `label`: The label column, which documents of other splits than `learned` need not have.
+    `staging`: Made where there is something to copy.
+    `where`: A filter of rows; see ``dboost.data.prepared.where``.
+    `quarantine`: Rows without a text, or without a label where one is learned from, are put aside with their reasons
+    (in ``_refused`` within `staging`). Without it they end the preparation when they are read.
+    Raises UsageError: A file is in two splits, or the filter has no meaning.
+    Raises DataError: Files that are not there, cannot be read, or lack columns.
     """
     found = [(owner, file) for owner, source in splits for file in document_files(source)]
     _refuse_same(found)
@@ -201,10 +174,7 @@ def look_at_files(
 
     The columns are all that a file has, and those of folders; `split`, `where` and `dialect` as in ``prepare_text``.
 
-    Raises
-    ------
-    DataError
-        A file cannot be read, or a column has values of several types.
+    Raises DataError: A file cannot be read, or a column has values of several types.
     """
     splits, learned = splits_of(source, split)
     files = [file for owner, one in splits if owner in (None, learned) for file in document_files(one)]
@@ -239,19 +209,9 @@ def copy_tables(
 ) -> None:
     """Copy tables of numbers in CSV and JSON lines into a folder, as Parquet files with their names and an ending.
 
-    Parameters
-    ----------
-    source, folder : path
-    ending : str
-    labels : sequence of str
-        Columns that are learned.
-    columns : sequence of str, optional
-        The others; all by default, which every file then has.
-
-    Raises
-    ------
-    DataError
-        A file cannot be read, or has other columns than the first.
+    `labels`: Columns that are learned.
+    `columns`: The others; all by default, which every file then has.
+    Raises DataError: A file cannot be read, or has other columns than the first.
     """
     files = document_files(source)
     paths = [path for path, _ in files]

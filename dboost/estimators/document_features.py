@@ -28,16 +28,10 @@ SCHEMA = 1
 class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Documents to the features that a model was trained on, with the vocabulary of its prepared folder.
 
-    Parameters
-    ----------
-    text : sequence of str
-        Text columns; several are joined by a newline.
-    tokenizer : str or TextRule
-        How documents are cut into terms, and what counts become, as in ``dboost prepare``.
-    hashing : int, optional
-        Number of buckets, where terms are hashed.
-    terms : sequence of str
-    idf : float64 array, shape (number of terms,)
+    `text`: Text columns; several are joined by a newline.
+    `tokenizer`: How documents are cut into terms, and what counts become, as in ``dboost prepare``.
+    `hashing`: Number of buckets, where terms are hashed.
+    `idf`: float64 array, shape (number of terms,).
 
     Examples
     --------
@@ -70,19 +64,9 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> sparse.csr_array:
         """Rows of documents, with the values that ``dboost prepare`` writes for them.
 
-        Parameters
-        ----------
-        X : iterable of str, array, Series or table
-            Documents, or a table with the text columns.
-
-        Returns
-        -------
-        scipy.sparse.csr_array of float32, shape (documents, number of terms)
-
-        Raises
-        ------
-        DataError
-            A text column is not there, holds something else than text, or lacks a text.
+        `X`: Documents, or a table with the text columns.
+        Returns scipy.sparse.csr_array of float32, shape (documents, number of terms).
+        Raises DataError: A text column is not there, holds something else than text, or lacks a text.
         """
         # buckets of hashed terms have no names
         names = self.terms if self.hashing is None else None

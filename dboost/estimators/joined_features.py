@@ -27,10 +27,7 @@ from dboost.model.fitted import Model
 class JoinedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Several transforms of some columns each, whose features stand side by side.
 
-    Parameters
-    ----------
-    parts : sequence of (str, str or list of str, transform)
-        Name, column (handed over as it is) or columns (as a table), and the fitted transform.
+    `parts`: Name, column (handed over as it is) or columns (as a table), and the fitted transform.
     """
 
     def __init__(self, parts: Sequence[tuple[str, Any, Any]]) -> None:
@@ -40,10 +37,7 @@ class JoinedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def of(cls, given: ColumnTransformer) -> JoinedFeatures:
         """What a fitted ``ColumnTransformer`` does.
 
-        Raises
-        ------
-        UsageError
-            It weighs its parts, passes columns through, or chose none of them by their names.
+        Raises UsageError: It weighs its parts, passes columns through, or chose none of them by their names.
         """
         if given.transformer_weights is not None:
             raise UsageError("a ColumnTransformer with transformer_weights cannot be saved", hint="leave them out")

@@ -402,10 +402,7 @@ def told_columns(
 ) -> dict[str, Told | None]:
     """What a user says of some columns; None for those that are no features, and nothing of those of `passed`.
 
-    Raises
-    ------
-    UsageError, DataError
-        It has no meaning, or names a column that is not there.
+    Raises UsageError, DataError: It has no meaning, or names a column that is not there.
     """
     if given is None:
         return {}
@@ -476,10 +473,7 @@ def refuse_twice(names: Sequence[str]) -> None:
 def documents_of(name: str, values: Any, missing: str) -> Any:
     """A column of text as an Arrow array of texts.
 
-    Raises
-    ------
-    DataError
-        The values are no text, or missing and refused.
+    Raises DataError: The values are no text, or missing and refused.
     """
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()

@@ -24,28 +24,17 @@ from dboost.files.stores import AnyPath, StorePath
 
 @dataclass(frozen=True)
 class FeaturesOfFiles:
-    """An unfitted ``Features`` whose columns are all told, and what is said of each.
-
-    Parameters
-    ----------
-    features : Features
-    told : mapping of str to Told
-        Of each column that is no text.
-    text : mapping of str to TextFeatures
-    """
+    """An unfitted ``Features`` whose columns are all told, and what is said of each."""
 
     features: Features
-    told: Mapping[str, Told]
+    told: Mapping[str, Told]  # Of each column that is no text.
     text: Mapping[str, TextFeatures]
 
     @classmethod
     def of(cls, features: Features) -> FeaturesOfFiles:
         """Of a transform with the kinds of all columns.
 
-        Raises
-        ------
-        UsageError
-            It names none, or something of a column has no meaning.
+        Raises UsageError: It names none, or something of a column has no meaning.
         """
         told, text = features.told()
         if not told and not text:

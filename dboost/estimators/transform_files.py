@@ -109,9 +109,7 @@ def described(transform: Any, folder: Path) -> dict[str, Any]:
 def restored(spec: Document, folder: PathLike) -> Any:
     """The transform of a document.
 
-    Raises
-    ------
-    ModelFormatError
+    Raises ModelFormatError.
     """
     if spec.fields.get("arrays") is None:
         return _again(spec, {})
@@ -136,10 +134,7 @@ def write_into(transform: Any, folder: PathLike) -> str:
 def read_from(folder: PathLike, sha256: str) -> Any:
     """The transform of a folder of prepared rows.
 
-    Raises
-    ------
-    ModelFormatError
-        It is damaged, or not the one of that digest.
+    Raises ModelFormatError: It is damaged, or not the one of that digest.
     """
     path = local_path(folder)
     document = read_document(path, FILE, FORMAT, (VERSION,), VERSION)
@@ -161,10 +156,7 @@ def write_beside(transform: Any, model: PathLike) -> None:
 def read_beside(model: PathLike) -> Any | None:
     """The transform in the folder of a model; None where there is none.
 
-    Raises
-    ------
-    ModelFormatError
-        It is damaged, or of another model.
+    Raises ModelFormatError: It is damaged, or of another model.
     """
     folder = local_path(local_copy(model))
     if not os.path.lexists(folder / FILE):

@@ -50,26 +50,14 @@ def taken(block: Block, wanted: NDArray[np.int64]) -> Block:
 
 @dataclass(frozen=True)
 class Context:
-    """What a family may ask of a data set when it is prepared.
+    """What a family may ask of a data set when it is prepared."""
 
-    Parameters
-    ----------
-    engine : Engine
-        Its plan is set: ``map_reduce`` runs over the partitions.
-    n_rows, n_features, n_outputs : int
-        Shapes m, n, k.
-    peak : float64 array, shape (n,)
-        max |x| of each raw column.
-    seed : int
-        Seed of everything random.
-    """
-
-    engine: Engine
-    n_rows: int
+    engine: Engine  # Its plan is set: ``map_reduce`` runs over the partitions.
+    n_rows: int  # n_rows, n_features, n_outputs: Shapes m, n, k.
     n_features: int
     n_outputs: int
-    peak: Array
-    seed: int
+    peak: Array  # float64 array, shape (n,). max |x| of each raw column.
+    seed: int  # Seed of everything random.
 
 
 @runtime_checkable
@@ -121,17 +109,11 @@ class Pool(Protocol):
     def sums(self, partition: Partition, memo: Any, shard: Any, plus: Array, minus: Array | None) -> Sums:
         """Sums of a shard's c hypotheses h over one partition; nothing is kept of their columns.
 
-        Parameters
-        ----------
-        plus, minus : float64 arrays, shape (m, k)
-            With `minus` None, `plus` holds signed residuals Theta. Otherwise both are >= 0 and their difference is it.
-
-        Returns
-        -------
-        Sums
-            What ``completed`` makes these of, for the c hypotheses of the ``narrowed`` shard.
-            ``add``: "G" = h'Theta (c, k), or "mu_plus" = [h]_+'plus + [-h]_+'minus and "mu_minus" with the two
-            exchanged; "square" = sum s h**2 and "total" = sum s h, (c,). ``peak``: "peak" = max |h| (c,).
+        `plus`, `minus`: float64 arrays, shape (m, k). With `minus` None, `plus` holds signed residuals Theta. Otherwise
+        both are >= 0 and their difference is it.
+        Returns Sums: What ``completed`` makes these of, for the c hypotheses of the ``narrowed`` shard. ``add``: "G" =
+        h'Theta (c, k), or "mu_plus" = [h]_+'plus + [-h]_+'minus and "mu_minus" with the two exchanged; "square" = sum s
+        h**2 and "total" = sum s h, (c,). ``peak``: "peak" = max |h| (c,).
         """
         ...
 

@@ -16,22 +16,10 @@ from dboost.hypotheses.base import Block, Chosen
 def evaluate_rows(hypotheses: Chosen, batch: Any) -> Any:
     """The hypotheses of some rows.
 
-    Parameters
-    ----------
-    hypotheses : Chosen
-        b inputs, a hypotheses.
-    batch : scipy.sparse.csr_array of float64, shape (m, b)
-        The columns ``inputs``; finite.
-
-    Returns
-    -------
-    scipy.sparse.csr_array of float64, shape (m, a)
-        Columns ascending within a row.
-
-    Raises
-    ------
-    DataError
-        When a hypothesis overflows.
+    `hypotheses`: b inputs, a hypotheses.
+    `batch`: Scipy.sparse.csr_array of float64, shape (m, b). The columns ``inputs``; finite.
+    Returns scipy.sparse.csr_array of float64, shape (m, a): Columns ascending within a row.
+    Raises DataError: When a hypothesis overflows.
     """
     from scipy.sparse import csc_array
 

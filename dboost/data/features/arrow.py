@@ -23,16 +23,8 @@ _PAIRS = pa.map_(pa.large_string(), pa.float64())
 def columns_of(X: Any) -> tuple[dict[str, Any], bool]:
     """Columns by name, each as one Arrow array, and whether the names are the caller's.
 
-    Parameters
-    ----------
-    X : pandas, polars or Arrow table, list of dicts, or array of two dimensions
-
-    Raises
-    ------
-    UsageError
-        It is none of these, or its names are not distinct texts.
-    DataError
-        A column holds values of several types.
+    Raises UsageError: It is none of these, or its names are not distinct texts.
+    Raises DataError: A column holds values of several types.
     """
     refuse_unread(X)
     if sparse.issparse(X):
@@ -58,10 +50,7 @@ def columns_of(X: Any) -> tuple[dict[str, Any], bool]:
 def arrow_of(name: str, values: Any) -> Any:
     """Values of one column as an Arrow array.
 
-    Raises
-    ------
-    DataError
-        They are of several types.
+    Raises DataError: They are of several types.
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return _one_array(values)

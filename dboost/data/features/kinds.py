@@ -33,36 +33,19 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+(Z|[-+][0-9:]+)?)?$"
 
 @dataclass(frozen=True)
 class Told:
-    """What is said of a column.
-
-    Parameters
-    ----------
-    kind : str
-    missing : {"refuse", "zero", "indicator"}
-        What a missing value is: an error, zeros, or zeros and a 1 in one more feature.
-    min_count : int
-        Values of categories, tags and names of weights in fewer rows share one feature.
-    max_values : int
-        More values than these are refused.
-    scale : {"none", "max"}
-        Whether numbers, and years and ages of dates, are divided by the largest absolute value of the fit, which keeps
-        zeros, and is the same for any cut of the table.
-    parts : tuple of str
-        What becomes of a date.
-    separator : str, optional
-        What stands between the tags of a text, where they are no lists.
-    given : bool
-        Whether a user told the kind. Numbers are then also read from texts, and categories made of numbers; else the
-        type of the column told it, and another one is refused.
-    """
+    """What is said of a column."""
 
     kind: str
-    missing: str = "refuse"
-    min_count: int = 1
-    max_values: int = 100_000
+    missing: str = "refuse"  # What a missing value is: an error, zeros, or zeros and a 1 in one more feature.
+    min_count: int = 1  # Values of categories, tags and names of weights in fewer rows share one feature.
+    max_values: int = 100_000  # More values than these are refused.
+    # Whether numbers, and years and ages of dates, are divided by the largest absolute value of the fit, which keeps
+    # zeros, and is the same for any cut of the table.
     scale: str = "none"
-    parts: tuple[str, ...] = PARTS
-    separator: str | None = None
+    parts: tuple[str, ...] = PARTS  # What becomes of a date.
+    separator: str | None = None  # What stands between the tags of a text, where they are no lists.
+    # Whether a user told the kind. Numbers are then also read from texts, and categories made of numbers; else the type
+    # of the column told it, and another one is refused.
     given: bool = False
 
     def check(self, name: str) -> Told:
@@ -91,30 +74,15 @@ OPTIONS = tuple(one.name for one in fields(Told) if one.name not in ("kind", "gi
 
 @dataclass
 class Counted:
-    """What the rows of a part of a column say.
-
-    Parameters
-    ----------
-    rows : int
-    values : dict of str to int
-        In how many rows each value, tag or name is.
-    largest : float
-        The largest absolute number.
-    earliest, latest : int, optional
-        The first and the last time, in microseconds since 1970.
-    timed : bool
-        Whether a date has a time of the day.
-    width : int, optional
-        Length of an embedding.
-    """
+    """What the rows of a part of a column say."""
 
     rows: int = 0
-    values: dict[str, int] = field(default_factory=dict)
-    largest: float = 0.0
-    earliest: int | None = None
+    values: dict[str, int] = field(default_factory=dict)  # In how many rows each value, tag or name is.
+    largest: float = 0.0  # The largest absolute number.
+    earliest: int | None = None  # earliest, latest: The first and the last time, in microseconds since 1970.
     latest: int | None = None
-    timed: bool = False
-    width: int | None = None
+    timed: bool = False  # Whether a date has a time of the day.
+    width: int | None = None  # Length of an embedding.
 
     def merge(self, other: Counted, name: str) -> Counted:
         """Both parts together."""
@@ -123,13 +91,13 @@ class Counted:
         values = dict(self.values)
         for value, count in other.values.items():
             values[value] = values.get(value, 0) + count
-        known = [one for one in (self, other) if one.latest is not None]
+        times = [time for one in (self, other) for time in (one.earliest, one.latest) if time is not None]
         return Counted(
             self.rows + other.rows,
             values,
             max(self.largest, other.largest),
-            min((one.earliest for one in known), default=None),
-            max((one.latest for one in known), default=None),
+            min(times, default=None),
+            max(times, default=None),
             self.timed or other.timed,
             other.width if self.width is None else self.width,
         )
@@ -137,49 +105,24 @@ class Counted:
 
 @dataclass(frozen=True)
 class Entries:
-    """What some rows of a column are.
+    """What some rows of a column are."""
 
-    Parameters
-    ----------
-    rows, places : int64 array
-        Row and feature of each entry, in any order; no two are the same.
-    numbers : float64 array
-    unseen : int
-        Values that are no feature.
-    """
-
-    rows: NDArray[np.int64]
+    rows: NDArray[np.int64]  # rows, places: Row and feature of each entry, in any order; no two are the same.
     places: NDArray[np.int64]
     numbers: NDArray[np.float64]
-    unseen: int = 0
+    unseen: int = 0  # Values that are no feature.
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column as features.
-
-    Parameters
-    ----------
-    name : str
-    told : Told
-    values : tuple of str
-        The values with a feature of their own, sorted.
-    rare : bool
-        Whether the others share one.
-    scale : float
-        What a number is divided by; of a date its age.
-    latest : int, optional
-        The time that an age is counted back from.
-    timed : bool
-    width : int, optional
-    """
+    """A column as features."""
 
     name: str
     told: Told
-    values: tuple[str, ...] = ()
-    rare: bool = False
-    scale: float = 1.0
-    latest: int | None = None
+    values: tuple[str, ...] = ()  # The values with a feature of their own, sorted.
+    rare: bool = False  # Whether the others share one.
+    scale: float = 1.0  # What a number is divided by; of a date its age.
+    latest: int | None = None  # The time that an age is counted back from.
     timed: bool = False
     width: int | None = None
 
@@ -206,10 +149,7 @@ class Column:
     def entries(self, values: Any) -> Entries:
         """The entries of some rows.
 
-        Raises
-        ------
-        DataError
-            A value is not of the kind, or is missing and refused.
+        Raises DataError: A value is not of the kind, or is missing and refused.
         """
         gone = refuse_missing(self.name, values, self.told)
         found = _nothing() if pa.types.is_null(values.type) else _OF_KIND[self.kind].entries(self, values)
@@ -233,10 +173,7 @@ class Column:
 def count(name: str, values: Any, told: Told) -> Counted:
     """What some rows of a column say.
 
-    Raises
-    ------
-    DataError
-        As of ``Column.entries``.
+    Raises DataError: As of ``Column.entries``.
     """
     refuse_missing(name, values, told)
     found = Counted() if pa.types.is_null(values.type) else _OF_KIND[told.kind].count(name, values, told)
@@ -246,10 +183,7 @@ def count(name: str, values: Any, told: Told) -> Counted:
 def settle(name: str, counted: Counted, told: Told) -> Column:
     """The features of a column from what all its rows say.
 
-    Raises
-    ------
-    DataError
-        It has more values than it may.
+    Raises DataError: It has more values than it may.
     """
     kept = sorted(value for value, rows in counted.values.items() if rows >= told.min_count)
     if len(kept) > told.max_values:
@@ -648,9 +582,7 @@ def looks_like_dates(texts: Any) -> Any:
 def restored(about: Any) -> Column:
     """A column from its JSON form (a ``Document``), trusting nothing.
 
-    Raises
-    ------
-    ModelFormatError, UsageError
+    Raises ModelFormatError, UsageError.
     """
     told = about.child("told")
     given = {key: told.fields.get(key) for key in (*OPTIONS, "kind", "given")}

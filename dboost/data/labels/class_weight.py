@@ -17,16 +17,8 @@ def weights_by_label(class_weight: Mapping[Any, float], labels: Iterable[Any]) -
     Keys of JSON and TOML are texts: where the labels are numbers, a text names the label that is written so. Keys that
     name no label stay as they are.
 
-    Parameters
-    ----------
-    class_weight : mapping
-    labels : iterable
-        All classes.
-
-    Raises
-    ------
-    UsageError
-        When two keys name one label.
+    `labels`: All classes.
+    Raises UsageError: When two keys name one label.
     """
     written: dict[str, Any] = {}
     for label in labels:

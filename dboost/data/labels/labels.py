@@ -40,39 +40,23 @@ _MANY = 1_000
 
 @dataclass
 class LabelStats:
-    """What one block, or several, say about labels and weights.
+    """What one block, or several, say about labels and weights."""
 
-    Parameters
-    ----------
-    n_rows, n_kept : int
-        Rows, and rows of positive weight.
-    kind : str
-        Kind of the labels (see ``factorise``); ``"none"`` while no label was seen.
-    weight : dict of label to float
-        Sum of the sample weights of each label.
-    count : dict of label to int
-    tasks : int64 array, shape (k, 4), optional
-        Multitask, where labels are no lists of tags: rows with label -1, 0, +1 and missing, per task; several targets:
-        0, 0, observed and missing.
-    sum_weight : float
-    dtype : str
-        NumPy type of the labels, wide enough for all blocks; ``"|O"`` for Python objects.
-    largest_weight, largest_target : float
-        The largest sample weight, and for regression the largest size of a target among rows of positive weight.
-    where : dict of label to str or None
-        The only file with that label, None where there are several; empty where labels are not in files.
-    """
-
-    n_rows: int = 0
+    n_rows: int = 0  # n_rows, n_kept: Rows, and rows of positive weight.
     n_kept: int = 0
-    kind: str = "none"
-    weight: dict[Any, float] = field(default_factory=dict)
+    kind: str = "none"  # Kind of the labels (see ``factorise``); ``"none"`` while no label was seen.
+    weight: dict[Any, float] = field(default_factory=dict)  # Sum of the sample weights of each label.
     count: dict[Any, int] = field(default_factory=dict)
+    # int64 array, shape (k, 4). Multitask, where labels are no lists of tags: rows with label -1, 0, +1 and missing,
+    # per task; several targets: 0, 0, observed and missing.
     tasks: NDArray[np.int64] | None = None
     sum_weight: float = 0.0
-    dtype: str = ""
+    dtype: str = ""  # NumPy type of the labels, wide enough for all blocks; ``"|O"`` for Python objects.
+    # largest_weight, largest_target: The largest sample weight, and for regression the largest size of a target among
+    # rows of positive weight.
     largest_weight: float = 0.0
     largest_target: float = 0.0
+    # The only file with that label, None where there are several; empty where labels are not in files.
     where: dict[Any, str | None] = field(default_factory=dict)
 
     def merge(self, right: LabelStats) -> LabelStats:
@@ -108,25 +92,16 @@ class LabelStats:
 
 @dataclass(frozen=True)
 class LabelCoder:
-    """How labels become the arrays of a ``Partition``; small, picklable, the same for every block.
-
-    Parameters
-    ----------
-    task : {"binary", "multiclass", "multitask", "regression", "multitarget"}
-    classes : array, shape (k,) or None
-        Sorted labels, or the tags of a multitask; None for regressions and tasks that are columns.
-    kind : str
-        Kind of the labels.
-    factors : float64 array, shape (number of classes,), optional
-        Factor of each class on the sample weight.
-    exponent : int
-        Every weight is multiplied by 2**exponent, which changes no objective and no digit (``ranges``).
-    """
+    """How labels become the arrays of a ``Partition``; small, picklable, the same for every block."""
 
     task: str
+    # Array, shape (k,) or None. Sorted labels, or the tags of a multitask; None for regressions and tasks that are
+    # columns.
     classes: NDArray[Any] | None = None
-    kind: str = "none"
+    kind: str = "none"  # Kind of the labels.
+    # float64 array, shape (number of classes,). Factor of each class on the sample weight.
     factors: NDArray[np.float64] | None = None
+    # Every weight is multiplied by 2**exponent, which changes no objective and no digit (``ranges``).
     exponent: int = 0
 
     def codes(self, labels: Any) -> NDArray[np.int64]:
@@ -154,16 +129,10 @@ class LabelCoder:
     def encode(self, labels: Any, weight: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Encoded labels, and weights in the unit of the plan times class factors, for rows that are kept.
 
-        Parameters
-        ----------
-        labels : array-like, shape (m,), or (m, k) for tasks and several targets
-        weight : float64 array, shape (m,)
-
-        Returns
-        -------
-        y : array
-            See ``dboost.partition.Partition``.
-        weight : float64 array, shape (m,)
+        `labels`: Array-like, shape (m,), or (m, k) for tasks and several targets.
+        `weight`: float64 array, shape (m,).
+        Returns y, array: See ``dboost.partition.Partition``.
+        Returns weight, float64 array, shape (m,).
         """
         weight = scaled(weight, self.exponent)
         if self.task == "regression":
@@ -271,27 +240,15 @@ def plan_labels(
 ) -> LabelCoder:
     """Choose the encoding from the report on all rows.
 
-    Parameters
-    ----------
-    stats : LabelStats
-        Merged over all blocks.
-    task : {"classification", "binary", "multiclass", "multitask", "regression", "multitarget"}
-        ``"classification"`` is binary for two classes and multiclass for more.
-    classes : sequence, optional
-        All labels there may be; without it, the labels found.
-    class_weight : "balanced" or dict, optional
-        Of labels, or of the texts of labels that are numbers, to weights. Balanced: (sum of weights) /
-        (classes * sum of weights of the class), which respects sample weights.
-    task_names : sequence of str, optional
-        Names of the label columns (tasks, several targets), for messages.
-
-    Raises
-    ------
-    DataError
-        No rows, all weights 0, one class, labels outside `classes`, a task with one label only, a target without any
-        value, weights or targets beyond what float64 can sum.
-    UsageError
-        `classes` or `class_weight` have no meaning here.
+    `stats`: Merged over all blocks.
+    `task`: ``"classification"`` is binary for two classes and multiclass for more.
+    `classes`: All labels there may be; without it, the labels found.
+    `class_weight`: Of labels, or of the texts of labels that are numbers, to weights. Balanced: (sum of weights) /
+    (classes * sum of weights of the class), which respects sample weights.
+    `task_names`: Names of the label columns (tasks, several targets), for messages.
+    Raises DataError: No rows, all weights 0, one class, labels outside `classes`, a task with one label only, a target
+    without any value, weights or targets beyond what float64 can sum.
+    Raises UsageError: `classes` or `class_weight` have no meaning here.
     """
     if stats.n_rows == 0:
         raise DataError("no rows: Found array with 0 sample(s) while a minimum of 1 is required")

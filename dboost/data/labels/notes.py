@@ -16,12 +16,9 @@ _NAMED = 3
 def label_notes(count: Mapping[Any, int], where: Mapping[Any, str | None]) -> tuple[str, ...]:
     """Notes on the labels found in a data set.
 
-    Parameters
-    ----------
-    count : mapping of label to int
-        Rows of each label.
-    where : mapping of label to str or None
-        The only file with that label, or None where several have it; empty where the data is in no files, or in one.
+    `count`: Rows of each label.
+    `where`: The only file with that label, or None where several have it; empty where the data is in no files, or in
+    one.
     """
     return tuple(note for note in (_on_blanks(count), _on_files(count, where)) if note)
 

@@ -18,17 +18,10 @@ from dboost.data.labels.labels import LabelCoder, LabelStats
 
 @dataclass(frozen=True)
 class OneLabelCoder(LabelCoder):
-    """A binary encoding in which one label is the second class, and every other label the first.
-
-    Parameters
-    ----------
-    one : label
-    one_kind : str
-        Kind of the labels in the data; that of the classes is "bool".
-    """
+    """A binary encoding in which one label is the second class, and every other label the first."""
 
     one: Any = None
-    one_kind: str = "none"
+    one_kind: str = "none"  # Kind of the labels in the data; that of the classes is "bool".
 
     def codes(self, labels: Any) -> NDArray[np.int64]:
         """1 for the one label and 0 for the others, int64 (m,); labels of another type are a DataError."""

@@ -74,10 +74,7 @@ def as_arrow(labels: Any) -> Any:
 def tags_in_texts(texts: Any, separator: str) -> Any:
     """Lists of the tags that stand in texts, as an Arrow array.
 
-    Raises
-    ------
-    DataError
-        They are no texts.
+    Raises DataError: They are no texts.
     """
     from dboost.data.features.arrow import arrow_of, is_text, split_tags
 
@@ -90,14 +87,7 @@ def tags_in_texts(texts: Any, separator: str) -> Any:
 def flat_tags(labels: Any) -> tuple[int, NDArray[np.int64], list[str], NDArray[np.int64]]:
     """Rows, and of every tag of a row its row, and its number among the different tags.
 
-    Returns
-    -------
-    tuple of int, int64 array (n,), list of str, int64 array (n,)
-
-    Raises
-    ------
-    DataError
-        The tags of a row are missing, or one of them is.
+    Raises DataError: The tags of a row are missing, or one of them is.
     """
     import pyarrow as pa
 

@@ -109,13 +109,8 @@ def blocks_of(data: ParquetData, *, n_features: int | None = None, labels: bool 
 
     ``block.read(label=...)`` decodes one anywhere; see ``dboost.data.parquet.block``.
 
-    Parameters
-    ----------
-    data : ParquetData
-    n_features : int, optional
-        Width of the rows, for example the number of features of a model; None as in `data`.
-    labels : bool
-        Whether label and weight columns have to be there.
+    `n_features`: Width of the rows, for example the number of features of a model; None as in `data`.
+    `labels`: Whether label and weight columns have to be there.
     """
     return plan_blocks(data, engine=None, n_features=n_features, labels=labels)[0]
 
@@ -304,10 +299,7 @@ def _feature_columns(
 def sparse_columns(kinds: Mapping[str, str]) -> tuple[str, str] | None:
     """The columns of sparse rows, where they have the names and kinds that ``dboost prepare`` gives them.
 
-    Parameters
-    ----------
-    kinds : mapping of str to str
-        Kind of each column that may be one.
+    `kinds`: Kind of each column that may be one.
     """
     known = kinds.get("indices") == "list<int>" and kinds.get("values") in ("list<float32>", "list<float64>")
     return ("indices", "values") if known else None

@@ -35,60 +35,30 @@ COUNTS = "_counts"
 
 @dataclass(frozen=True)
 class TextChunk:
-    """Consecutive documents.
+    """Consecutive documents."""
 
-    Parameters
-    ----------
-    number : int
-        Names the output file.
-    spans : tuple of (FileRef, row group, first row, end row)
-    split : str or None
-        The split of all its rows; None where a column says it.
-    labelled : bool
-        Whether there is a label column.
-    """
-
-    number: int
+    number: int  # Names the output file.
     spans: tuple[tuple[FileRef, int, int, int], ...]
-    split: str | None
-    labelled: bool = True
+    split: str | None  # The split of all its rows; None where a column says it.
+    labelled: bool = True  # Whether there is a label column.
 
 
 @dataclass(frozen=True)
 class TextColumns:
-    """The columns of the source that are used, and how documents become tokens.
+    """The columns of the source that are used, and how documents become tokens."""
 
-    Parameters
-    ----------
-    text : tuple of str
-        Joined by a newline.
-    label, split : str or None
-    keep : tuple of str
-    rule : TextRule
-    hashing : int or None
-    learned : str
-        The split that the vocabulary is learned from; its rows all need a label, those of others need none.
-    types : mapping of str to pyarrow.DataType
-        Of the columns that are copied, over all files.
-    features : tuple of str
-        Columns of a table that are features, and no text.
-    tags : tuple of str
-        Those of them that are tags in one text.
-    label_separator : str or None
-        What stands between the tags of a label in one text.
-    """
-
-    text: tuple[str, ...]
+    text: tuple[str, ...]  # Joined by a newline.
     label: str | None
     keep: tuple[str, ...]
     split: str | None
     rule: TextRule
     hashing: int | None
+    # The split that the vocabulary is learned from; its rows all need a label, those of others need none.
     learned: str = "train"
-    types: Mapping[str, Any] = field(default_factory=dict)
-    features: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    label_separator: str | None = None
+    types: Mapping[str, Any] = field(default_factory=dict)  # Of the columns that are copied, over all files.
+    features: tuple[str, ...] = ()  # Columns of a table that are features, and no text.
+    tags: tuple[str, ...] = ()  # Those of them that are tags in one text.
+    label_separator: str | None = None  # What stands between the tags of a label in one text.
 
     def wanted(self, *, labelled: bool = True) -> list[str]:
         """All columns to read, once each; without that of the label where there is none."""
@@ -171,18 +141,10 @@ def splits_of(table: pa.Table, how: TextColumns, path: str, group: int) -> list[
 
 @dataclass(frozen=True)
 class CountedChunk:
-    """What a chunk tells of its terms, which lie in a file.
+    """What a chunk tells of its terms, which lie in a file."""
 
-    Parameters
-    ----------
-    rows : int
-        Documents that were counted.
-    size : int
-        Bytes of the terms.
-    """
-
-    rows: int
-    size: int
+    rows: int  # Documents that were counted.
+    size: int  # Bytes of the terms.
 
 
 def counts_of(folder: str, chunk: TextChunk) -> AnyPath:
@@ -301,24 +263,13 @@ def write_rows(
 
 @dataclass
 class Labels:
-    """What the labels of some rows are: classes, or the targets of a regression where one of them is a fraction.
+    """What the labels of some rows are: classes, or the targets of a regression where one of them is a fraction."""
 
-    Parameters
-    ----------
-    count : counter of label
-        Rows of each class; empty where there are targets.
-    tags : bool
-        Whether they are lists of tags; the counts are then those of tags.
-    low, high : float
-        The least and the greatest label that is a float; NaN where none is.
-    fractions : bool
-    """
-
-    count: Counter[Any] = field(default_factory=Counter)
-    low: float = np.nan
+    count: Counter[Any] = field(default_factory=Counter)  # Rows of each class; empty where there are targets.
+    low: float = np.nan  # low, high: The least and the greatest label that is a float; NaN where none is.
     high: float = np.nan
     fractions: bool = False
-    tags: bool = False
+    tags: bool = False  # Whether they are lists of tags; the counts are then those of tags.
 
     def add(self, column: Any) -> Labels:
         """Look at some more labels, in place; one that is missing is a DataError."""

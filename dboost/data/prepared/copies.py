@@ -36,37 +36,21 @@ _ROW = "\0row"
 
 @dataclass(frozen=True)
 class Picking:
-    """Which rows of files are copied.
+    """Which rows of files are copied."""
 
-    Parameters
-    ----------
-    where : str, optional
-        A filter, as ``dboost.data.prepared.where`` reads it.
-    required : tuple of str
-        Columns of which no value may be missing in a row that is copied; others are refused.
-    refused : str
-        Folder of the rows that are refused.
-    """
-
-    where: str | None = None
+    where: str | None = None  # A filter, as ``dboost.data.prepared.where`` reads it.
+    # Columns of which no value may be missing in a row that is copied; others are refused.
     required: tuple[str, ...] = ()
-    refused: str = ""
+    refused: str = ""  # Folder of the rows that are refused.
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy that is to be made.
+    """A copy that is to be made."""
 
-    Parameters
-    ----------
-    path, target : str
-        The file, and where its copy goes.
-    folders : mapping of str to (kind, value)
-        The columns that the file's folders hold; a column of the file goes before one of these.
-    """
-
-    path: str
+    path: str  # path, target: The file, and where its copy goes.
     target: str
+    # The columns that the file's folders hold; a column of the file goes before one of these.
     folders: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
 
     def constants(self, needed: Iterable[str], own: Sequence[str]) -> dict[str, Any]:

@@ -63,33 +63,16 @@ BLOCK_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class Wanted:
-    """The columns to copy.
+    """The columns to copy."""
 
-    Parameters
-    ----------
-    texts : tuple of str
-        Columns of text.
-    labels : tuple of str
-        Columns whose values are whole numbers or texts.
-    kept : tuple of str
-        Columns of any values.
-    optional : tuple of str
-        Those that need not be there.
-    dialect : Dialect
-        How the files are written, where that was said.
-    tags : tuple of str
-        Columns of tags in one text: a field of a CSV file that is empty has none, and is not missing.
-    every : bool
-        Whether the types of all other columns are wanted too.
-    """
-
-    texts: tuple[str, ...]
-    labels: tuple[str, ...]
-    kept: tuple[str, ...]
-    optional: tuple[str, ...] = ()
-    dialect: Dialect = Dialect()
+    texts: tuple[str, ...]  # Columns of text.
+    labels: tuple[str, ...]  # Columns whose values are whole numbers or texts.
+    kept: tuple[str, ...]  # Columns of any values.
+    optional: tuple[str, ...] = ()  # Those that need not be there.
+    dialect: Dialect = Dialect()  # How the files are written, where that was said.
+    # Columns of tags in one text: a field of a CSV file that is empty has none, and is not missing.
     tags: tuple[str, ...] = ()
-    every: bool = False
+    every: bool = False  # Whether the types of all other columns are wanted too.
 
     def names(self) -> list[str]:
         """All columns, once each."""
@@ -99,15 +82,8 @@ class Wanted:
 def document_files(where: Any) -> list[tuple[str, str]]:
     """(path, name) of every file of documents, in the order of the rows.
 
-    Parameters
-    ----------
-    where : path or sequence of paths
-        Files, or one folder, in which all files have one format.
-
-    Raises
-    ------
-    DataError
-        Nothing there, or files of several formats.
+    `where`: Files, or one folder, in which all files have one format.
+    Raises DataError: Nothing there, or files of several formats.
     """
     if isinstance(where, str | os.PathLike):
         where = current(any_path(where, "source").absolute())
@@ -142,10 +118,7 @@ def column_types(item: tuple[str, Sequence[str]], wanted: Wanted) -> dict[str, f
 
     An optional column that is not there is left out, and so is one of its folders. Runs on workers.
 
-    Raises
-    ------
-    DataError
-        The file cannot be read, lacks a column, or has values of several types in one.
+    Raises DataError: The file cannot be read, lacks a column, or has values of several types in one.
     """
     path, folders = item
     wanted = replace(wanted, optional=(*wanted.optional, *folders))
@@ -159,10 +132,7 @@ def column_types(item: tuple[str, Sequence[str]], wanted: Wanted) -> dict[str, f
 def joint_kinds(reports: Sequence[Mapping[str, frozenset[str]]], paths: Sequence[str]) -> dict[str, str]:
     """One kind per column over all files, ``null`` for no value at all.
 
-    Raises
-    ------
-    DataError
-        Text in one JSON file and numbers in another.
+    Raises DataError: Text in one JSON file and numbers in another.
     """
     joint: dict[str, frozenset[str]] = {}
     for report, path in zip(reports, paths, strict=True):

@@ -123,10 +123,7 @@ def learn_table(
 ) -> tuple[list[str], dict[str, Any], int]:
     """Learn the transform from the chunks, and write it; the names of its features, where it is, and the rows.
 
-    Raises
-    ------
-    DataError
-        There are no rows, a value is not of the kind of its column, or no term of a text is left.
+    Raises DataError: There are no rows, a value is not of the kind of its column, or no term of a text is left.
     """
     counted = mapper.map(count_table, chunks, how, transform, str(staging), name="count-terms")
     rows = sum(number for _, number, _ in counted)

@@ -23,23 +23,12 @@ OCCURRING = "occurring"
 
 @dataclass(frozen=True, eq=False)
 class Occurring:
-    """The hypotheses of a shard that occur in some rows.
+    """The hypotheses of a shard that occur in some rows."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        What `sums` begins with: "G", or "mu_plus" and "mu_minus".
-    places : int64 array, shape (c,)
-        Among all hypotheses of the shard, ascending.
-    sums : float64 array, shape (c, len(names) * k + 2)
-        The sums of each name, then "square" and "total".
-    peak : float64 array, shape (c,)
-    """
-
-    names: tuple[str, ...]
-    places: NDArray[np.int64]
-    sums: Array
-    peak: Array
+    names: tuple[str, ...]  # What `sums` begins with: "G", or "mu_plus" and "mu_minus".
+    places: NDArray[np.int64]  # int64 array, shape (c,). Among all hypotheses of the shard, ascending.
+    sums: Array  # float64 array, shape (c, len(names) * k + 2). The sums of each name, then "square" and "total".
+    peak: Array  # float64 array, shape (c,).
 
     def __add__(self, right: Occurring) -> Occurring:
         """What occurs in the rows of either."""

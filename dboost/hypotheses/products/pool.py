@@ -46,57 +46,33 @@ _ALONGSIDE = 32
 
 
 class Narrowed(NamedTuple):
-    """Some hypotheses of a shard.
-
-    Parameters
-    ----------
-    shard : Shard
-    places : int64 array
-        Which, ascending.
-    """
+    """Some hypotheses of a shard."""
 
     shard: Shard
-    places: NDArray[np.int64]
+    places: NDArray[np.int64]  # Which, ascending.
 
 
 @dataclass(frozen=True, eq=False)
 class ProductsPool:
-    """The monomials over one data set.
-
-    Parameters
-    ----------
-    letters : int64 array, shape (l,)
-        Raw columns that take part, ascending.
-    low, width : float64 arrays, shape (l,)
-        Their scale.
-    decay : float
-        Largest scaled |x|.
-    two_valued : bool array, shape (l,)
-        Letters with two values, one of them 0: their powers are themselves but for a factor of at most 1.
-    nonnegative : bool
-        Whether every scaled value is >= 0.
-    min_degree : int
-    max_degree : int or inf
-    max_opened : int
-    enumerated : int
-        A class of more monomials is searched where their degree is above `SUMMED_DEGREE`.
-    formed : int64 array, shape (l,)
-        How many products each letter forms with single letters, counted in every example: at least so many as occur.
-    """
+    """The monomials over one data set."""
 
     # a large pool travels with every pass, and with every block of it
     sent_once: ClassVar[bool] = True
 
-    letters: NDArray[np.int64]
-    low: Array
+    letters: NDArray[np.int64]  # int64 array, shape (l,). Raw columns that take part, ascending.
+    low: Array  # low, width: float64 arrays, shape (l,). Their scale.
     width: Array
-    decay: float
+    decay: float  # Largest scaled |x|.
+    # bool array, shape (l,). Letters with two values, one of them 0: their powers are themselves but for a factor of at
+    # most 1.
     two_valued: NDArray[np.bool_]
-    nonnegative: bool
+    nonnegative: bool  # Whether every scaled value is >= 0.
     min_degree: int
     max_degree: float
     max_opened: int
-    enumerated: int
+    enumerated: int  # A class of more monomials is searched where their degree is above `SUMMED_DEGREE`.
+    # int64 array, shape (l,). How many products each letter forms with single letters, counted in every example: at
+    # least so many as occur.
     formed: NDArray[np.int64]
 
     @cached_property
