@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.data.labels.labels import LabelCoder, LabelStats, check_weight, scan
-from dboost.data.labels.notes import label_notes
+from dboost.data.labels.labels import LabelCoder, LabelStats, check_weight, label_notes, scan
 from dboost.data.memory.in_memory import Rows, as_rows, check_names
 from dboost.data.named_columns import behind
 from dboost.data.planned import (

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.data.labels.factorise import factorise
-from dboost.data.labels.labels import check_weight, scan
-from dboost.data.labels.notes import label_notes
+from dboost.data.labels.labels import check_weight, label_notes, scan
 from dboost.data.memory.in_memory import Rows, as_rows, block_bounds
 from dboost.data.named_columns import split_named
 from dboost.data.planned import (

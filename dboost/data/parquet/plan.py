@@ -19,9 +19,7 @@ import numpy as np
 
 from dboost.data.absent_column import absent_column
 from dboost.data.budget import block_budget, memory_budget
-from dboost.data.labels.labels import LabelStats
-from dboost.data.labels.notes import label_notes
-from dboost.data.labels.one_label import coder_of_one, stats_of_one
+from dboost.data.labels.labels import LabelStats, coder_of_one, label_notes, stats_of_one
 from dboost.data.manifest import Manifest
 from dboost.data.meaning import column_kind, fits, joint_type, say_index
 from dboost.data.memory.in_memory import BLOCK_COST
