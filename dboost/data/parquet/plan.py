@@ -139,8 +139,9 @@ def plan_blocks(
     `select` may narrow the layout before anything is compared, so that what is not read need not fit.
     """
     mapper: Mapper = InProcess() if engine is None else engine
-    files, manifest, split = data.resolve()
-    infos = with_folders(mapper.map(inspect_file, files, name="read-footers"))
+    data = data.opened()
+    _, manifest, split = data.resolve()
+    infos = data.footers(lambda files: with_folders(mapper.map(inspect_file, files, name="read-footers")))
     if manifest is not None and split is not None:
         _check_manifest_files(infos, manifest, split)
     label = _label_columns(data, manifest)

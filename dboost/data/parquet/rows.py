@@ -40,7 +40,7 @@ def scan_features(
     Raises DataError: A column is missing, of another type or width, the vocabulary is another one, or the values are
     not finite.
     """
-    wanted = np.asarray(active, dtype=np.int64)
+    data, wanted = data.opened(), np.asarray(active, dtype=np.int64)
 
     def select(layout: Layout, manifest: Manifest | None) -> Layout:
         if layout.kind == "columns":

@@ -45,10 +45,11 @@ def summary(data: Any) -> Summary | None:
 
     Raises DataError, UsageError, OSError: The files are not there, or not what `data` says.
     """
+    data = data.opened()
     files, manifest, split = data.resolve()
     if len(files) > MOST_FILES:
         return None
-    infos = with_folders([inspect_file(file) for file in files])
+    infos = data.footers(lambda files: with_folders([inspect_file(file) for file in files]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a fit would say of columns, it says itself
         blocks, layout, label = plan.looked_at(data, infos, manifest)
