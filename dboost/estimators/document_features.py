@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from dboost.data.features.arrow import arrow_of, documents_of
 from dboost.data.manifest import Manifest, read_vocabulary
 from dboost.data.named_columns import refuse_unread
 from dboost.data.prepared.text import TOKENISERS, TextRule, TextTransform
@@ -82,7 +83,7 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name in self.text:
             if name not in names:
                 raise DataError("the text column of the model is not there", column=name, hint=f"there are {names[:8]}")
-            parts.append(_texts(name, X[name]))
+            parts.append(documents_of(name, arrow_of(name, X[name]), "refuse"))
         if len(parts) == 1:
             return parts[0]
         return pc.binary_join_element_wise(*parts, pa.scalar("\n", pa.large_string()))
@@ -140,21 +141,3 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         except (UsageError, TypeError) as error:
             raise ModelFormatError(f"how documents are read has no meaning: {error}", file=document.file) from error
         return cls(tuple(text), rule, hashing, terms, idf)
-
-
-def _texts(name: str, values: Any) -> pa.Array:
-    """A column as an Arrow array of texts, none of which is missing."""
-    try:
-        found = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
-        raise DataError("the values are no texts", column=name) from error
-    if isinstance(found, pa.ChunkedArray):
-        found = found.combine_chunks()
-        found = found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
-    if pa.types.is_dictionary(found.type):
-        found = found.dictionary_decode()
-    if found.type not in (pa.string(), pa.large_string(), pa.string_view()):
-        raise DataError(f"the values are {found.type}; expected text", column=name)
-    if found.null_count:
-        raise DataError(f"{found.null_count} of {len(found)} texts are missing", column=name, hint="fill them")
-    return found.cast(pa.large_string())

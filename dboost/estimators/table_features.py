@@ -12,15 +12,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from dboost.data.features import kinds
-from dboost.data.features.arrow import columns_of, is_text
+from dboost.data.features.arrow import columns_of, documents_of
 from dboost.data.features.kinds import Column, Told
 from dboost.data.features.look import DROP, TEXT, Seen, look_at_all
 from dboost.data.named_columns import names_of, unknown_column
@@ -468,27 +466,6 @@ def refuse_twice(names: Sequence[str]) -> None:
         seen: set[str] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise DataError(f"two features would be named {twice!r}", hint="rename a column")
-
-
-def documents_of(name: str, values: Any, missing: str) -> Any:
-    """A column of text as an Arrow array of texts.
-
-    Raises DataError: The values are no text, or missing and refused.
-    """
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if pa.types.is_null(values.type):
-        values = values.cast(pa.large_string())
-    if not is_text(values.type):
-        raise DataError(f"the values are {values.type}; expected text", column=name, hint="give it another kind")
-    if values.null_count and missing == "refuse":
-        first = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
-        raise DataError(
-            f"{values.null_count} of {len(values)} texts are missing, the first in row {first}",
-            column=name,
-            hint='fill them, or give missing="zero", which takes them for empty ones',
-        )
-    return pc.fill_null(values.cast(pa.large_string()), "")
 
 
 class _of_column:

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dboost.data.features.arrow import documents_of
 from dboost.data.features.kinds import Told
 from dboost.data.features.look import TEXT
 from dboost.data.manifest import Manifest
 from dboost.errors import DataError, UsageError
 from dboost.estimators.document_features import DocumentFeatures
 from dboost.estimators.features import Features, Kinds
-from dboost.estimators.table_features import documents_of, merged
+from dboost.estimators.table_features import merged
 from dboost.estimators.text_features import TextFeatures
 from dboost.estimators.transform_files import FILE, read_from, write_into
 from dboost.files.stores import AnyPath, StorePath

@@ -68,7 +68,7 @@ def _of_text(settings: ExplainSettings, model: Model) -> Contributions:
 def _of_row(settings: ExplainSettings, model: Model) -> tuple[Contributions, dict[str, Any]]:
     """The parts of a row of the data, and of one that a transform reads what its columns hold."""
     transform = read_transform(find_model(str(settings.model)))
-    if are_raw(settings, transform):
+    if transform is not None and are_raw(settings, transform):
         check_transform(model, transform, str(settings.model))
         with staging_for(settings, None) as staging, engine_on(None) as engine:
             pieces = raw_rows(settings, transform, (), staging, engine).pieces

@@ -183,3 +183,24 @@ def is_number(form: Any) -> bool:
     """Whether an Arrow type is one of numbers."""
     types = pa.types
     return bool(types.is_integer(form) or types.is_floating(form) or types.is_decimal(form))
+
+
+def documents_of(name: str, values: Any, missing: str) -> Any:
+    """A column of text as an Arrow array of texts.
+
+    Raises DataError: The values are no text, or missing and refused.
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if pa.types.is_null(values.type):
+        values = values.cast(pa.large_string())
+    if not is_text(values.type):
+        raise DataError(f"the values are {values.type}; expected text", column=name, hint="give it another kind")
+    if values.null_count and missing == "refuse":
+        first = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
+        raise DataError(
+            f"{values.null_count} of {len(values)} texts are missing, the first in row {first}",
+            column=name,
+            hint='fill them, or give missing="zero", which takes them for empty ones',
+        )
+    return pc.fill_null(values.cast(pa.large_string()), "")

@@ -94,7 +94,8 @@ def count_table(
 
     Terms are in a file, and their size in bytes here; where they are hashed, their counts are here.
     """
-    parts, rows, texts = [], 0, {name: [] for name in how.text}
+    texts: dict[str, list[Any]] = {name: [] for name in how.text}
+    parts, rows = [], 0
     for span in chunk.spans:
         ref, group = span[0], span[1]
         check_unchanged(ref)
