@@ -186,7 +186,8 @@ def preparation_of(settings: Any, room: Room) -> Preparation:
 
 def kinds_of(columns: Sequence[str]) -> dict[str, str]:
     """The kinds of columns that are given as ``title=text``; what has no meaning is refused by the preparation."""
-    return {name: kind.partition(":")[0] for name, _, kind in (one.rpartition("=") for one in columns)}
+    told = (one.rpartition("=") for one in columns if "=" in one)
+    return {name: kind.partition(":")[0] for name, _, kind in told}
 
 
 def _free(out: str) -> int | None:

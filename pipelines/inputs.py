@@ -82,7 +82,7 @@ def open_data(settings: DataSettings, preferred: str, model: Model | None = None
         elif (rows := sparse_columns(first.kinds)) is not None:
             # A label that nobody has named is no feature.
             data.features = rows
-    return data
+    return data.opened()
 
 
 def input_columns(model: Model, first: FileInfo) -> list[str] | None:

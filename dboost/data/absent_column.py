@@ -19,16 +19,10 @@ _ALIKE = 0.6
 def absent_column(name: str, known: Iterable[str], file: str, role: str | None = None) -> DataError:
     """The error for a column that is not there.
 
-    Parameters
-    ----------
-    name : str
-        The column that was asked for.
-    known : iterable of str
-        The columns there are, in their order.
-    file : str
-        The file that was looked at.
-    role : str, optional
-        What the column is for, such as "label".
+    `name`: The column that was asked for.
+    `known`: The columns there are, in their order.
+    `file`: The file that was looked at.
+    `role`: What the column is for, such as "label".
     """
     columns = list(known)
     what = "there is no such column" if role is None else f"there is no such {role} column"

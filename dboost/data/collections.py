@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.data.labels.groups import group_numbers
-from dboost.data.labels.labels import LabelCoder, LabelStats, check_weight, scan
-from dboost.data.labels.notes import label_notes
+from dboost.data.labels.labels import LabelCoder, LabelStats, check_weight, label_notes, scan
 from dboost.data.memory.in_memory import Rows, as_rows, check_names
 from dboost.data.named_columns import behind
 from dboost.data.planned import (
@@ -46,23 +45,13 @@ from dboost.partition import SEVERAL, Partition
 
 @dataclass(frozen=True)
 class RawBlock:
-    """One partition of the collections, not yet encoded.
-
-    Parameters
-    ----------
-    rows : Rows
-    y : labels
-    weight : float64 array, shape (m,)
-    number : int
-        Number of the partition.
-    group : uint64 array, shape (m,), or None
-    """
+    """One partition of the collections, not yet encoded."""
 
     rows: Rows
     y: Any
-    weight: NDArray[np.float64]
-    number: int
-    group: NDArray[np.uint64] | None = None
+    weight: NDArray[np.float64]  # (m,)
+    number: int  # Of the partition.
+    group: NDArray[np.uint64] | None = None  # (m,)
 
 
 @dataclass(frozen=True)
@@ -126,10 +115,7 @@ def plan_collection(
 def refuse_gone(**collections: Any) -> None:
     """Refuse collections whose data a client held that is closed: nothing can compute them again.
 
-    Raises
-    ------
-    UsageError
-        It names the argument.
+    Raises UsageError: It names the argument.
     """
     distributed = sys.modules.get("distributed")
     if distributed is None:

@@ -22,28 +22,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Rows on their principal components.
+    """Rows on their principal components."""
 
-    Parameters
-    ----------
-    mean : float64 array, shape (d,)
-    components : float64 array, shape (c, d)
-        Orthonormal, by falling variance.
-    variances : float64 array, shape (c,)
-        Variance of the training rows along each.
-    """
-
-    mean: Array
-    components: Array
-    variances: Array
+    mean: Array  # float64 array, shape (d,).
+    components: Array  # float64 array, shape (c, d). Orthonormal, by falling variance.
+    variances: Array  # float64 array, shape (c,). Variance of the training rows along each.
 
     def apply(self, X: Any) -> Any:
         """(X - mean) components', shape (m, c); a dask array stays one.
 
-        Raises
-        ------
-        DataError
-            When X has another number of columns.
+        Raises DataError: When X has another number of columns.
         """
         if X.shape[1] != self.mean.shape[0]:
             raise DataError(f"X has {X.shape[1]} columns, the projection takes {self.mean.shape[0]}")
@@ -55,17 +43,10 @@ class Projection:
 def fit_projection(X: Any, n_components: int) -> Projection:
     """Principal components of the rows.
 
-    Parameters
-    ----------
-    X : array, SciPy sparse matrix or dask array, shape (m, d)
-        A dask array is cut by rows only, and its blocks are dense.
-    n_components : int
-        1 <= c <= min(m, d).
-
-    Raises
-    ------
-    UsageError
-        When `n_components` has no meaning, or dask-ml is missing for a dask array.
+    `X`: Array, SciPy sparse matrix or dask array, shape (m, d). A dask array is cut by rows only, and its blocks are
+    dense.
+    `n_components`: 1 <= c <= min(m, d).
+    Raises UsageError: When `n_components` has no meaning, or dask-ml is missing for a dask array.
 
     Examples
     --------
@@ -93,16 +74,8 @@ def fit_projection(X: Any, n_components: int) -> Projection:
 def cluster_centres(X: Any, n_centres: int, seed: int = 0) -> Array:
     """Centres of k-means over all rows, for ``PiecewiseLinear(centres=...)``; shape (c, d).
 
-    Parameters
-    ----------
-    X : array or dask array, shape (m, d)
-    n_centres : int
-    seed : int
-
-    Raises
-    ------
-    UsageError
-        When `n_centres` has no meaning, or dask-ml is missing for a dask array.
+    `X`: Array or dask array, shape (m, d).
+    Raises UsageError: When `n_centres` has no meaning, or dask-ml is missing for a dask array.
     """
     if isinstance(n_centres, bool) or not isinstance(n_centres, int | np.integer) or n_centres < 1:
         raise UsageError(f"n_centres={n_centres!r}", hint="expected a positive integer")
@@ -126,10 +99,7 @@ def _is_dask(X: Any) -> bool:
 def _daskml(part: str) -> Any:
     """A module of dask-ml.
 
-    Raises
-    ------
-    UsageError
-        When it is not installed.
+    Raises UsageError: When it is not installed.
     """
     from importlib import import_module
 

@@ -129,6 +129,8 @@ def publish(beside: Path, path: Path) -> None:
 def write_parquet(table: Any, path: AnyPath, **options: Any) -> None:
     """Write a table as one file with page checksums, which appears whole.
 
+    Raises StorageError: When it cannot be written; nothing is left behind.
+
     Parameters
     ----------
     table : pyarrow.Table
@@ -136,11 +138,6 @@ def write_parquet(table: Any, path: AnyPath, **options: Any) -> None:
         Its folder is made where it is missing.
     **options
         Of ``pyarrow.parquet.write_table``.
-
-    Raises
-    ------
-    StorageError
-        When it cannot be written; nothing is left behind.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

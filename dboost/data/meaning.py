@@ -66,18 +66,10 @@ def codec_of(path: str) -> str | None:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How the files of text are written, where a user says it; what is None is told by the files themselves.
+    """How the files of text are written, where a user says it; what is None is told by the files themselves."""
 
-    Parameters
-    ----------
-    separator : str, optional
-        What stands between the fields of CSV.
-    encoding : str, optional
-        How characters are bytes, as Python names it.
-    """
-
-    separator: str | None = None
-    encoding: str | None = None
+    separator: str | None = None  # What stands between the fields of CSV.
+    encoding: str | None = None  # How characters are bytes, as Python names it.
 
     def __post_init__(self) -> None:
         if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
@@ -110,10 +102,7 @@ _SEPARATORS, _ROWS = (",", ";", "\t"), 50
 def encoding_of(path: str, head: bytes) -> str:
     """The encoding that the first bytes of a file of text tell: that of its mark, else UTF-8.
 
-    Raises
-    ------
-    DataError
-        They are no UTF-8; which of the others they are cannot be told from bytes.
+    Raises DataError: They are no UTF-8; which of the others they are cannot be told from bytes.
     """
     for mark, name in _MARKS:
         if head.startswith(mark):
@@ -135,17 +124,9 @@ def no_utf8(path: str, why: str = "") -> DataError:
 def separator_of(path: str, head: str) -> str:
     """What stands between the fields of a CSV file: a tab in ``.tsv`` and ``.tab``, else what its first rows tell.
 
-    Parameters
-    ----------
-    path : str
-    head : str
-        The beginning of the file. A separator is told by rows that it all cuts into as many fields as the first one;
-        a comma goes before others, and is taken where none is told.
-
-    Raises
-    ------
-    DataError
-        A semicolon and a tab both are told.
+    `head`: The beginning of the file. A separator is told by rows that it all cuts into as many fields as the first
+    one; a comma goes before others, and is taken where none is told.
+    Raises DataError: A semicolon and a tab both are told.
     """
     if {".tsv", ".tab"} & set(_endings(path)[-2:]):
         return "\t"
@@ -191,18 +172,9 @@ def _endings(path: str) -> list[str]:
 def files_below(folder: AnyPath, read: Sequence[str]) -> list[tuple[str, str]]:
     """(path, name) of the files of data below a folder, sorted by their names.
 
-    Parameters
-    ----------
-    folder : path
-    read : sequence of str
-        The formats that may be there. Files and folders whose names begin with ``_`` or ``.`` are never data; links
-        are followed; a file whose name tells nothing is Parquet where it begins as such, and else is said to be left
-        out.
-
-    Raises
-    ------
-    DataError
-        No such file, files of several formats, tables of a format that is not read, links to nowhere.
+    `read`: The formats that may be there. Files and folders whose names begin with ``_`` or ``.`` are never data; links
+    are followed; a file whose name tells nothing is Parquet where it begins as such, and else is said to be left out.
+    Raises DataError: No such file, files of several formats, tables of a format that is not read, links to nowhere.
     """
     formats: dict[str, list[str]] = {}
     left_out = []
@@ -253,9 +225,7 @@ def each_once(files: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def check_readable(paths: Iterable[str]) -> None:
     """Refuse a file of documents whose format is not read by what it is called, before its bytes are.
 
-    Raises
-    ------
-    DataError
+    Raises DataError.
     """
     for path in paths:
         if format_of(path) is None and any_path(path).is_file() and not _begins_as_parquet(path):
@@ -343,10 +313,8 @@ def folder_columns(name: str) -> dict[str, str | None]:
 def folder_values(names: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The columns that folders hold, with their values, for each file; and the kinds: ``int`` or ``str``.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Names of all files of a data set. Where they are whole paths, the folders that all lie in are no part of it.
+    `names`: Names of all files of a data set. Where they are whole paths, the folders that all lie in are no part of
+    it.
     """
     above = 0
     if any(is_store(name) or name.startswith("/") for name in names):
@@ -372,10 +340,7 @@ def _are_whole(values: set[str]) -> bool:
 def index_columns(schema: Any) -> tuple[str, ...]:
     """The columns of an Arrow schema in which pandas or Dask keeps the index of a table, which is none of its columns.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        With its metadata, of which pandas writes what its index was.
+    `schema`: With its metadata, of which pandas writes what its index was.
     """
     try:
         about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
@@ -487,8 +452,9 @@ def _widest(kind: Any) -> Any:
 # -- values ------------------------------------------------------------------------------------------------------------
 
 # What a column of values without types may be, the first being taken that holds all of them unchanged.
-KINDS = ("int", "uint", "float", "bool", "str")
+KINDS = ("int", "uint", "float", "bool", "str", "list<str>", "list<int>", "list<float>", "weights")
 ANY = frozenset(KINDS)
+_LISTS = frozenset(KINDS[5:8])
 _ARROW = {"int": "int64", "uint": "uint64", "float": "float64", "bool": "bool_", "str": "string", "null": "null"}
 # Whole numbers as they are written by whoever writes numbers: 7, not 007 or +7, which are identifiers.
 _DIGITS = r"^(0|-?[1-9][0-9]{0,19})$"
@@ -507,19 +473,19 @@ def arrow_of(kind: str) -> Any:
     """The Arrow type of a kind of values without types."""
     import pyarrow as pa
 
+    if kind == "weights":
+        return pa.map_(pa.string(), pa.float64())
+    if kind in _LISTS:
+        return pa.list_(arrow_of(kind[5:-1]))
     return getattr(pa, _ARROW[kind])()
 
 
 def kinds_of_texts(texts: Any, *, target: bool) -> frozenset[str]:
     """What some fields of a CSV file may be, each without a loss.
 
-    Parameters
-    ----------
-    texts : Arrow array of strings, none missing
-    target : bool
-        Whether the column is to be learned: a number with a point is one then, however it is written. In others it is
-        one only where the number is written so again (``0.5``, not ``0.50`` or ``1e3``): what may be an identifier
-        stays the text that it is.
+    `target`: Whether the column is to be learned: a number with a point is one then, however it is written. In others
+    it is one only where the number is written so again (``0.5``, not ``0.50`` or ``1e3``): what may be an identifier
+    stays the text that it is.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -559,6 +525,12 @@ def kinds_of_value(value: Any) -> frozenset[str]:
         return frozenset({"bool"})
     if isinstance(value, float):
         return frozenset({"float"})
+    if isinstance(value, list):
+        inner = frozenset.intersection(ANY, *map(kinds_of_value, value))
+        return frozenset(kind for kind in _LISTS if kind[5:-1] in inner)
+    if isinstance(value, dict):
+        numbers = all("float" in kinds_of_value(one) and one is not None for one in value.values())
+        return frozenset({"weights"} if numbers else ())
     if not isinstance(value, int):
         return frozenset()
     fits = {"int": -(1 << 63) <= value < 1 << 63, "uint": 0 <= value < 1 << 64, "float": abs(value) <= _EXACT}

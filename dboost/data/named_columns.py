@@ -21,9 +21,7 @@ Named = Mapping[str, Any]
 def refuse_unread(X: Any) -> None:
     """Refuse a query that has not been run: polars' LazyFrame, which looks like a table and holds no rows.
 
-    Raises
-    ------
-    UsageError
+    Raises UsageError.
     """
     if type(X).__module__.split(".")[0] == "polars" and hasattr(X, "collect"):
         raise UsageError(
@@ -54,23 +52,9 @@ def table_behind(X: Any) -> Any:
 def take_column(X: Any, name: str, what: str) -> tuple[Any, Any]:
     """Take a column out of a table.
 
-    Parameters
-    ----------
-    X : table
-    name : str
-    what : str
-        The parameter that names it, for the error.
-
-    Returns
-    -------
-    X : table
-        Without the column.
-    column : Series or Arrow column
-
-    Raises
-    ------
-    UsageError
-        There is no such column, or X has no names.
+    `what`: The parameter that names it, for the error.
+    Returns X, table: Without the column.
+    Raises UsageError: There is no such column, or X has no names.
     """
     if isinstance(X, list) and X and isinstance(X[0], Mapping) and any(name in row for row in X):
         return X, [row.get(name) for row in X]

@@ -30,10 +30,7 @@ def matches(path: AnyPath) -> list[tuple[str, str]] | None:
     The name of a file is what follows the last folder before the first sign of the pattern. Files and folders whose
     names begin with ``_`` or ``.`` are never data.
 
-    Raises
-    ------
-    DataError
-        No file fits.
+    Raises DataError: No file fits.
     """
     if isinstance(path, StorePath):
         if not _MAGIC.search(path.key):
@@ -59,10 +56,7 @@ def matches(path: AnyPath) -> list[tuple[str, str]] | None:
 def files_of_each(paths: Sequence[AnyPath], read: Sequence[str]) -> list[tuple[str, str]]:
     """(path, name) of the files that the paths of a list mean: files, folders, patterns.
 
-    Raises
-    ------
-    DataError
-        Nothing there, or files of formats that are not to be `read`.
+    Raises DataError: Nothing there, or files of formats that are not to be `read`.
     """
     several: list[list[tuple[str, str]] | None] = []
     for path in paths:
@@ -109,18 +103,10 @@ def regex_of(pattern: str) -> str:
 def delta_files(folder: AnyPath, version: int | None = None) -> tuple[list[tuple[str, str]], int] | None:
     """(path, name) of the files of a Delta table, and its version; None where the folder is none.
 
-    Parameters
-    ----------
-    folder : path
-    version : int, optional
-        The newest by default.
-
-    Raises
-    ------
-    UsageError
-        The package ``deltalake`` is not there. Read as plain files, a table would have the rows that were deleted.
-    DataError
-        The table cannot be read.
+    `version`: The newest by default.
+    Raises UsageError: The package ``deltalake`` is not there. Read as plain files, a table would have the rows that
+    were deleted.
+    Raises DataError: The table cannot be read.
     """
     if not (folder / DELTA_LOG).is_dir():
         return None

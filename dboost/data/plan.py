@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from dboost.data.labels.factorise import factorise
 from dboost.data.labels.groups import group_numbers
-from dboost.data.labels.labels import check_weight, scan
-from dboost.data.labels.notes import label_notes
+from dboost.data.labels.labels import check_weight, label_notes, scan
 from dboost.data.memory.in_memory import Rows, as_rows, block_bounds
 from dboost.data.named_columns import split_named
 from dboost.data.planned import (
@@ -173,16 +172,9 @@ def _blocks(
 ) -> tuple[Partition, ...]:
     """Blocks of rows as partitions, on threads.
 
-    Parameters
-    ----------
-    rows : Rows
-    keep : bool array, shape (m,)
-        Rows to keep; `codes`, `weight` and `group` are theirs.
-    outputs : int
-        Number of columns of W.
-    engine : Mapper
-    strict : bool
-        Refuse rows that are not clean (``csc.Unclean``).
+    `keep`: bool array, shape (m,). Rows to keep; `codes`, `weight` and `group` are theirs.
+    `outputs`: Number of columns of W.
+    `strict`: Refuse rows that are not clean (``csc.Unclean``).
     """
     # in place: what is let go of before the blocks are made is memory that they do not take again
     cost = np.zeros(rows.n_rows + 1, dtype=np.int64)

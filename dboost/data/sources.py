@@ -1,8 +1,8 @@
 """Where the documents of ``prepare`` come from: the files of each split, as Parquet.
 
-Covers: which files are meant, one file in two splits, copies of those in other formats, and errors in the names of the
-files that the user gave. Does not cover: what the formats mean (``documents``), or what is done with the rows
-(``prepare``).
+Covers: which files are meant, one file in two splits, copies of those in other formats, the kinds of their columns, and
+errors in the names of the files that the user gave. Does not cover: what the formats mean (``documents``), or what is
+done with the rows (``prepare``).
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dboost.data.meaning import CSV, Dialect, folder_columns, folder_values, format_of, is_text
-from dboost.data.prepared.copies import Copy, Picking, copy_documents, copy_rows, lacks_values
+from dboost.data.features.look import Seen
+from dboost.data.meaning import CSV, Dialect, folder_columns, folder_values, format_of, is_text, say_index
+from dboost.data.parquet.read import inspect_file
+from dboost.data.prepared.copies import Copy, Picking, copy_documents, lacks_values, look_at
 from dboost.data.prepared.documents import (
     Wanted,
     column_types,
@@ -37,21 +39,12 @@ REFUSED = "_refused"
 
 @dataclass(frozen=True)
 class Sources:
-    """Files of documents, all in Parquet.
+    """Files of documents, all in Parquet."""
 
-    Parameters
-    ----------
-    files : tuple of (split or None, (path, name))
-        In the order of the rows. The split is None where a column says it.
-    origin : mapping of str to str
-        From the path of a copy to that of the file it was made from.
-    refused : mapping of str to int
-        Rows that were put aside, by reason.
-    """
-
+    # In the order of the rows. The split is None where a column says it.
     files: tuple[tuple[str | None, tuple[str, str]], ...]
-    origin: Mapping[str, str]
-    refused: Mapping[str, int] = field(default_factory=dict)
+    origin: Mapping[str, str]  # From the path of a copy to that of the file it was made from.
+    refused: Mapping[str, int] = field(default_factory=dict)  # Rows that were put aside, by reason.
 
     @contextmanager
     def in_own_names(self) -> Iterator[None]:
@@ -77,10 +70,7 @@ def splits_of(
 ) -> tuple[list[tuple[str | None, Source]], str]:
     """The source of each split, and the split that the vocabulary is learned from.
 
-    Raises
-    ------
-    UsageError
-        Splits that have no meaning.
+    Raises UsageError: Splits that have no meaning.
     """
     if not isinstance(source, Mapping):
         return [(None if split_column is not None else "train", source)], "train"
@@ -112,29 +102,14 @@ def open_sources(
 
     So are those of which only some rows are wanted.
 
-    Parameters
-    ----------
-    splits : sequence of (split or None, source)
-    wanted : Wanted
-        The columns to copy.
-    label : str, optional
-        The label column, which documents of other splits than `learned` need not have.
-    learned : str
-    staging : path
-        Made where there is something to copy.
-    mapper : Mapper
-    where : str, optional
-        A filter of rows; see ``dboost.data.prepared.where``.
-    quarantine : bool
-        Rows without a text, or without a label where one is learned from, are put aside with their reasons (in
-        ``_refused`` within `staging`). Without it they end the preparation when they are read.
-
-    Raises
-    ------
-    UsageError
-        A file is in two splits, or the filter has no meaning.
-    DataError
-        Files that are not there, cannot be read, or lack columns.
+    `wanted`: The columns to copy.
+    `label`: The label column, which documents of other splits than `learned` need not have.
+    `staging`: Made where there is something to copy.
+    `where`: A filter of rows; see ``dboost.data.prepared.where``.
+    `quarantine`: Rows without a text, or without a label where one is learned from, are put aside with their reasons
+    (in ``_refused`` within `staging`). Without it they end the preparation when they are read.
+    Raises UsageError: A file is in two splits, or the filter has no meaning.
+    Raises DataError: Files that are not there, cannot be read, or lack columns.
     """
     found = [(owner, file) for owner, source in splits for file in document_files(source)]
     _refuse_same(found)
@@ -143,15 +118,11 @@ def open_sources(
     wanted.dialect.check_used(path for _, (path, _) in found)
     other = list(dict.fromkeys(path for _, (path, _) in found if not is_text(path)))
     mine = {path for owner, (path, _) in found if owner in (None, learned)}
-    columns, kinds = folder_values([name for _, (_, name) in found])
-    folders = {
-        path: {name: (kinds[name], value) for name, value in values.items()}
-        for (_, (path, _)), values in zip(found, columns, strict=True)
-    }
+    folders = _folders([file for _, file in found])
     needed = where is not None
 
     def picking(path: str) -> Picking:
-        required = (*wanted.texts, *(wanted.labels if path in mine else ())) if quarantine else ()
+        required = (*wanted.texts, *([label] if label and path in mine else ())) if quarantine else ()
         return Picking(where, required, str(staging / REFUSED))
 
     if quarantine and other and not needed:
@@ -166,7 +137,7 @@ def open_sources(
         refused.update(put_aside)
     if other and needed:
         make_folder(staging / COPIES)
-        loose = Wanted((*wanted.texts, *wanted.labels), (), wanted.kept, wanted.labels)
+        loose = replace(wanted, optional=() if label is None else (label,))
         for group in (mine, set(other) - mine):
             paths = [path for path in other if path in group]
             numbers = range(len(copies), len(copies) + len(paths))
@@ -174,11 +145,63 @@ def open_sources(
                 Copy(path, str(staging / COPIES / f"{i:05d}.parquet"), folders[path]) for i, path in zip(numbers, paths)
             ]
             if items:
-                for told in mapper.map(copy_rows, items, loose, picking(paths[0]), name="copy-documents"):
+                for told in mapper.map(copy_documents, items, loose, {}, picking(paths[0]), name="copy-documents"):
                     refused.update(told)
             copies |= {item.path: item.target for item in items}
     files = tuple((owner, (copies.get(path, path), name)) for owner, (path, name) in found)
     return Sources(files, {copy: path for path, copy in copies.items()}, dict(refused))
+
+
+def _folders(files: Sequence[tuple[str, str]]) -> dict[str, dict[str, tuple[str, Any]]]:
+    """The columns that the folders of each file hold, by its path: kinds and values."""
+    columns, kinds = folder_values([name for _, name in files])
+    return {
+        path: {name: (kinds[name], value) for name, value in values.items()}
+        for (path, _), values in zip(files, columns, strict=True)
+    }
+
+
+def look_at_files(
+    source: Source | Mapping[str, Source],
+    mapper: Mapper,
+    *,
+    split: str | None = None,
+    where: str | None = None,
+    left_out: Sequence[str] = (),
+    dialect: Dialect,
+) -> dict[str, Seen]:
+    """What the rows that are learned from say of the kind of each column, but of some that are left out.
+
+    The columns are all that a file has, and those of folders; `split`, `where` and `dialect` as in ``prepare_text``.
+
+    Raises DataError: A file cannot be read, or a column has values of several types.
+    """
+    splits, learned = splits_of(source, split)
+    files = [file for owner, one in splits if owner in (None, learned) for file in document_files(one)]
+    dialect.check_used(path for path, _ in files)
+    folders = _folders(files)
+    foreign = [path for path, _ in files if is_text(path)]
+    every = Wanted((), (), (), dialect=dialect, every=True)
+    types = mapper.map(column_types, [(path, tuple(folders[path])) for path in foreign], every, name="find-types")
+    kinds = joint_kinds(types, foreign)
+    infos = mapper.map(inspect_file, [file for file in files if not is_text(file[0])], name="read-footers")
+    index = {name for info in infos for name in info.index if name not in left_out}
+    say_index(sorted(index))
+    names = dict.fromkeys([*kinds, *(name for info in infos for name in info.kinds), *next(iter(folders.values()))])
+    kept = tuple(name for name in names if name not in {*left_out, *index})
+    needed = tuple(name for name in names if name in kept or name == split)
+    wanted = Wanted((), (), needed, needed, dialect)
+    of_split = None if split is None else (split, learned)
+    items = [Copy(path, "", folders[path]) for path, _ in files]
+    parts = mapper.map(look_at, items, wanted, kinds, where, of_split, name="look")
+    whole: dict[str, Seen] = {}
+    for (path, _), part in zip(files, parts, strict=True):
+        for name, seen in part.items():
+            try:
+                whole[name] = whole[name].merge(seen, name) if name in whole else seen
+            except DataError as fault:
+                raise DataError(fault.what, file=path, column=name, hint=fault.hint) from fault
+    return {name: whole[name] for name in kept if name in whole}
 
 
 def copy_tables(
@@ -186,19 +209,9 @@ def copy_tables(
 ) -> None:
     """Copy tables of numbers in CSV and JSON lines into a folder, as Parquet files with their names and an ending.
 
-    Parameters
-    ----------
-    source, folder : path
-    ending : str
-    labels : sequence of str
-        Columns that are learned.
-    columns : sequence of str, optional
-        The others; all by default, which every file then has.
-
-    Raises
-    ------
-    DataError
-        A file cannot be read, or has other columns than the first.
+    `labels`: Columns that are learned.
+    `columns`: The others; all by default, which every file then has.
+    Raises DataError: A file cannot be read, or has other columns than the first.
     """
     files = document_files(source)
     paths = [path for path, _ in files]

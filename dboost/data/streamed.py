@@ -24,25 +24,13 @@ class StreamedPartition:
 
     Most passes need only the columns that a model holds. To take them out of the rows costs less than to turn the
     whole block, which lasts for one pass.
-
-    Parameters
-    ----------
-    pointer : int64 array, shape (m + 1,)
-        Start of each row in `index` and `data`, the first 0.
-    index : int32 array, shape (nnz,)
-        Columns, ascending and unique within a row.
-    data : float32 array, shape (nnz,)
-        The stored values, finite and not zero.
-    n_features : int
-    y, weight, key, group
-        As in ``dboost.partition.Partition``.
     """
 
-    pointer: NDArray[np.int64]
-    index: NDArray[np.int32]
-    data: NDArray[Any]
+    pointer: NDArray[np.int64]  # int64 array, shape (m + 1,). Start of each row in `index` and `data`, the first 0.
+    index: NDArray[np.int32]  # int32 array, shape (nnz,). Columns, ascending and unique within a row.
+    data: NDArray[Any]  # float32 array, shape (nnz,). The stored values, finite and not zero.
     n_features: int
-    y: NDArray[Any]
+    y: NDArray[Any]  # y, weight, key: As in ``dboost.partition.Partition``.
     weight: NDArray[np.float64]
     key: str
     group: NDArray[np.uint64] | None = None

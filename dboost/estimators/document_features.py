@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from dboost.data.features.arrow import arrow_of, documents_of
 from dboost.data.manifest import Manifest, read_vocabulary
 from dboost.data.named_columns import refuse_unread
 from dboost.data.prepared.text import TOKENISERS, TextRule, TextTransform
@@ -28,16 +29,10 @@ SCHEMA = 1
 class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Documents to the features that a model was trained on, with the vocabulary of its prepared folder.
 
-    Parameters
-    ----------
-    text : sequence of str
-        Text columns; several are joined by a newline.
-    tokenizer : str or TextRule
-        How documents are cut into terms, and what counts become, as in ``dboost prepare``.
-    hashing : int, optional
-        Number of buckets, where terms are hashed.
-    terms : sequence of str
-    idf : float64 array, shape (number of terms,)
+    `text`: Text columns; several are joined by a newline.
+    `tokenizer`: How documents are cut into terms, and what counts become, as in ``dboost prepare``.
+    `hashing`: Number of buckets, where terms are hashed.
+    `idf`: float64 array, shape (number of terms,).
 
     Examples
     --------
@@ -70,19 +65,9 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> sparse.csr_array:
         """Rows of documents, with the values that ``dboost prepare`` writes for them.
 
-        Parameters
-        ----------
-        X : iterable of str, array, Series or table
-            Documents, or a table with the text columns.
-
-        Returns
-        -------
-        scipy.sparse.csr_array of float32, shape (documents, number of terms)
-
-        Raises
-        ------
-        DataError
-            A text column is not there, holds something else than text, or lacks a text.
+        `X`: Documents, or a table with the text columns.
+        Returns scipy.sparse.csr_array of float32, shape (documents, number of terms).
+        Raises DataError: A text column is not there, holds something else than text, or lacks a text.
         """
         # buckets of hashed terms have no names
         names = self.terms if self.hashing is None else None
@@ -98,7 +83,7 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name in self.text:
             if name not in names:
                 raise DataError("the text column of the model is not there", column=name, hint=f"there are {names[:8]}")
-            parts.append(_texts(name, X[name]))
+            parts.append(documents_of(name, arrow_of(name, X[name]), "refuse"))
         if len(parts) == 1:
             return parts[0]
         return pc.binary_join_element_wise(*parts, pa.scalar("\n", pa.large_string()))
@@ -140,8 +125,7 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_files(cls, document: Document, arrays: dict[str, NDArray[Any]]) -> DocumentFeatures:
         """The transform that was saved; nothing in the files is trusted."""
-        if document.count("schema") != SCHEMA:
-            raise ModelFormatError(f"the transform is of another version than {SCHEMA}", file=document.file)
+        document.expect_schema(SCHEMA)
         text = document.strings("text") or ()
         if not text or len(set(text)) < len(text):
             raise ModelFormatError("field text: expected distinct names, at least one", file=document.file)
@@ -157,21 +141,3 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         except (UsageError, TypeError) as error:
             raise ModelFormatError(f"how documents are read has no meaning: {error}", file=document.file) from error
         return cls(tuple(text), rule, hashing, terms, idf)
-
-
-def _texts(name: str, values: Any) -> pa.Array:
-    """A column as an Arrow array of texts, none of which is missing."""
-    try:
-        found = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
-        raise DataError("the values are no texts", column=name) from error
-    if isinstance(found, pa.ChunkedArray):
-        found = found.combine_chunks()
-        found = found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
-    if pa.types.is_dictionary(found.type):
-        found = found.dictionary_decode()
-    if found.type not in (pa.string(), pa.large_string(), pa.string_view()):
-        raise DataError(f"the values are {found.type}; expected text", column=name)
-    if found.null_count:
-        raise DataError(f"{found.null_count} of {len(found)} texts are missing", column=name, hint="fill them")
-    return found.cast(pa.large_string())

@@ -1,39 +1,32 @@
 """``Features``: one transform of a table of text, categories, numbers, dates, tags, embeddings and weights.
 
-Covers: the kinds of the columns, found or told; fitting, transforming, what is saved. Does not cover: columns of text
-(``text_features``) and all others (``table_features``), of which it is made.
+Covers: the kinds of the columns, found or told, and what is saved. Does not cover: how columns become features
+(``table_features``, ``text_features``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from dboost.data.features.arrow import columns_of, is_text
-from dboost.data.features.kinds import Column, Told, settle
-from dboost.data.features.look import DROP, TEXT
+from dboost.data.features.kinds import Told
+from dboost.data.features.look import DROP, TEXT, Seen
 from dboost.errors import DataError, ModelFormatError, UsageError
-from dboost.estimators import text_feature_files
-from dboost.estimators.named_rows import Behind, with_names
-from dboost.estimators.on_partitions import column_names, is_lazy, over_parts, rows_of_parts, side_by_side
+from dboost.estimators.on_partitions import column_names
 from dboost.estimators.table_features import (
-    TableFeatures,
-    absent_columns,
-    count_columns,
-    groups_of,
-    refuse_no_rows,
-    refuse_twice,
+    ColumnFeatures,
+    as_format_errors,
+    columns_document,
+    columns_of_document,
     seen_of,
     told_columns,
 )
 from dboost.estimators.text_features import TextFeatures
-from dboost.files.documents import Document
+from dboost.files.documents import Document, numbered, of_number
 from dboost.notices import warn_user
 
 SCHEMA = 1
@@ -52,12 +45,18 @@ class Kinds(dict[str, str]):
         super().__init__(kinds)
         self.why = dict(why)
 
+    @classmethod
+    def of(cls, seen: Mapping[str, Seen]) -> Kinds:
+        """The kinds that the values of columns tell."""
+        found = {name: one.kind(name) for name, one in seen.items()}
+        return cls({name: kind for name, (kind, _) in found.items()}, {name: why for name, (_, why) in found.items()})
+
     def __repr__(self) -> str:
         wide = max(map(len, self), default=0)
         return "\n".join(f"{name:<{wide}}  {kind:<9}  {self.why[name]}".rstrip() for name, kind in self.items())
 
 
-class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Features(ColumnFeatures):
     """Any table as named features: each column by its kind, which is found out or told.
 
     ======== ====================================== =================================================
@@ -97,8 +96,6 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The columns that are features.
     texts_ : dict of str to TextFeatures
         The transform of each column of text.
-    table_ : TableFeatures or None
-        That of all other columns.
     column_groups_, feature_columns_, unseen_
         As of ``TableFeatures``.
 
@@ -118,8 +115,7 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ['price', 'tags=air', 'tags=sea', 'tags=sky']
     """
 
-    table_: TableFeatures | None
-    texts_: dict[str, TextFeatures]
+    kinds_: Kinds
 
     def __init__(
         self,
@@ -152,78 +148,14 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._plan(X, y)[0]
 
     def fit(self, X: Any, y: Any = None) -> Features:
-        """Learn the kinds, the terms and the values.
-
-        Parameters
-        ----------
-        X : pandas, Arrow or polars table, list of dicts, or dask DataFrame
-        y : object, optional
-            The name of a column that is the label, and no feature; else ignored.
-
-        Raises
-        ------
-        UsageError
-            A parameter has no meaning, or names a column that is not there.
-        DataError
-            A column is of no kind, or not of the one that was told; it names the first row.
-        """
-        kinds, told, texts = self._plan(X, y)
-        dropped = [name for name, kind in kinds.items() if kind == DROP and name not in (self.columns or {})]
+        super().fit(X, y)
+        dropped = [name for name, kind in self.kinds_.items() if kind == DROP and name not in (self.columns or {})]
         if dropped and self.others == FIND:
-            about = ", ".join(f"{name} ({kinds.why[name]})" for name in dropped)
+            about = ", ".join(f"{name} ({self.kinds_.why[name]})" for name in dropped)
             warn_user(f"no features: {about}. To use a column, tell its kind in columns=")
-        if is_lazy(X):
-            X = X[[*told, *texts]]
-        # where all of the text is at hand, its terms are counted on all cores
-        counted = over_parts(X, partial(_count_part, self, told, texts if is_lazy(X) else {}), self.merge)
-        fitted = {name: clone(one) for name, one in texts.items()}
-        if texts and not is_lazy(X):
-            columns, _ = columns_of(X)
-            for name, one in fitted.items():
-                with _of_column(name):
-                    one.fit(documents_of(name, columns[name], self.missing))
-        return self.settle(counted, told, fitted, kinds)
-
-    def count(self, columns: Mapping[str, Any], told: Mapping[str, Told], texts: Mapping[str, TextFeatures]) -> Any:
-        """What some rows say of columns: values, terms, and how many rows they are. Parts of a table add up.
-
-        Parameters
-        ----------
-        columns : mapping of str to Arrow array
-        told : mapping of str to Told
-            What is said of each column that is no text.
-        texts : mapping of str to TextFeatures
-        """
-        terms = {}
-        for name, one in texts.items():
-            with _of_column(name):
-                terms[name] = one.count(documents_of(name, columns[name], self.missing))
-        rows = len(next(iter(columns.values()))) if columns else 0
-        return count_columns(list(told.items()), columns), terms, rows
-
-    @staticmethod
-    def merge(parts: Sequence[Any]) -> Any:
-        """What the rows of several counts say together."""
-        values, terms, rows = parts[0]
-        for other, _, count in parts[1:]:
-            values = {name: one.merge(other[name], name) for name, one in values.items()}
-            rows += count
-        return values, {name: TextFeatures.merge([one[1][name] for one in parts]) for name in terms}, rows
-
-    def settle(
-        self, counted: Any, told: Mapping[str, Told], texts: Mapping[str, TextFeatures], kinds: Kinds | None = None
-    ) -> Features:
-        """Take the features from what all rows say (``count``, ``merge``), as ``fit`` does."""
-        values, terms, rows = counted
-        refuse_no_rows(rows)
-        for name, parts in terms.items():
-            with _of_column(name):
-                texts[name].settle(parts)
-        if kinds is None:
-            found = {name: one.kind for name, one in told.items()} | dict.fromkeys(texts, TEXT)
-            kinds = Kinds(found, dict.fromkeys(found, "told"))
-        self._settle([settle(name, values[name], one) for name, one in told.items()], dict(texts), kinds)
         return self
+
+    fit.__doc__ = ColumnFeatures.fit.__doc__
 
     def told(self) -> tuple[dict[str, Told], dict[str, TextFeatures]]:
         """What is said of the columns that are told: of those that are no text, and how the others are read."""
@@ -232,11 +164,7 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         told = told_columns(given, list(given), self._defaults(), passed=texts)
         return {name: one for name, one in told.items() if one is not None}, texts
 
-    def _defaults(self) -> Told:
-        return Told("number", self.missing, self.min_count, self.max_values, self.scale).check("columns")
-
     def _plan(self, X: Any, y: Any) -> tuple[Kinds, dict[str, Told], dict[str, TextFeatures]]:
-        """The kinds of all columns, what is said of each that is no text, and how those of text are read."""
         if self.others not in (FIND, DROP):
             raise UsageError(f"others={self.others!r}", hint=f"use {FIND!r} or {DROP!r}")
         defaults = self._defaults()
@@ -255,8 +183,8 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             kinds |= dict.fromkeys(open_ones, DROP)
             why |= dict.fromkeys(open_ones, "others='drop'")
         elif open_ones:
-            for name, seen in seen_of(X, open_ones).items():
-                kinds[name], why[name] = seen.kind(name)
+            found = Kinds.of(seen_of(X, open_ones))
+            kinds, why = kinds | found, why | found.why
         for name in open_ones:
             if kinds[name] == TEXT:
                 texts[name] = self._text()
@@ -289,89 +217,6 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return made
         return None
 
-    def _settle(self, columns: list[Column], texts: dict[str, TextFeatures], kinds: Kinds) -> None:
-        self.table_ = None
-        if columns:
-            table = TableFeatures(
-                missing=self.missing, min_count=self.min_count, max_values=self.max_values, scale=self.scale
-            )
-            table._settle(columns, True)
-            self.table_ = table
-        self.texts_ = texts
-        names = [] if self.table_ is None else self.table_.get_feature_names_out().tolist()
-        for name, one in texts.items():
-            names += [f"{name}:{term}" for term in one.get_feature_names_out()]
-        refuse_twice(names)
-        self._names = names
-        self.kinds_ = kinds
-        used = [name for name, kind in kinds.items() if kind != DROP]
-        self.feature_names_in_, self.n_features_in_ = np.array(used, dtype=object), len(used)
-        self.unseen_: dict[str, int] = {}
-
-    def transform(self, X: Any) -> Any:
-        """Rows as features.
-
-        Parameters
-        ----------
-        X : table
-            With the columns of ``fit``, in any order and among others.
-
-        Returns
-        -------
-        scipy.sparse.csr_array of float64, shape (n, features); of a dask DataFrame a lazy dask array of such chunks
-
-        Raises
-        ------
-        DataError
-            A column is not there or of another kind than in ``fit``, or a missing value is refused.
-        """
-        check_is_fitted(self)
-        used = self.feature_names_in_.tolist()
-        if is_lazy(X):
-            absent_columns(self, used, column_names(X))
-            return rows_of_parts(X[used], self, self._names, len(self._names), np.dtype(np.float64), X)
-        columns, named = columns_of(X)
-        if not named and len(columns):
-            raise UsageError("the columns of X have no names", hint="give a table of pandas, polars or Arrow")
-        absent_columns(self, used, list(columns))
-        blocks = [] if self.table_ is None else [self.table_._rows(columns)]
-        self.unseen_ = {} if self.table_ is None else self.table_.unseen_
-        for name, one in self.texts_.items():
-            with _of_column(name):
-                blocks.append(one.transform(documents_of(name, columns[name], self.missing)))
-        made = side_by_side(blocks, len(next(iter(columns.values()))))
-        return with_names(made, self._names, Behind(X, self))
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the features, like ``"price"``, ``"colour=red"`` and ``"title:wave"``."""
-        check_is_fitted(self)
-        return np.array(self._names, dtype=object)
-
-    @property
-    def column_groups_(self) -> NDArray[np.int64]:
-        """The group of each feature."""
-        check_is_fitted(self)
-        table = np.zeros(0, np.int64) if self.table_ is None else self.table_.column_groups_
-        terms = groups_of([(len(self._names) - len(table), False)])
-        return np.concatenate([table, terms + int(table.max(initial=-1)) + 1])
-
-    @property
-    def feature_columns_(self) -> NDArray[Any]:
-        """The column of each feature."""
-        check_is_fitted(self)
-        found = [] if self.table_ is None else [self.table_.feature_columns_]
-        found += [np.full(len(one.get_feature_names_out()), name, dtype=object) for name, one in self.texts_.items()]
-        return np.concatenate(found)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_names")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = tags.input_tags.categorical = True
-        tags.input_tags.allow_nan = self.missing != "refuse"
-        return tags
-
     # ---- as files --------------------------------------------------------------------------------------------------
 
     def to_document(self) -> dict[str, Any]:
@@ -380,105 +225,48 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         given = self.get_params(deep=False)
         told = {} if self.columns is None else dict(self.columns)
         given["columns"] = {name: _plainly(said) for name, said in told.items()} if told else None
-        given["text"] = None if self.text is None else text_feature_files.parameters(self.text)
+        given["text"] = None if self.text is None else self.text.parameters()
+        of_all = {name: given[name] for name in ("missing", "min_count", "max_values", "scale")}
         return {
             "schema": SCHEMA,
             "parameters": given,
             "kinds": dict(self.kinds_),
             "why": self.kinds_.why,
-            "table": None if self.table_ is None else self.table_.to_document(),
-            "texts": [{"name": name, **text_feature_files.to_document(one)} for name, one in self.texts_.items()],
+            "table": columns_document(self, {"columns": None, **of_all}) if self.columns_ else None,
+            "texts": [{"name": name, **one.to_document()} for name, one in self.texts_.items()],
         }
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """The terms of all columns of text."""
-        return {
-            f"{number}.{name}": array
-            for number, one in enumerate(self.texts_.values())
-            for name, array in text_feature_files.to_arrays(one).items()
-        }
+        return numbered([one.to_arrays() for one in self.texts_.values()])
 
     @classmethod
-    def from_files(cls, document: Document, arrays: dict[str, NDArray[Any]]) -> Features:
+    def from_files(cls, document: Document, arrays: Mapping[str, NDArray[Any]]) -> Features:
         """The transform that was saved; nothing in the files is trusted."""
-        file = document.file
-        if document.count("schema") != SCHEMA:
-            raise ModelFormatError(f"the transform is of another version than {SCHEMA}", file=file)
+        document.expect_schema(SCHEMA)
         given = dict(document.mapping("parameters"))
         if set(given) != set(cls().get_params(deep=False)):
-            raise ModelFormatError("field parameters: expected those of Features", file=file)
-        texts: dict[str, TextFeatures] = {}
-        for number, spec in enumerate(document.children("texts")):
-            mine = {name[len(f"{number}.") :]: a for name, a in arrays.items() if name.startswith(f"{number}.")}
-            texts[spec.text("name")] = text_feature_files.restore(spec, mine)
-        table = None if document.fields.get("table") is None else TableFeatures.from_document(document.child("table"))
+            raise ModelFormatError("field parameters: expected those of Features", file=document.file)
+        texts = {
+            spec.text("name"): TextFeatures.from_files(spec, of_number(arrays, number))
+            for number, spec in enumerate(document.children("texts"))
+        }
         kinds, why = document.mapping("kinds"), document.mapping("why")
-        known = {TEXT: list(texts)} | {"table": [] if table is None else list(table.kinds_)}
-        used = [name for name, kind in kinds.items() if kind != DROP]
-        if sorted(used) != sorted(known[TEXT] + known["table"]) or set(why) != set(kinds):
-            raise ModelFormatError("field kinds: expected one of each column of the transform", file=file)
-        try:
-            if given["text"] is not None:
-                given["text"] = text_feature_files.of_parameters(given["text"])
+        with as_format_errors(document.file):
+            table = document.fields.get("table") is not None
+            columns = columns_of_document(document.child("table"))[0] if table else []
+            used = [name for name, kind in kinds.items() if kind != DROP]
+            if sorted(used) != sorted([*texts, *(column.name for column in columns)]) or set(why) != set(kinds):
+                raise ModelFormatError("field kinds: expected one of each column of the transform", file=document.file)
+            given["text"] = None if given["text"] is None else TextFeatures.of_parameters(given["text"])
             made = cls(**given)
             made._defaults()
-            made._settle([] if table is None else table._columns, texts, Kinds(kinds, why))
-        except (UsageError, DataError, TypeError, ValueError) as error:
-            raise ModelFormatError(f"field parameters: {error}", file=file) from error
+            made._settle(columns, texts, Kinds(kinds, why), True)
         return made
 
 
 def _plainly(said: Any) -> Any:
     """What is said of a column, as JSON values."""
     if isinstance(said, TextFeatures):
-        return {"kind": TEXT, **text_feature_files.parameters(said)}
+        return {"kind": TEXT, **said.parameters()}
     return said if isinstance(said, str) else dict(said)
-
-
-def documents_of(name: str, values: Any, missing: str) -> Any:
-    """A column of text as an Arrow array of texts.
-
-    Raises
-    ------
-    DataError
-        The values are no text, or missing and refused.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if pa.types.is_null(values.type):
-        values = values.cast(pa.large_string())
-    if not is_text(values.type):
-        raise DataError(f"the values are {values.type}; expected text", column=name, hint="give it another kind")
-    if values.null_count and missing == "refuse":
-        first = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
-        raise DataError(
-            f"{values.null_count} of {len(values)} texts are missing, the first in row {first}",
-            column=name,
-            hint='fill them, or give missing="zero", which takes them for empty ones',
-        )
-    return pc.fill_null(values.cast(pa.large_string()), "")
-
-
-class _of_column:
-    """Says the column of an error in a text."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, DataError) and error.column is None:
-            raise DataError(error.what, column=self._name, hint=error.hint) from error
-
-
-def _count_part(
-    features: Features, told: Mapping[str, Told], texts: Mapping[str, TextFeatures], part: Any
-) -> tuple[dict[str, Any], dict[str, Any], int]:
-    """What a part of a table says. Runs on workers."""
-    found: tuple[dict[str, Any], dict[str, Any], int] = features.count(columns_of(part)[0], told, texts)
-    return found

@@ -25,7 +25,7 @@ import dboost
 from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, with_fixed
 from dboost.boosting.planned import columns_of
 from dboost.columns.given import by_name
-from dboost.data.labels.class_weight import weights_by_label
+from dboost.data.labels.labels import weights_by_label
 from dboost.data.labels.tags import TAGS, are_tags, as_arrow
 from dboost.data.named_columns import GROUPS, WEIGHT, Named, split_named, table_behind
 from dboost.data.plan import build_plan

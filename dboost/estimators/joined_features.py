@@ -1,11 +1,11 @@
 """``JoinedFeatures``: what scikit-learn's ``ColumnTransformer`` of transforms of dboost does, in a form that is saved.
 
-Covers: taking it from a fitted one, transforming, its documents and arrays. Does not cover: its parts.
+Covers: taking it from a fitted one, transforming. Does not cover: its parts, its form in files (``transform_files``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,24 +16,18 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 
 from dboost.data.features.arrow import columns_of
-from dboost.errors import ModelFormatError, UsageError
+from dboost.errors import UsageError
 from dboost.estimators.named_rows import Behind, with_names
 from dboost.estimators.on_partitions import column_names, is_lazy, rows_of_parts, side_by_side
 from dboost.estimators.table_features import absent_columns
-from dboost.files.documents import Document
 from dboost.hypotheses.columns import ColumnSet
 from dboost.model.fitted import Model
-
-SCHEMA = 1
 
 
 class JoinedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Several transforms of some columns each, whose features stand side by side.
 
-    Parameters
-    ----------
-    parts : sequence of (str, str or list of str, transform)
-        Name, column (handed over as it is) or columns (as a table), and the fitted transform.
+    `parts`: Name, column (handed over as it is) or columns (as a table), and the fitted transform.
     """
 
     def __init__(self, parts: Sequence[tuple[str, Any, Any]]) -> None:
@@ -43,10 +37,7 @@ class JoinedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def of(cls, given: ColumnTransformer) -> JoinedFeatures:
         """What a fitted ``ColumnTransformer`` does.
 
-        Raises
-        ------
-        UsageError
-            It weighs its parts, passes columns through, or chose none of them by their names.
+        Raises UsageError: It weighs its parts, passes columns through, or chose none of them by their names.
         """
         if given.transformer_weights is not None:
             raise UsageError("a ColumnTransformer with transformer_weights cannot be saved", hint="leave them out")
@@ -70,12 +61,12 @@ class JoinedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """Rows as features; of a dask DataFrame a lazy dask array of sparse chunks."""
         names = self._names()
-        used = list(dict.fromkeys(one for _, columns, _ in self.parts for one in _listed(columns)))
+        used = list(dict.fromkeys(one for _, columns, _ in self.parts for one in listed(columns)))
         if is_lazy(X):
-            absent_columns(self, used, column_names(X))
+            absent_columns(used, column_names(X))
             return rows_of_parts(X[used], self, names, len(names), np.dtype(np.float64), X)
         table, _ = columns_of(X)
-        absent_columns(self, used, list(table))
+        absent_columns(used, list(table))
         blocks = []
         for _, columns, transform in self.parts:
             mine = table[columns] if isinstance(columns, str) else pa.table({one: table[one] for one in columns})
@@ -92,50 +83,9 @@ class JoinedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    # ---- as files --------------------------------------------------------------------------------------------------
 
-    def to_document(self, described: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        """All but the arrays of its parts, which are described by a function, as JSON values."""
-        parts = [
-            {
-                "name": name,
-                "single": isinstance(columns, str),
-                "columns": _listed(columns),
-                "part": described(transform),
-            }
-            for name, columns, transform in self.parts
-        ]
-        return {"schema": SCHEMA, "parts": parts}
-
-    def to_arrays(self, arrays: Callable[[Any], Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
-        """The arrays of its parts."""
-        return {
-            f"{number}.{name}": array
-            for number, (_, _, transform) in enumerate(self.parts)
-            for name, array in arrays(transform).items()
-        }
-
-    @classmethod
-    def from_files(
-        cls, document: Document, arrays: Mapping[str, Any], restore: Callable[[Document, dict[str, Any]], Any]
-    ) -> JoinedFeatures:
-        """What was saved; nothing in the files is trusted."""
-        if document.count("schema") != SCHEMA:
-            raise ModelFormatError(f"the transform is of another version than {SCHEMA}", file=document.file)
-        parts = []
-        for number, spec in enumerate(document.children("parts")):
-            mine = {name[len(f"{number}.") :]: a for name, a in arrays.items() if name.startswith(f"{number}.")}
-            columns, single = list(spec.strings("columns") or ()), spec.fields.get("single")
-            if not columns or not isinstance(single, bool) or (single and len(columns) != 1):
-                raise ModelFormatError("field columns: expected names, one of a single one", file=document.file)
-            transform = restore(spec.child("part"), mine)
-            parts.append((spec.text("name"), columns[0] if single else columns, transform))
-        if not parts:
-            raise ModelFormatError("field parts: expected at least one", file=document.file)
-        return cls(parts)
-
-
-def _listed(columns: Any) -> list[str]:
+def listed(columns: Any) -> list[str]:
+    """The names of columns that may be a single one."""
     return [columns] if isinstance(columns, str) else list(columns)
 
 

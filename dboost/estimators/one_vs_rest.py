@@ -126,6 +126,8 @@ class OneVsRestBoostedClassifier(ShownMixin, ClassifierMixin, BaseEstimator):  #
     ) -> Self:
         """The fits of a data set whose labels are read where the fits run."""
         with as_raised(), open_engine(template.client, distributed_input=True) as engine:
+            if y is None and sample_weight is None:
+                data = data.opened()
             plan = build_plan(data, y, sample_weight, task="classification", engine=engine)
         classes = np.asarray(plan.classes)
         _refuse_one_class(classes)

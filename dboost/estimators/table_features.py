@@ -1,8 +1,8 @@
-"""``TableFeatures``: rows of a table to a sparse matrix of named features, as a transformer of scikit-learn.
+"""Rows of a table to a sparse matrix of named features: what the transforms of tables share, and ``TableFeatures``.
 
-Covers: the parameters, fitting, transforming, and the JSON form that is saved with a model.
-Does not cover: the kinds of columns (``dboost.data.features``), columns of text (``features``), the folder of a model
-and its transform (``dboost.estimators.persistence``).
+Covers: fitting, transforming, the names and groups of features, what is said of columns, and the JSON form of columns.
+Does not cover: the kinds of columns (``dboost.data.features``), which of them are text (``features``), the folder of a
+model and its transform (``dboost.estimators.persistence``).
 """
 
 from __future__ import annotations
@@ -14,23 +14,247 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from dboost.data.features import kinds
-from dboost.data.features.arrow import columns_of
-from dboost.data.features.kinds import Column, Counted, Told
+from dboost.data.features.arrow import columns_of, documents_of
+from dboost.data.features.kinds import Column, Told
 from dboost.data.features.look import DROP, TEXT, Seen, look_at_all
 from dboost.data.named_columns import names_of, unknown_column
 from dboost.errors import DataError, DboostError, ModelFormatError, UsageError
 from dboost.estimators.named_rows import Behind, with_names
-from dboost.estimators.on_partitions import column_names, is_lazy, over_parts, rows_of_parts
+from dboost.estimators.on_partitions import column_names, is_lazy, over_parts, rows_of_parts, side_by_side
+from dboost.estimators.text_features import TextFeatures
 from dboost.files.documents import Document
 
 SCHEMA = 2
+Planned = tuple[Mapping[str, str], dict[str, Told], dict[str, TextFeatures]]
+"""The kinds of the columns, what is said of each that is no text, and how each that is one is read."""
 
 
-class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What the transforms of tables share; each says which column is of which kind."""
+
+    missing: str
+    min_count: int
+    max_values: int
+    scale: str
+    kinds_: Mapping[str, str]
+    texts_: dict[str, TextFeatures]
+    unseen_: dict[str, int]
+
+    def _plan(self, X: Any, y: Any) -> Planned:
+        raise NotImplementedError
+
+    def _defaults(self, kind: str = "number") -> Told:
+        """What is said of all columns."""
+        return Told(kind, self.missing, self.min_count, self.max_values, self.scale).check("columns")
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Learn the kinds of the columns, their values and terms.
+
+        Parameters
+        ----------
+        X : table
+            Of pandas, polars or Arrow, a list of dicts, or a dask DataFrame.
+        y : object, optional
+            The name of a column that is the label, and no feature; else ignored.
+
+        Raises
+        ------
+        UsageError
+            A parameter has no meaning, or names a column that is not there.
+        DataError
+            There are no rows, a column is of no kind or not of the one that was told (the first row is named), a
+            missing value is refused, or two features would have the same name.
+        """
+        columns, told, texts = self._plan(X, y)
+        named = is_lazy(X) or bool(names_of(X)) or isinstance(X, list)
+        part = X[[*told, *texts]] if is_lazy(X) else X
+        # where all of the text is at hand, its terms are counted on all cores
+        apart = {} if is_lazy(X) else {name: clone(one) for name, one in texts.items()}
+        counted = over_parts(part, partial(_count_part, self, told, {} if apart else texts), self.merge)
+        values, terms, rows = counted
+        if apart and rows:
+            table = columns_of(X)[0]
+            for name, one in apart.items():
+                with _of_column(name):
+                    one.fit(documents_of(name, table[name], self.missing))
+        known = {name: (one, None) for name, one in terms.items()}
+        fitted = apart or {name: clone(one) for name, one in texts.items()}
+        return self.settle((values, known, rows), told, fitted, columns, named)
+
+    def count(self, columns: Mapping[str, Any], told: Mapping[str, Told], texts: Mapping[str, TextFeatures]) -> Any:
+        """What some rows say of columns: values, terms, and how many rows they are. Parts of a table add up.
+
+        Parameters
+        ----------
+        columns : mapping of str to Arrow array
+        told : mapping of str to Told
+            What is said of each column that is no text.
+        texts : mapping of str to TextFeatures
+        """
+        terms = {}
+        for name, one in texts.items():
+            with _of_column(name):
+                terms[name] = one.count(documents_of(name, columns[name], self.missing))
+        rows = len(next(iter(columns.values()))) if columns else 0
+        return {name: kinds.count(name, columns[name], one) for name, one in told.items()}, terms, rows
+
+    @staticmethod
+    def merge(parts: Sequence[Any]) -> Any:
+        """What the rows of several counts say together."""
+        values = merged(list(parts[0][0]), [part[0] for part in parts])
+        terms = {name: TextFeatures.merge([part[1][name] for part in parts]) for name in parts[0][1]}
+        return values, terms, sum(part[2] for part in parts)
+
+    def settle(
+        self,
+        counted: Any,
+        told: Mapping[str, Told],
+        texts: Mapping[str, TextFeatures],
+        columns: Mapping[str, str] | None = None,
+        named: bool = True,
+    ) -> Any:
+        """Take the features from what all rows say (``count``, ``merge``), as ``fit`` does.
+
+        Beside the counts of the terms stands how many there are, where those beyond the limits are no more among them.
+        """
+        values, terms, rows = counted
+        if not rows:
+            raise DataError("no rows: Found array with 0 sample(s) while a minimum of 1 is required")
+        for name, (counts, n_terms) in terms.items():
+            with _of_column(name):
+                texts[name].settle(counts, n_terms)
+        found = [kinds.settle(name, values[name], one) for name, one in told.items()]
+        return self._settle(found, dict(texts), columns, named)
+
+    def _settle(
+        self, columns: list[Column], texts: dict[str, TextFeatures], of_kind: Mapping[str, str] | None, named: bool
+    ) -> Any:
+        if not columns and not texts:
+            raise DataError("no column is a feature", hint="tell the kind of one in columns=")
+        names = [name for column in columns for name in column.names()]
+        for name, one in texts.items():
+            names += [f"{name}:{term}" for term in one.get_feature_names_out()]
+        refuse_twice(names)
+        self._columns, self.texts_, self._names, self._named = columns, texts, names, named
+        own = {column.name: column.kind for column in columns} | dict.fromkeys(texts, TEXT)
+        self.kinds_ = own if of_kind is None else of_kind
+        self._used = [name for name in self.kinds_ if name in own]
+        self.n_features_in_ = len(self._used)
+        if named:
+            self.feature_names_in_ = np.array(self._used, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.unseen_ = {}
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Rows as features.
+
+        Parameters
+        ----------
+        X : table, or array of two dimensions
+            With the columns of ``fit``: found by name in a table, which may hold others and in any order, and by place
+            in an array.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of float64, shape (n, features); of a dask DataFrame a lazy dask array of such chunks
+
+        Raises
+        ------
+        DataError
+            A column is not there or of another kind than in ``fit``, or a missing value is refused.
+        """
+        check_is_fitted(self)
+        if is_lazy(X):
+            absent_columns(self._used, column_names(X))
+            return rows_of_parts(X[self._used], self, self._names, len(self._names), np.dtype(np.float64), X)
+        table, named = columns_of(X)
+        if not named or not self._named:
+            if len(table) != self.n_features_in_:
+                raise DataError(f"X has {len(table)} features, but {type(self).__name__} is expecting "
+                                f"{self.n_features_in_} features as input")  # fmt: skip
+            table = dict(zip(self._used, table.values(), strict=True))
+        absent_columns(self._used, list(table))
+        return with_names(self._rows(table), self._names, Behind(X, self))
+
+    def _rows(self, table: Mapping[str, Any]) -> sparse.csr_array:
+        """Rows of the columns of a table."""
+        rows: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+        places: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+        numbers: list[NDArray[np.float64]] = [np.zeros(0)]
+        unseen, first, n = {}, 0, len(next(iter(table.values())))
+        for column in self._columns:
+            found = column.entries(table[column.name])
+            rows, places, numbers = [*rows, found.rows], [*places, first + found.places], [*numbers, found.numbers]
+            if found.unseen:
+                unseen[column.name] = found.unseen
+            first += len(column.names())
+        self.unseen_ = unseen
+        entries = (np.concatenate(numbers), (np.concatenate(rows), np.concatenate(places)))
+        made = sparse.csr_array(entries, shape=(n, first))
+        made.sort_indices()
+        blocks = [made]
+        for name, one in self.texts_.items():
+            with _of_column(name):
+                blocks.append(one.transform(documents_of(name, table[name], self.missing)))
+        return side_by_side(blocks, n) if self.texts_ else made
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the features, like ``"price"``, ``"colour=red"`` and ``"title:wave"``.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Those of ``fit``.
+        """
+        check_is_fitted(self)
+        own = self._used
+        if input_features is not None and [str(name) for name in input_features if str(name) in own] != own:
+            raise UsageError("input_features is not equal to feature_names_in_", hint="leave it out")
+        return np.array(self._names, dtype=object)
+
+    @property
+    def column_groups_(self) -> NDArray[np.int64]:
+        """The group of each feature."""
+        check_is_fitted(self)
+        parts = [part for column in self._columns for part in column.parts()]
+        parts += [(len(one.get_feature_names_out()), False) for one in self.texts_.values()]
+        groups, first = [], 0
+        for size, together in parts:
+            groups.append(np.full(size, first) if together else np.arange(first, first + size))
+            first += 1 if together else size
+        return np.concatenate(groups).astype(np.int64)
+
+    @property
+    def feature_columns_(self) -> NDArray[Any]:
+        """The column of each feature."""
+        check_is_fitted(self)
+        sizes = {column.name: len(column.names()) for column in self._columns}
+        sizes |= {name: len(one.get_feature_names_out()) for name, one in self.texts_.items()}
+        return np.concatenate([np.full(size, name, dtype=object) for name, size in sizes.items()])
+
+    @property
+    def columns_(self) -> list[Column]:
+        """The columns that are no text, as features."""
+        check_is_fitted(self)
+        return self._columns
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_names")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = self.missing != "refuse"
+        return tags
+
+
+class TableFeatures(ColumnFeatures):
     """Columns of a table as features, each by its kind; a column of text is one of categories.
 
     Parameters
@@ -47,7 +271,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     max_values : int, default 100,000
         A column of more values with a feature each is refused: it may be an identifier.
     scale : {"none", "max"}, default "none"
-        Whether numbers are divided by the largest absolute value in the fit. (``standardize=True`` of an estimator
+        Whether numbers, and the years and ages of dates, are divided by the largest absolute value in the fit. As they
+        are, a penalty hardly holds back a year beside features of 0 and 1. (``standardize=True`` of an estimator
         divides by deviations.)
 
     Attributes
@@ -84,8 +309,6 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     [[2.0, 0.0, 1.0]]
     """
 
-    _columns: list[Column]
-
     def __init__(
         self,
         columns: Mapping[str, Any] | None = None,
@@ -101,32 +324,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.max_values = max_values
         self.scale = scale
 
-    def fit(self, X: Any, y: Any = None) -> TableFeatures:
-        """Learn the columns and their categories.
-
-        Parameters
-        ----------
-        X : array, list of dicts, or pandas, Arrow, polars or dask table, shape (n, p)
-        y : object, optional
-            The name of a column that is the label, and no feature; else ignored.
-
-        Raises
-        ------
-        UsageError
-            A parameter has no meaning.
-        DataError
-            There are no rows, a column is of a type that has no meaning as a feature, or not of the kind that was
-            told, a missing value that is refused, or two features would have the same name.
-        """
-        planned = self._plan(X, y)
-        names = [name for name, _ in planned]
-        counted = over_parts(X, partial(_count, planned), partial(_merged, names))
-        refuse_no_rows(max((one.rows for one in counted.values()), default=1))
-        self._settle([kinds.settle(name, counted[name], told) for name, told in planned], self._are_named(X))
-        return self
-
-    def _plan(self, X: Any, y: Any) -> list[tuple[str, Told]]:
-        """The columns and what is said of each."""
+    def _plan(self, X: Any, y: Any) -> Planned:
         named = list(column_names(X))
         if not named:
             raise DataError("X has no columns; expected at least one")
@@ -136,141 +334,65 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         # a column of which no value is there has no features, but may be one of categories later
         by_type = {name: "category" if kind in (TEXT, DROP) else kind for name, kind in found.items()}
         all_kinds = {**given, **{name: self._defaults(kind) for name, kind in by_type.items()}}
-        return [(name, told) for name in named if (told := all_kinds.get(name)) is not None]
+        told = {name: one for name in named if (one := all_kinds.get(name)) is not None}
+        return {name: one.kind for name, one in told.items()}, told, {}
 
-    def _defaults(self, kind: str = "number") -> Told:
-        """What is said of all columns."""
-        return Told(kind, self.missing, self.min_count, self.max_values, self.scale).check("columns")
-
-    @staticmethod
-    def _are_named(X: Any) -> bool:
-        return is_lazy(X) or bool(names_of(X)) or isinstance(X, list)
-
-    def _settle(self, columns: list[Column], named: bool) -> None:
-        names = [name for column in columns for name in column.names()]
-        if not columns:
-            raise DataError("no column is a feature", hint="tell the kind of one in columns=")
-        refuse_twice(names)
-        self._columns, self._named, self._names = columns, named, names
-        self.kinds_ = {column.name: column.kind for column in columns}
-        self.n_features_in_ = len(columns)
-        if named:
-            self.feature_names_in_ = np.array([column.name for column in columns], dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.unseen_: dict[str, int] = {}
-
-    def transform(self, X: Any) -> Any:
-        """Rows as features.
-
-        Parameters
-        ----------
-        X : array or table, shape (n, p)
-            With the columns of ``fit``.
-
-        Returns
-        -------
-        CSR matrix of float64, shape (n, features); of a dask DataFrame a dask array of such chunks, computed lazily
-
-        Raises
-        ------
-        DataError
-            A column is not there or of another kind than in ``fit``, or a missing value is refused.
-        """
-        check_is_fitted(self, "n_features_in_")
-        if is_lazy(X):
-            absent_columns(self, [column.name for column in self._columns], column_names(X))
-            return rows_of_parts(X, self, self._names, len(self._names), np.dtype(np.float64))
-        table, named = columns_of(X)
-        if not named or not self._named:
-            if len(table) != self.n_features_in_:
-                raise DataError(f"X has {len(table)} features, but {type(self).__name__} is expecting "
-                                f"{self.n_features_in_} features as input")  # fmt: skip
-            table = dict(zip([column.name for column in self._columns], table.values(), strict=True))
-        return with_names(self._rows(table), self._names, Behind(X, self))
-
-    def _rows(self, table: Mapping[str, Any]) -> sparse.csr_array:
-        """Rows of the columns of a table."""
-        absent_columns(self, [column.name for column in self._columns], list(table))
-        rows: list[NDArray[np.int64]] = []
-        places: list[NDArray[np.int64]] = []
-        numbers: list[NDArray[np.float64]] = []
-        unseen, first, n = {}, 0, len(next(iter(table.values())))
-        for column in self._columns:
-            found = column.entries(table[column.name])
-            rows, places, numbers = [*rows, found.rows], [*places, first + found.places], [*numbers, found.numbers]
-            if found.unseen:
-                unseen[column.name] = found.unseen
-            first += len(column.names())
-        self.unseen_ = unseen
-        entries = (np.concatenate(numbers), (np.concatenate(rows), np.concatenate(places)))
-        made = sparse.csr_array(entries, shape=(n, first))
-        made.sort_indices()
-        return made
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the features, like ``"size"`` and ``"colour=red"``; `input_features` must be those of ``fit``."""
-        check_is_fitted(self, "n_features_in_")
-        own = [column.name for column in self._columns]
-        if input_features is not None and [str(name) for name in input_features if str(name) in own] != own:
-            raise UsageError("input_features is not equal to feature_names_in_", hint="leave it out")
-        return np.array(self._names, dtype=object)
-
-    @property
-    def column_groups_(self) -> NDArray[np.int64]:
-        """The group of each feature."""
-        check_is_fitted(self, "n_features_in_")
-        return groups_of([part for column in self._columns for part in column.parts()])
-
-    @property
-    def feature_columns_(self) -> NDArray[Any]:
-        """The column of each feature."""
-        check_is_fitted(self, "n_features_in_")
-        found = [np.full(len(column.names()), column.name, dtype=object) for column in self._columns]
-        return np.concatenate(found)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_columns")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = tags.input_tags.categorical = True
-        tags.input_tags.allow_nan = self.missing != "refuse"
-        return tags
+    # ---- as files --------------------------------------------------------------------------------------------------
 
     def to_document(self) -> dict[str, Any]:
         """All that ``transform`` needs, as JSON values, with a version of its own."""
-        check_is_fitted(self, "n_features_in_")
-        return {
-            "schema": SCHEMA,
-            "parameters": self.get_params(deep=False),
-            "named": self._named,
-            "columns": [column.about() for column in self._columns],
-        }
+        return columns_document(self, self.get_params(deep=False))
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """None: all of it is in the document."""
+        return {}
 
     @classmethod
-    def from_document(cls, document: Document) -> TableFeatures:
-        """The transformer that ``to_document`` described; nothing in the document is trusted."""
-        if document.count("schema") != SCHEMA:
-            raise ModelFormatError(f"the transform is of another version than {SCHEMA}", file=document.file)
-        named = document.fields.get("named")
-        if not isinstance(named, bool):
-            raise ModelFormatError("field named: expected true or false", file=document.file)
+    def from_files(cls, document: Document, arrays: Mapping[str, NDArray[Any]]) -> TableFeatures:
+        """The transform that was saved; nothing in the files is trusted."""
         given = document.mapping("parameters")
         if set(given) != set(cls().get_params(deep=False)):
             raise ModelFormatError("field parameters: expected those of TableFeatures", file=document.file)
-        try:
-            columns = [kinds.restored(column) for column in document.children("columns")]
+        with as_format_errors(document.file):
+            columns, named = columns_of_document(document)
             made = cls(**given)
             told_columns(made.columns, list(made.columns or ()), made._defaults())
-            if len({column.name for column in columns}) < len(columns):
-                raise UsageError("field columns: expected distinct names")
-            made._settle(columns, named)
-        except ModelFormatError:
-            raise
-        except (DboostError, TypeError) as error:
-            raise ModelFormatError(getattr(error, "what", str(error)), file=document.file) from error
+            made._settle(columns, {}, None, named)
         return made
+
+
+class as_format_errors:
+    """Says of a file that it is damaged where something in it has no meaning."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, DboostError | TypeError | ValueError) and not isinstance(error, ModelFormatError):
+            what = getattr(error, "what", str(error))
+            raise ModelFormatError(f"field parameters: {what}", file=self._file) from error
+
+
+def columns_document(features: ColumnFeatures, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that are no text, as JSON values."""
+    check_is_fitted(features)
+    columns = [column.about() for column in features.columns_]
+    return {"schema": SCHEMA, "parameters": dict(parameters), "named": features._named, "columns": columns}
+
+
+def columns_of_document(document: Document) -> tuple[list[Column], bool]:
+    """What ``columns_document`` described, and whether the columns had names; nothing in it is trusted."""
+    document.expect_schema(SCHEMA)
+    named = document.fields.get("named")
+    if not isinstance(named, bool):
+        raise ModelFormatError("field named: expected true or false", file=document.file)
+    columns = [kinds.restored(column) for column in document.children("columns")]
+    if not columns or len({column.name for column in columns}) < len(columns):
+        raise UsageError("field columns: expected distinct names, at least one")
+    return columns, named
 
 
 def told_columns(
@@ -278,10 +400,7 @@ def told_columns(
 ) -> dict[str, Told | None]:
     """What a user says of some columns; None for those that are no features, and nothing of those of `passed`.
 
-    Raises
-    ------
-    UsageError, DataError
-        It has no meaning, or names a column that is not there.
+    Raises UsageError, DataError: It has no meaning, or names a column that is not there.
     """
     if given is None:
         return {}
@@ -314,7 +433,7 @@ def told_columns(
 def seen_of(X: Any, names: Sequence[str]) -> dict[str, Seen]:
     """What the values of some columns say of their kinds, over all parts of a table."""
     table = X if isinstance(X, list) or not names_of(X) else X[list(names)] if is_lazy(X) else X
-    return dict(over_parts(table, partial(_look, list(names)), partial(_seen_together, list(names))))
+    return dict(over_parts(table, partial(_look, list(names)), partial(merged, list(names))))
 
 
 def _look(names: list[str], part: Any) -> dict[str, Seen]:
@@ -322,30 +441,15 @@ def _look(names: list[str], part: Any) -> dict[str, Seen]:
     return look_at_all({name: columns[name] for name in names})
 
 
-def _seen_together(names: list[str], parts: Sequence[Mapping[str, Seen]]) -> dict[str, Seen]:
+def merged(names: list[str], parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What several parts of a table say of some columns together."""
     whole = dict(parts[0])
     for part in parts[1:]:
         whole = {name: whole[name].merge(part[name], name) for name in names}
     return whole
 
 
-def _count(planned: Sequence[tuple[str, Told]], part: Any) -> dict[str, Counted]:
-    return count_columns(planned, columns_of(part)[0])
-
-
-def count_columns(planned: Sequence[tuple[str, Told]], columns: Mapping[str, Any]) -> dict[str, Counted]:
-    """What a part of a table says of its columns."""
-    return {name: kinds.count(name, columns[name], told) for name, told in planned}
-
-
-def _merged(names: list[str], parts: Sequence[Mapping[str, Counted]]) -> dict[str, Counted]:
-    whole = dict(parts[0])
-    for part in parts[1:]:
-        whole = {name: whole[name].merge(part[name], name) for name in names}
-    return whole
-
-
-def absent_columns(transform: Any, own: Sequence[str], there: Sequence[Any]) -> None:
+def absent_columns(own: Sequence[str], there: Sequence[Any]) -> None:
     """Refuse a table that lacks a column of a transform."""
     absent = [name for name in own if name not in there]
     if absent:
@@ -356,12 +460,6 @@ def absent_columns(transform: Any, own: Sequence[str], there: Sequence[Any]) -> 
         )
 
 
-def refuse_no_rows(rows: int) -> None:
-    """Refuse a table without rows."""
-    if not rows:
-        raise DataError("no rows: Found array with 0 sample(s) while a minimum of 1 is required")
-
-
 def refuse_twice(names: Sequence[str]) -> None:
     """Refuse two features of one name."""
     if len(set(names)) < len(names):
@@ -370,10 +468,23 @@ def refuse_twice(names: Sequence[str]) -> None:
         raise DataError(f"two features would be named {twice!r}", hint="rename a column")
 
 
-def groups_of(parts: Sequence[tuple[int, bool]]) -> NDArray[np.int64]:
-    """The group of each feature, from the sizes of parts and whether each is one group."""
-    groups, first = [], 0
-    for size, together in parts:
-        groups.append(np.full(size, first) if together else np.arange(first, first + size))
-        first += 1 if together else size
-    return np.concatenate([*groups, np.zeros(0, np.int64)]).astype(np.int64)
+class _of_column:
+    """Says the column of an error in a text."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, DataError) and error.column is None:
+            raise DataError(error.what, column=self._name, hint=error.hint) from error
+
+
+def _count_part(
+    features: ColumnFeatures, told: Mapping[str, Told], texts: Mapping[str, TextFeatures], part: Any
+) -> tuple[dict[str, Any], dict[str, Any], int]:
+    """What a part of a table says. Runs on workers."""
+    found: tuple[dict[str, Any], dict[str, Any], int] = features.count(columns_of(part)[0], told, texts)
+    return found

@@ -1,12 +1,13 @@
 """``TextFeatures``: documents to rows of tf-idf, as a transformer of scikit-learn.
 
-Covers: the parameters, fitting, transforming, what is known after fitting.
-Does not cover: the loops and what they are given (``dboost.data.prepared``).
+Covers: the parameters, fitting, transforming, what is known after fitting, the form that is saved.
+Does not cover: the loops and what they are given (``dboost.data.prepared``), the files (``transform_files``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dboost.data.named_columns import names_of as column_names
-from dboost.data.prepared.text import merge_counts, term_counts
+from dboost.data.prepared.text import choose_vocabulary, merge_counts, term_counts
 from dboost.data.prepared.text_arrow import documents
 from dboost.data.prepared.text_terms import (
     choose,
@@ -31,10 +32,14 @@ from dboost.data.prepared.text_terms import (
 from dboost.data.prepared.text_weights import Buckets, Columns, Weights, first_seen, present, rows
 from dboost.data.prepared.text_words import WORDS, WordRule, table_of
 from dboost.engine.local import LocalEngine
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.estimators.named_rows import Behind, with_names
 from dboost.estimators.on_partitions import is_lazy, over_parts, rows_of_parts
+from dboost.files.documents import Document, decode_names, encode_names, expect_array
 
+SCHEMA = 1
+# It says where the work is done, and is no part of what is done.
+_OF_THE_PROCESS = "n_threads"
 ANALYZERS = ("word", "char", "char_wb")
 
 
@@ -207,21 +212,26 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             raise UsageError(f"X is a dask {type(X).__name__}", hint="give a dask Series, or a DataFrame and column=")
         return X
 
-    def count(self, X: Any) -> tuple[int, Any]:
-        """What some documents say: how many they are, and in how many each term is. Parts of a corpus add up.
-
-        Parameters
-        ----------
-        X : as in ``fit``
-        """
+    def count_terms(self, X: Any) -> tuple[int, Any]:
+        """How many documents there are, and their terms (``TermCounts``); in how many each bucket is, where hashed."""
         buckets = self._buckets()
         counted = count_piece(documents(X, self.column), self._rule())
         if buckets is None:
-            return len(counted), term_counts(counted).frequencies()
+            if self.binary:
+                # so that a term is as frequent as its documents are many
+                counted = replace(
+                    counted, counts=[one._replace(counts=np.ones_like(one.counts)) for one in counted.counts]
+                )
+            return len(counted), term_counts(counted)
         df = np.zeros(buckets.n_features, np.int64)
         for counts, columns in buckets.hashed(counted, self.binary):
             df[columns.features] += counts.df
         return len(counted), df
+
+    def count(self, X: Any) -> tuple[int, Any]:
+        """What some documents say: how many they are, and in how many each term is. Parts of a corpus add up."""
+        number, terms = self.count_terms(X)
+        return number, terms if isinstance(terms, np.ndarray) else terms.frequencies()
 
     @staticmethod
     def merge(parts: Any) -> tuple[int, Any]:
@@ -230,27 +240,23 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         whole = sum(counts) if isinstance(counts[0], np.ndarray) else merge_counts(counts)
         return sum(number for number, _ in parts), whole
 
-    def settle(self, counted: tuple[int, Any]) -> TextFeatures:
-        """Take the terms from what all documents say (``count``, ``merge``), as ``fit`` does."""
+    @property
+    def limits(self) -> dict[str, Any]:
+        """``min_df``, ``max_df`` and ``max_features``."""
+        return {name: getattr(self, name) for name in ("min_df", "max_df", "max_features")}
+
+    def settle(self, counted: tuple[int, Any], n_terms: int | None = None) -> TextFeatures:
+        """Take the terms from what all documents say (``count``, ``merge``), as ``fit`` does.
+
+        `n_terms` says how many terms there are where those beyond the limits are not counted any more.
+        """
         self._check()
         n_documents, counts = counted
-        weights, terms = self._weights(), None
-        if self.hashing is not None:
-            df = counts
-        else:
-            counts = counts.combine_chunks()
-            all_df = counts.column("df").to_numpy()
-            chosen, terms = choose(
-                all_df,
-                n_documents,
-                min_df=self.min_df,
-                max_df=self.max_df,
-                max_features=self.max_features,
-                total=lambda: all_df if self.binary else counts.column("tf").to_numpy(),
-                names=lambda these: pa.array(counts.column("term").take(pa.array(these)).combine_chunks()),
-            )
-            df = all_df[chosen]
-        return self._adopt(df, n_documents, terms, weights.idf(df, n_documents))
+        terms, df = None, counts
+        if self.hashing is None:
+            names, df, _ = choose_vocabulary(counts, n_documents, n_terms=n_terms, **self.limits)
+            terms = pa.array(names, pa.large_string())
+        return self._adopt(df, n_documents, terms, self._weights().idf(df, n_documents))
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> sparse.csr_array:
         """Learn the terms, and give the rows of the same documents, which are read once.
@@ -353,9 +359,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
                 chosen, terms = choose(
                     all_df,
                     n_documents,
-                    min_df=self.min_df,
-                    max_df=self.max_df,
-                    max_features=self.max_features,
+                    **self.limits,
                     total=lambda: all_df if self.binary else total_counts(counted, numbers, all_df.shape[0]),
                     names=lambda these: names_of(table, these),
                 )
@@ -471,6 +475,73 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
         return tags
+
+    # ---- as files --------------------------------------------------------------------------------------------------
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as JSON values, but for what is of the process.
+
+        Raises
+        ------
+        UsageError
+            A function that cuts documents would be code in the folder of a model.
+        """
+        if callable(self.analyzer):
+            raise UsageError(
+                "TextFeatures with a function as its analyzer cannot be saved: the folder would hold code",
+                hint="use 'word', 'char' or 'char_wb'",
+            )
+        plain = {name: value for name, value in self.get_params(deep=False).items() if name != _OF_THE_PROCESS}
+        plain["dtype"] = np.dtype(self.dtype).name
+        plain["ngram_range"] = [int(size) for size in self.ngram_range]
+        if self.stop_words is not None and not isinstance(self.stop_words, str):
+            plain["stop_words"] = sorted(self.stop_words)
+        return plain
+
+    @classmethod
+    def of_parameters(cls, given: Any) -> TextFeatures:
+        """An unfitted transform of ``parameters``; nothing in them is trusted."""
+        known = set(cls().get_params(deep=False)) - {_OF_THE_PROCESS}
+        if set(given) != known or given["dtype"] not in ("float64", "float32"):
+            raise UsageError("expected those of TextFeatures")
+        dtype = np.dtype(given["dtype"]).type
+        made = cls(**{**given, "dtype": dtype, "ngram_range": tuple(given["ngram_range"])})
+        made._check()
+        return made
+
+    def to_document(self) -> dict[str, Any]:
+        """All but the terms, as JSON values."""
+        check_is_fitted(self)
+        return {"schema": SCHEMA, "n_documents": self.n_documents_, "parameters": self.parameters()}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned."""
+        found: dict[str, NDArray[Any]] = {"document_frequency": self.document_frequency_, "idf": self._idf}
+        if self._terms is not None:
+            found["terms"], found["term_ends"] = encode_names(self._terms.to_pylist())
+        return found
+
+    @classmethod
+    def from_files(cls, document: Document, arrays: Mapping[str, NDArray[Any]]) -> TextFeatures:
+        """The transform that was saved; nothing in the files is trusted."""
+        document.expect_schema(SCHEMA)
+        file, given = document.file, dict(document.mapping("parameters"))
+        try:
+            made = cls.of_parameters(given)
+        except (UsageError, DataError, TypeError, ValueError) as error:
+            raise ModelFormatError(f"field parameters: {error}", file=file) from error
+        df = arrays.get("document_frequency", np.zeros(0, np.int64))
+        n_features = df.shape[0] if df.ndim == 1 else 0
+        df = expect_array(arrays, "document_frequency", np.int64, (n_features,), file)
+        idf = expect_array(arrays, "idf", np.dtype(given["dtype"]), (n_features,), file)
+        terms = decode_names(arrays.get("terms"), arrays.get("term_ends"), n_features, file)
+        hashed = made.hashing is not None
+        if n_features < 1 or hashed != (terms is None) or (hashed and n_features != made.hashing):
+            raise ModelFormatError("the terms are not those of the parameters", file=file)
+        if terms is not None and len(set(terms)) < n_features:
+            raise ModelFormatError("two features have the same term", file=file)
+        found = None if terms is None else pa.array(terms, pa.large_string())
+        return made._adopt(df, document.count("n_documents"), found, idf)
 
 
 def _behind(X: Any, features: TextFeatures) -> Behind | None:

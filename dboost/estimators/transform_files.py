@@ -10,19 +10,25 @@ code from the folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dboost.errors import ModelFormatError, UsageError
-from dboost.estimators import text_feature_files
 from dboost.estimators.document_features import DocumentFeatures
 from dboost.estimators.features import Features
-from dboost.estimators.joined_features import JoinedFeatures
+from dboost.estimators.joined_features import JoinedFeatures, listed
 from dboost.estimators.table_features import TableFeatures
 from dboost.estimators.text_features import TextFeatures
-from dboost.files.documents import MAX_ARRAYS_BYTES, MAX_JSON_BYTES, MODEL_FILE, Document, read_document, to_json
+from dboost.files.documents import (
+    MAX_ARRAYS_BYTES,
+    MAX_JSON_BYTES,
+    MODEL_FILE,
+    Document,
+    numbered,
+    of_number,
+    read_document,
+    to_json,
+)
 from dboost.files.paths import PathLike, local_path
 from dboost.files.storage import pack_arrays, read_plain_file, sha256_bytes, unpack_arrays, write_file
 from dboost.files.store_folders import local_copy
@@ -31,78 +37,68 @@ FILE, ARRAYS = "transform.json", "transform.safetensors"
 FORMAT, VERSION = "dboost transform", 1
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A transform that can be saved.
-
-    Parameters
-    ----------
-    made : type
-        Its class.
-    to_document, to_arrays : function of the transform
-        What is saved, as JSON values and as arrays.
-    restore : function (document, arrays)
-        The transform again; trusts nothing.
-    """
-
-    made: type[Any]
-    to_document: Callable[[Any], dict[str, Any]]
-    to_arrays: Callable[[Any], dict[str, Any]]
-    restore: Callable[[Document, dict[str, Any]], Any]
-
-
 # Only these can come out of a folder: the document names one, it never brings code.
-KINDS: dict[str, Kind] = {
-    "documents": Kind(
-        DocumentFeatures, DocumentFeatures.to_document, DocumentFeatures.to_arrays, DocumentFeatures.from_files
-    ),
-    "features": Kind(Features, Features.to_document, Features.to_arrays, Features.from_files),
-    "table": Kind(
-        TableFeatures, TableFeatures.to_document, lambda _: {}, lambda spec, _: TableFeatures.from_document(spec)
-    ),
-    "text": Kind(
-        TextFeatures, text_feature_files.to_document, text_feature_files.to_arrays, text_feature_files.restore
-    ),
+KINDS: dict[str, Any] = {
+    "documents": DocumentFeatures,
+    "features": Features,
+    "table": TableFeatures,
+    "text": TextFeatures,
+    "joined": JoinedFeatures,
 }
-
-
-def _part(transform: Any) -> Kind:
-    name = kind_of(transform)
-    if name is None or name == JOINED:
-        raise UsageError(f"a ColumnTransformer with a {type(transform).__name__} cannot be saved", hint=TAKES)
-    return KINDS[name]
-
-
-def _part_document(transform: Any) -> dict[str, Any]:
-    return {"kind": kind_of(transform), **_part(transform).to_document(transform)}
-
-
-def _part_again(spec: Document, arrays: dict[str, Any]) -> Any:
-    return KINDS[spec.choice("kind", tuple(kind for kind in KINDS if kind != JOINED))].restore(spec, arrays)
-
-
-JOINED = "joined"
-KINDS[JOINED] = Kind(
-    JoinedFeatures,
-    lambda joined: joined.to_document(_part_document),
-    lambda joined: joined.to_arrays(lambda part: _part(part).to_arrays(part)),
-    lambda spec, arrays: JoinedFeatures.from_files(spec, arrays, _part_again),
-)
+JOINED_SCHEMA = 1
 # What a pipeline in a folder may begin with.
 TAKES = "it takes Features, TextFeatures or TableFeatures, or a ColumnTransformer of these"
 
 
 def kind_of(transform: Any) -> str | None:
     """The name of the kind of a transform; None for what cannot be saved."""
-    return next((name for name, kind in KINDS.items() if isinstance(transform, kind.made)), None)
+    return next((name for name, kind in KINDS.items() if isinstance(transform, kind)), None)
+
+
+def _document(transform: Any) -> dict[str, Any]:
+    """A transform as JSON values, but for its arrays."""
+    name = kind_of(transform)
+    if name is None:
+        raise UsageError(f"a ColumnTransformer with a {type(transform).__name__} cannot be saved", hint=TAKES)
+    if not isinstance(transform, JoinedFeatures):
+        return {"kind": name, **transform.to_document()}
+    parts = [
+        {"name": name, "single": isinstance(columns, str), "columns": listed(columns), "part": _document(part)}
+        for name, columns, part in transform.parts
+    ]
+    return {"kind": name, "schema": JOINED_SCHEMA, "parts": parts}
+
+
+def _arrays(transform: Any) -> dict[str, Any]:
+    if isinstance(transform, JoinedFeatures):
+        return numbered([_arrays(part) for _, _, part in transform.parts])
+    found: dict[str, Any] = transform.to_arrays()
+    return found
+
+
+def _again(spec: Document, arrays: dict[str, Any]) -> Any:
+    """The transform of a document and its arrays; nothing in them is trusted."""
+    name = spec.choice("kind", tuple(KINDS))
+    if name != "joined":
+        return KINDS[name].from_files(spec, arrays)
+    spec.expect_schema(JOINED_SCHEMA)
+    parts = []
+    for number, one in enumerate(spec.children("parts")):
+        columns, single = list(one.strings("columns") or ()), one.fields.get("single")
+        if not columns or not isinstance(single, bool) or (single and len(columns) != 1):
+            raise ModelFormatError("field columns: expected names, one of a single one", file=spec.file)
+        part = one.child("part")
+        part.choice("kind", tuple(kind for kind in KINDS if kind != "joined"))
+        transform = _again(part, of_number(arrays, number))
+        parts.append((one.text("name"), columns[0] if single else columns, transform))
+    if not parts:
+        raise ModelFormatError("field parts: expected at least one", file=spec.file)
+    return JoinedFeatures(parts)
 
 
 def described(transform: Any, folder: Path) -> dict[str, Any]:
     """The document of a transform, whose arrays are written into a folder."""
-    name = kind_of(transform)
-    assert name is not None, "callers ask for the kind before"
-    kind = KINDS[name]
-    document, arrays = {"kind": name, **kind.to_document(transform)}, kind.to_arrays(transform)
+    document, arrays = _document(transform), _arrays(transform)
     if not arrays:
         return document
     packed = pack_arrays(arrays)
@@ -113,13 +109,10 @@ def described(transform: Any, folder: Path) -> dict[str, Any]:
 def restored(spec: Document, folder: PathLike) -> Any:
     """The transform of a document.
 
-    Raises
-    ------
-    ModelFormatError
+    Raises ModelFormatError.
     """
-    kind = KINDS[spec.choice("kind", tuple(KINDS))]
     if spec.fields.get("arrays") is None:
-        return kind.restore(spec, {})
+        return _again(spec, {})
     about = spec.child("arrays")
     if about.text("file") != ARRAYS:
         raise ModelFormatError(f"the arrays are in {about.text('file')!r}; expected {ARRAYS}", file=spec.file)
@@ -127,8 +120,7 @@ def restored(spec: Document, folder: PathLike) -> Any:
     data = read_plain_file(folder, ARRAYS, max_bytes=MAX_ARRAYS_BYTES, size=about.count("bytes"))
     if sha256_bytes(data) != about.text("sha256"):
         raise ModelFormatError("the content does not match its SHA-256", file=file, hint="restore the model")
-    arrays, _ = unpack_arrays(data, file=file)
-    return kind.restore(spec, dict(arrays))
+    return _again(spec, dict(unpack_arrays(data, file=file)[0]))
 
 
 def write_into(transform: Any, folder: PathLike) -> str:
@@ -142,10 +134,7 @@ def write_into(transform: Any, folder: PathLike) -> str:
 def read_from(folder: PathLike, sha256: str) -> Any:
     """The transform of a folder of prepared rows.
 
-    Raises
-    ------
-    ModelFormatError
-        It is damaged, or not the one of that digest.
+    Raises ModelFormatError: It is damaged, or not the one of that digest.
     """
     path = local_path(folder)
     document = read_document(path, FILE, FORMAT, (VERSION,), VERSION)
@@ -167,10 +156,7 @@ def write_beside(transform: Any, model: PathLike) -> None:
 def read_beside(model: PathLike) -> Any | None:
     """The transform in the folder of a model; None where there is none.
 
-    Raises
-    ------
-    ModelFormatError
-        It is damaged, or of another model.
+    Raises ModelFormatError: It is damaged, or of another model.
     """
     folder = local_path(local_copy(model))
     if not os.path.lexists(folder / FILE):

@@ -98,25 +98,21 @@ def parse_json(data: bytes, file: str) -> Any:
 
 @dataclass(frozen=True)
 class Document:
-    """A JSON object whose fields are read with their expected types.
-
-    Parameters
-    ----------
-    fields : dict
-    file : str
-        For messages.
-    where : str
-        Path of the object within the document, for messages.
-    """
+    """A JSON object whose fields are read with their expected types."""
 
     fields: dict[str, Any]
-    file: str
-    where: str = ""
+    file: str  # For messages.
+    where: str = ""  # Path of the object within the document, for messages.
 
     def _fail(self, name: str, expected: str) -> ModelFormatError:
         found = self.fields.get(name)
         shown = "nothing" if name not in self.fields else f"{type(found).__name__} {str(found)[:40]!r}"
         return ModelFormatError(f"field {self.where}{name}: expected {expected}, found {shown}", file=self.file)
+
+    def expect_schema(self, schema: int) -> None:
+        """Refuse a transform of another version (ModelFormatError)."""
+        if self.count("schema") != schema:
+            raise ModelFormatError(f"the transform is of another version than {schema}", file=self.file)
 
     def text(self, name: str) -> str:
         """A string."""
@@ -210,9 +206,7 @@ def expect_array(
 ) -> NDArray[Any]:
     """The array called `name`, of exactly this type and shape, and finite.
 
-    Raises
-    ------
-    ModelFormatError
+    Raises ModelFormatError.
     """
     value = arrays.get(name)
     if value is None or value.dtype != dtype or value.shape != shape:
@@ -226,21 +220,11 @@ def expect_array(
 def read_document(path: PathLike, name: str, form: str, versions: Sequence[int], sealed_from: int) -> Document:
     """Read the document `name` of a folder, of one of the known versions, and check its digest.
 
-    Parameters
-    ----------
-    path : path
-    name : str
-    form : str
-    versions : sequence of int
-        Those that are read.
-    sealed_from : int
-        The first version with a digest. An older document is read, with a warning that its damage would go unseen.
-
-    Raises
-    ------
-    UsageError
-        For a path that is not served.
-    ModelFormatError
+    `versions`: Those that are read.
+    `sealed_from`: The first version with a digest. An older document is read, with a warning that its damage would go
+    unseen.
+    Raises UsageError: For a path that is not served.
+    Raises ModelFormatError.
     """
     file = os.path.join(local_path(path), name)
     fields = parse_json(read_plain_file(path, name, max_bytes=MAX_JSON_BYTES), file)
@@ -277,15 +261,8 @@ def read_folder(
 ) -> tuple[Document, dict[str, NDArray[Any]]]:
     """Read and check the two files of a folder, of one of the known versions; see `read_document`.
 
-    Returns
-    -------
-    document : Document
-    arrays : dict of str to array
-        Their bytes agree with the digest in the document.
-
-    Raises
-    ------
-    ModelFormatError
+    Returns arrays, dict of str to array: Their bytes agree with the digest in the document.
+    Raises ModelFormatError.
     """
     document = read_document(path, MODEL_FILE, form, versions, sealed_from)
     spec = document.child("arrays")
@@ -305,10 +282,7 @@ def read_folder(
 def encode_labels(labels: NDArray[Any]) -> dict[str, Any]:
     """Labels of any JSON-able type with their dtype.
 
-    Raises
-    ------
-    UsageError
-        For Python objects other than text, bytes, numbers, booleans and None.
+    Raises UsageError: For Python objects other than text, bytes, numbers, booleans and None.
     """
     kind = labels.dtype.kind
     if kind == "S" or (kind == "O" and len(labels) and all(isinstance(item, bytes) for item in labels.tolist())):
@@ -362,9 +336,7 @@ def _objects(values: list[Any]) -> NDArray[Any]:
 def check_distinct(labels: NDArray[Any], file: str) -> None:
     """Refuse classes of which one occurs twice, or that is no value: a prediction could not be told apart.
 
-    Raises
-    ------
-    ModelFormatError
+    Raises ModelFormatError.
     """
     kind, values = labels.dtype.kind, labels.tolist()
     if (kind == "f" and not np.all(np.isfinite(labels))) or (kind == "M" and np.any(np.isnat(labels))):
@@ -402,3 +374,14 @@ def decode_names(text: NDArray[Any] | None, ends: NDArray[Any] | None, n: int, f
         return tuple(whole[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, ends.tolist(), strict=True))
     except UnicodeDecodeError as error:
         raise ModelFormatError(f"the name of a feature is no UTF-8: {error}", file=file) from error
+
+
+def numbered(parts: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """The arrays of several things as those of one, each under the number of its thing."""
+    return {f"{number}.{name}": array for number, part in enumerate(parts) for name, array in part.items()}
+
+
+def of_number(arrays: Mapping[str, NDArray[Any]], number: int) -> dict[str, NDArray[Any]]:
+    """The arrays of one of several things (``numbered``)."""
+    begin = f"{number}."
+    return {name.removeprefix(begin): array for name, array in arrays.items() if name.startswith(begin)}

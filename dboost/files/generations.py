@@ -27,21 +27,11 @@ _LINE = re.compile(rb"(?P<form>[a-z-]+ \d+) (?P<size>\d{1,20}) (?P<sha256>[0-9a-
 
 @dataclass(frozen=True)
 class Generation:
-    """A sound generation.
+    """A sound generation."""
 
-    Parameters
-    ----------
-    data : bytes
-        The content.
-    file : path
-        Where it was read.
-    damage : str
-        Why it is not the newest one; empty for the newest.
-    """
-
-    data: bytes
-    file: AnyPath
-    damage: str = ""
+    data: bytes  # The content.
+    file: AnyPath  # Where it was read.
+    damage: str = ""  # Why it is not the newest one; empty for the newest.
 
 
 def previous_of(path: PathLike) -> AnyPath:
@@ -53,17 +43,8 @@ def previous_of(path: PathLike) -> AnyPath:
 def write_generation(path: PathLike, form: str, data: bytes) -> None:
     """Make `data` the newest generation, and the newest so far the one before it.
 
-    Parameters
-    ----------
-    path : path
-    form : str
-        What the file is, and the version of its content: ``"dboost-checkpoint 3"``.
-    data : bytes
-
-    Raises
-    ------
-    StorageError
-        When it cannot be written; the newest generation is untouched.
+    `form`: What the file is, and the version of its content: ``"dboost-checkpoint 3"``.
+    Raises StorageError: When it cannot be written; the newest generation is untouched.
     """
     line = f"{form} {len(data)} {sha256_bytes(data)}\n".encode()
     write_file(path, line, data, keep=previous_of(path))
@@ -74,19 +55,9 @@ def read_generation(path: PathLike, form: str, hint: str) -> Generation | None:
 
     What killed processes left of their writes is deleted.
 
-    Parameters
-    ----------
-    path : path
-    form : str
-    hint : str
-        What to do when no generation is sound.
-
-    Raises
-    ------
-    ModelFormatError
-        When there are generations and none is sound.
-    StorageError
-        When the newest cannot be read for another reason than damage.
+    `hint`: What to do when no generation is sound.
+    Raises ModelFormatError: When there are generations and none is sound.
+    Raises StorageError: When the newest cannot be read for another reason than damage.
     """
     newest, previous = any_path(path).resolve(), previous_of(path)
     if not isinstance(newest, StorePath):

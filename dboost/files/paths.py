@@ -29,23 +29,11 @@ _FILE = re.compile(r"file:(?://(?P<host>[^/]*))?(?P<path>/.*)", re.IGNORECASE | 
 def local_path(path: PathLike, what: str = "path") -> Path:
     """The local path that a user's text or path object means.
 
-    Parameters
-    ----------
-    path : str or path object
-        A path, from the home folder where it begins with ``~``, or a ``file:`` URL (percent-encoded, as
-        ``pathlib.Path.as_uri`` writes it).
-    what : str
-        The parameter, for messages.
-
-    Returns
-    -------
-    pathlib.Path
-
-    Raises
-    ------
-    UsageError
-        For a URL of another scheme or of another host, text that no file system takes, or ``~`` where no home folder
-        is known.
+    `path`: A path, from the home folder where it begins with ``~``, or a ``file:`` URL (percent-encoded, as
+    ``pathlib.Path.as_uri`` writes it).
+    `what`: The parameter, for messages.
+    Raises UsageError: For a URL of another scheme or of another host, text that no file system takes, or ``~`` where no
+    home folder is known.
     """
     if not isinstance(path, str | os.PathLike) or not isinstance(text := os.fspath(path), str):
         raise UsageError(f"{what} is a {type(path).__name__}", hint="give a text or a path object")

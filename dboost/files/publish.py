@@ -25,16 +25,8 @@ _UNKNOWN = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 def publish(folder: Path, target: Path) -> None:
     """Give a finished folder the name of `target`; what had the name is deleted.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Beside `target`, with a name that ends as those of ``unfinished`` do.
-    target : pathlib.Path
-
-    Raises
-    ------
-    OSError
-        The name could not be given; the old folder still has it.
+    `folder`: Beside `target`, with a name that ends as those of ``unfinished`` do.
+    Raises OSError: The name could not be given; the old folder still has it.
     """
     if not target.exists():
         os.rename(folder, target)
@@ -56,10 +48,7 @@ def publish(folder: Path, target: Path) -> None:
 def exchanged(one: Path, other: Path) -> bool:
     """Exchange two names in one moment; False where the system cannot.
 
-    Raises
-    ------
-    OSError
-        For any other reason why it was not done.
+    Raises OSError: For any other reason why it was not done.
     """
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if os.name == "posix" else None
     if call is None:

@@ -52,6 +52,9 @@ def sha256_json(value: Any) -> str:
 def write_file(path: PathLike, *parts: bytes, keep: PathLike | None = None) -> None:
     """Write a file so that a reader sees the old content or the new, never a part.
 
+    Raises UsageError: For a path that is not served.
+    Raises StorageError: When the file cannot be written; nothing is left behind and the old file is untouched.
+
     Parameters
     ----------
     path : path
@@ -59,13 +62,6 @@ def write_file(path: PathLike, *parts: bytes, keep: PathLike | None = None) -> N
         The content, joined.
     keep : path, optional
         The old file gets this name, in the same folder; without an old file, nothing has this name afterwards.
-
-    Raises
-    ------
-    UsageError
-        For a path that is not served.
-    StorageError
-        When the file cannot be written; nothing is left behind and the old file is untouched.
     """
     if isinstance(found := any_path(path), StorePath):
         older = None if keep is None else any_path(keep)
@@ -120,12 +116,8 @@ def _keep_old(target: Path, keep: Path) -> None:
 def check_writable(path: PathLike) -> None:
     """Find out before a long computation whether a file or folder can be written at `path`; nothing stays behind.
 
-    Raises
-    ------
-    UsageError
-        For a path that is not served.
-    StorageError
-        When it cannot be written, for lack of rights or because a part of the path is no folder.
+    Raises UsageError: For a path that is not served.
+    Raises StorageError: When it cannot be written, for lack of rights or because a part of the path is no folder.
     """
     if isinstance(found := any_path(path), StorePath):
         probe = found.with_name(f".{found.name}.{secrets.token_hex(6)}")
@@ -153,30 +145,14 @@ def check_writable(path: PathLike) -> None:
 def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterator[Path]:
     """Fill a folder that appears under its name only when it is complete.
 
-    Parameters
-    ----------
-    path : path
-        The folder to create. Its parent is created when missing. In a store it is filled here and put there at the end
-        (``dboost.files.store_folders``).
-    marker : str
-        A file that every folder of this kind holds. With `force`, only an empty folder or one that holds `marker`
-        is replaced, so that a wrong path does not delete something else.
-    force : bool
-        Replace a folder that exists (``dboost.files.publish``).
-
-    What a killed process has left of the same folder is removed (``dboost.files.unfinished``).
-
-    Yields
-    ------
-    pathlib.Path
-        The folder to write into.
-
-    Raises
-    ------
-    UsageError
-        When `path` exists and may not be replaced.
-    StorageError
-        When the folder cannot be written.
+    `path`: The folder to create. Its parent is created when missing. In a store it is filled here and put there at the
+    end (``dboost.files.store_folders``).
+    `marker`: A file that every folder of this kind holds. With `force`, only an empty folder or one that holds `marker`
+    is replaced, so that a wrong path does not delete something else.
+    `force`: Replace a folder that exists (``dboost.files.publish``).
+    Yields pathlib.Path: The folder to write into.
+    Raises UsageError: When `path` exists and may not be replaced.
+    Raises StorageError: When the folder cannot be written.
     """
     if isinstance(found := any_path(path), StorePath):
         with _store_folder(found, marker, force) as beside:
@@ -257,23 +233,13 @@ def _flush_folder(folder: Path) -> None:
 def read_plain_file(folder: PathLike, name: str, *, max_bytes: int, size: int | None = None) -> bytes:
     """Read the regular file `name` directly inside `folder`, following no link.
 
-    Parameters
-    ----------
-    folder : path
-        The folder of a saved object.
-    name : str
-        A bare file name. Anything with a separator, ``..`` or a drive is refused.
-    max_bytes : int
-        The largest size that is read.
-    size : int, optional
-        The size that the file must have; a file of another size is not read.
-
-    Raises
-    ------
-    UsageError
-        For a folder that is not served.
-    ModelFormatError
-        When the name leads outside, the file is missing, a link, no regular file, too large or of another size.
+    `folder`: The folder of a saved object.
+    `name`: A bare file name. Anything with a separator, ``..`` or a drive is refused.
+    `max_bytes`: The largest size that is read.
+    `size`: The size that the file must have; a file of another size is not read.
+    Raises UsageError: For a folder that is not served.
+    Raises ModelFormatError: When the name leads outside, the file is missing, a link, no regular file, too large or of
+    another size.
     """
     if not name or name in (".", "..") or name != os.path.basename(name) or "\\" in name or ":" in name or "\0" in name:
         raise ModelFormatError(f"the file name {name!r} leads outside the folder", file=os.fspath(folder))
@@ -314,15 +280,7 @@ def unpack_arrays(
 ) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Read what `pack_arrays` wrote.
 
-    Returns
-    -------
-    arrays : dict of str to array
-    metadata : dict of str to str
-
-    Raises
-    ------
-    ModelFormatError
-        When the header is too long, cut short or inconsistent with the data.
+    Raises ModelFormatError: When the header is too long, cut short or inconsistent with the data.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load

@@ -30,10 +30,7 @@ _FORM = "dboost pointer 1"
 def current(path: AnyPath) -> AnyPath:
     """Where the content of a folder is: its newest generation, or itself where there is none.
 
-    Raises
-    ------
-    DataError
-        The object that names it is damaged.
+    Raises DataError: The object that names it is damaged.
     """
     if isinstance(path, Path):
         return path
@@ -60,9 +57,7 @@ def generation(name: str | None = None) -> str:
 def refuse_existing(target: StorePath, marker: str, force: bool) -> None:
     """Refuse a prefix under which something lies, unless it may be replaced.
 
-    Raises
-    ------
-    UsageError
+    Raises UsageError.
     """
     # generations that nothing names are what killed writers left
     if all(_is_generation(one.name) for one in target.iterdir()):
@@ -102,10 +97,7 @@ def upload(folder: Path, target: StorePath) -> None:
 def download(source: StorePath, folder: Path) -> None:
     """Put all objects below a prefix into a local folder.
 
-    Raises
-    ------
-    DataError
-        Nothing lies there, or a key leads outside.
+    Raises DataError: Nothing lies there, or a key leads outside.
     """
     found = list(source.rglob("*"))
     if not found:
@@ -124,10 +116,7 @@ def local_copy(path: PathLike) -> PathLike:
 
     A copy lives as long as the process, and a second call for the same generation finds it.
 
-    Raises
-    ------
-    DataError
-        Nothing lies there.
+    Raises DataError: Nothing lies there.
     """
     if not is_store(path):
         return path

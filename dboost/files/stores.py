@@ -40,21 +40,11 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class StorePath(os.PathLike[str]):
-    """An object, or a prefix that is taken for a folder.
+    """An object, or a prefix that is taken for a folder."""
 
-    Parameters
-    ----------
-    base : str
-        Scheme and bucket: ``s3://bucket``.
-    key : str
-        Without slashes at its ends.
-    query : str
-        Options of the store, with the question mark; empty without.
-    """
-
-    base: str
-    key: str
-    query: str = ""
+    base: str  # Scheme and bucket: ``s3://bucket``.
+    key: str  # Without slashes at its ends.
+    query: str = ""  # Options of the store, with the question mark; empty without.
 
     def __str__(self) -> str:
         return f"{self.base}/{self.key}{self.query}" if self.key else f"{self.base}{self.query}"
@@ -110,9 +100,7 @@ class StorePath(os.PathLike[str]):
     def stat(self) -> State:
         """Size and time of an object.
 
-        Raises
-        ------
-        FileNotFoundError
+        Raises FileNotFoundError.
         """
         info = self._info()
         if info.type.name != "File":
@@ -218,10 +206,8 @@ def is_store(path: Any) -> bool:
 def any_path(path: PathLike, what: str = "path") -> AnyPath:
     """What a user's text or path object means: an object or prefix of a store, or a local path.
 
-    Raises
-    ------
-    UsageError
-        For a scheme that is not served, credentials in the address, or an option that the store does not have.
+    Raises UsageError: For a scheme that is not served, credentials in the address, or an option that the store does not
+    have.
     """
     if isinstance(path, StorePath):
         return path

@@ -65,15 +65,8 @@ def own_folder(target: Path) -> Iterator[Path]:
 
     It is locked meanwhile. What ended processes have left of `target` is removed first.
 
-    Parameters
-    ----------
-    target : pathlib.Path
-        Resolved; its parent exists.
-
-    Raises
-    ------
-    OSError
-        When the folder cannot be made.
+    `target`: Resolved; its parent exists.
+    Raises OSError: When the folder cannot be made.
     """
     clear_abandoned(target)
     folder, descriptor = _made(target)
@@ -123,15 +116,8 @@ def clear_abandoned(target: Path) -> list[str]:
 
     What a living process writes, on any machine that shares the locks of the folder, is left alone.
 
-    Parameters
-    ----------
-    target : pathlib.Path
-        Resolved.
-
-    Returns
-    -------
-    list of str
-        The names that were deleted.
+    `target`: Resolved.
+    Returns list of str: The names that were deleted.
     """
     token = f"[0-9a-f]{{{2 * _TOKEN_BYTES}}}"
     pattern = re.compile(rf"\.{re.escape(target.name)}\.{token}({re.escape(FILE)}|{re.escape(FOLDER)})")

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.engine.base import Engine
+from dboost.errors import DataError
 from dboost.partition import Partition, Sums
 
 Array = NDArray[np.float64]
@@ -50,26 +51,14 @@ def taken(block: Block, wanted: NDArray[np.int64]) -> Block:
 
 @dataclass(frozen=True)
 class Context:
-    """What a family may ask of a data set when it is prepared.
+    """What a family may ask of a data set when it is prepared."""
 
-    Parameters
-    ----------
-    engine : Engine
-        Its plan is set: ``map_reduce`` runs over the partitions.
-    n_rows, n_features, n_outputs : int
-        Shapes m, n, k.
-    peak : float64 array, shape (n,)
-        max |x| of each raw column.
-    seed : int
-        Seed of everything random.
-    """
-
-    engine: Engine
-    n_rows: int
+    engine: Engine  # Its plan is set: ``map_reduce`` runs over the partitions.
+    n_rows: int  # n_rows, n_features, n_outputs: Shapes m, n, k.
     n_features: int
     n_outputs: int
-    peak: Array
-    seed: int
+    peak: Array  # float64 array, shape (n,). max |x| of each raw column.
+    seed: int  # Seed of everything random.
 
 
 @runtime_checkable
@@ -121,17 +110,11 @@ class Pool(Protocol):
     def sums(self, partition: Partition, memo: Any, shard: Any, plus: Array, minus: Array | None) -> Sums:
         """Sums of a shard's c hypotheses h over one partition; nothing is kept of their columns.
 
-        Parameters
-        ----------
-        plus, minus : float64 arrays, shape (m, k)
-            With `minus` None, `plus` holds signed residuals Theta. Otherwise both are >= 0 and their difference is it.
-
-        Returns
-        -------
-        Sums
-            What ``completed`` makes these of, for the c hypotheses of the ``narrowed`` shard.
-            ``add``: "G" = h'Theta (c, k), or "mu_plus" = [h]_+'plus + [-h]_+'minus and "mu_minus" with the two
-            exchanged; "square" = sum s h**2 and "total" = sum s h, (c,). ``peak``: "peak" = max |h| (c,).
+        `plus`, `minus`: float64 arrays, shape (m, k). With `minus` None, `plus` holds signed residuals Theta. Otherwise
+        both are >= 0 and their difference is it.
+        Returns Sums: What ``completed`` makes these of, for the c hypotheses of the ``narrowed`` shard. ``add``: "G" =
+        h'Theta (c, k), or "mu_plus" = [h]_+'plus + [-h]_+'minus and "mu_minus" with the two exchanged; "square" = sum s
+        h**2 and "total" = sum s h, (c,). ``peak``: "peak" = max |h| (c,).
         """
         ...
 
@@ -183,3 +166,25 @@ class Chosen(Protocol):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Numeric arrays saved beside the JSON; their names are unique within the family."""
         ...
+
+
+def evaluate_rows(hypotheses: Chosen, batch: Any) -> Any:
+    """The hypotheses of some rows.
+
+    `hypotheses`: b inputs, a hypotheses.
+    `batch`: Scipy.sparse.csr_array of float64, shape (m, b). The columns ``inputs``; finite.
+    Returns scipy.sparse.csr_array of float64, shape (m, a): Columns ascending within a row.
+    Raises DataError: When a hypothesis overflows.
+    """
+    from scipy.sparse import csc_array
+
+    m = batch.shape[0]
+    columns = batch.tocsc()
+    indptr, rows = columns.indptr.astype(np.int64, copy=False), columns.indices.astype(np.int32, copy=False)
+    made = hypotheses.evaluate(Block(indptr, rows, columns.data, m))
+    finite = np.isfinite(made.values)
+    if not np.all(finite):
+        column = int(np.searchsorted(made.indptr, np.argmin(finite), side="right")) - 1
+        raise DataError(f"hypothesis {hypotheses.words()[column]!r} overflows on the values of the batch")
+    values = made.values.astype(np.float64, copy=False)
+    return csc_array((values, made.rows, made.indptr), shape=(m, hypotheses.n_hypotheses)).tocsr()

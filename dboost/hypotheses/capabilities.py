@@ -20,27 +20,15 @@ from dboost.partition import Partition, Sums
 
 @dataclass(frozen=True)
 class Gaps:
-    """Hypotheses that a shard's sums leave out: groups of them, with what bounds the sums of every member.
+    """Hypotheses that a shard's sums leave out: groups of them, with what bounds the sums of every member."""
 
-    Parameters
-    ----------
-    places : int64 array, shape (g,)
-        Names the groups, with the shard.
-    reach : float64 array, shape (g, k)
-        At least |h'Theta|, entry by entry.
-    square : float64 array, shape (g,)
-        At most sum s h**2.
-    larger, smaller : float64 arrays, shape (g, k)
-        At least the larger and at most the smaller of mu+ and mu-.
-    rows : int64 array, shape (g,)
-        About how many examples must be looked at to sum a group's members.
-    """
-
-    places: NDArray[np.int64]
-    reach: Array
-    square: Array
+    places: NDArray[np.int64]  # int64 array, shape (g,). Names the groups, with the shard.
+    reach: Array  # float64 array, shape (g, k). At least |h'Theta|, entry by entry.
+    square: Array  # float64 array, shape (g,). At most sum s h**2.
+    # larger, smaller: float64 arrays, shape (g, k). At least the larger and at most the smaller of mu+ and mu-.
     larger: Array
     smaller: Array
+    # int64 array, shape (g,). About how many examples must be looked at to sum a group's members.
     rows: NDArray[np.int64]
 
 
@@ -193,24 +181,11 @@ class Following(Protocol, metaclass=OfTypes):
     def follow(self, held: Chosen, keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
         """Hypotheses of an earlier model, of other rows of the same features, that are candidates here too.
 
-        Parameters
-        ----------
-        held : Chosen
-            The hypotheses of that model.
-        keys : sequence of Key
-            What the pool of that model called them, in the same order.
-
-        Returns
-        -------
-        places : int64 array, shape (c,)
-            Those that are candidates here, ascending; they have the same keys.
-        factors : float64 array, shape (c,)
-            What their weights are multiplied by to mean the same here.
-
-        Raises
-        ------
-        UsageError
-            When some are of a kind whose candidates depend on the rows themselves.
+        `held`: The hypotheses of that model.
+        `keys`: What the pool of that model called them, in the same order.
+        Returns places, int64 array, shape (c,): Those that are candidates here, ascending; they have the same keys.
+        Returns factors, float64 array, shape (c,): What their weights are multiplied by to mean the same here.
+        Raises UsageError: When some are of a kind whose candidates depend on the rows themselves.
         """
         ...
 

@@ -22,19 +22,10 @@ _ITERATIONS = 30
 def centres_of(points: Array, count: int, seed: int, name: str) -> Array:
     """`count` centres of k-means, shape (count, d).
 
-    Parameters
-    ----------
-    points : float64 array, shape (p, d)
-    count : int
-        At most the number of different points.
-    seed : int
-    name : str
-        The parameter that asks for `count`, for messages.
-
-    Raises
-    ------
-    DataError
-        When there are fewer points than centres.
+    `points`: float64 array, shape (p, d).
+    `count`: At most the number of different points.
+    `name`: The parameter that asks for `count`, for messages.
+    Raises DataError: When there are fewer points than centres.
     """
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits

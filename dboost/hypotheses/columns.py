@@ -62,12 +62,7 @@ class Columns(Joinable):
 
 @dataclass(frozen=True)
 class ColumnsPool:
-    """All raw columns of a data set; the key of column j is (j,), a shard is a range (start, stop).
-
-    Parameters
-    ----------
-    n_features : int
-    """
+    """All raw columns of a data set; the key of column j is (j,), a shard is a range (start, stop)."""
 
     n_features: int
 
@@ -138,18 +133,10 @@ class ColumnsPool:
 
 @dataclass(frozen=True, eq=False)
 class ColumnSet:
-    """The raw columns that a model holds.
+    """The raw columns that a model holds."""
 
-    Parameters
-    ----------
-    indices : int64 array, shape (a,)
-        Columns, ascending and distinct.
-    names : tuple of str, or None
-        Their names, when the data has names.
-    """
-
-    indices: NDArray[np.int64]
-    names: tuple[str, ...] | None = None
+    indices: NDArray[np.int64]  # int64 array, shape (a,). Columns, ascending and distinct.
+    names: tuple[str, ...] | None = None  # Their names, when the data has names.
 
     @property
     def family(self) -> str:

@@ -23,25 +23,13 @@ from dboost.partition import Partition, Sums
 
 @dataclass(frozen=True, eq=False)
 class Distinct:
-    """Distinct values of the columns, ascending, with the number of rows that have them.
+    """Distinct values of the columns, ascending, with the number of rows that have them."""
 
-    Parameters
-    ----------
-    start : int64 array, shape (n + 1,)
-        Where each column's values lie.
-    values : float64 array
-    counts : int64 array
-    exact : bool array, shape (n,)
-        Whether no value was left out.
-    most : int
-        At most so many values of a column are kept.
-    """
-
-    start: NDArray[np.int64]
+    start: NDArray[np.int64]  # int64 array, shape (n + 1,). Where each column's values lie.
     values: Array
     counts: NDArray[np.int64]
-    exact: NDArray[np.bool_]
-    most: int
+    exact: NDArray[np.bool_]  # bool array, shape (n,). Whether no value was left out.
+    most: int  # At most so many values of a column are kept.
 
     def __add__(self, right: Distinct) -> Distinct:
         room = len(self.values) + len(right.values)

@@ -56,11 +56,7 @@ def offsets_of(context: Context) -> tuple[dict[str, int], int]:
 def draw(context: Context, count: int, purpose: int) -> Centres:
     """`count` different rows at random, in the order of their positions; all rows where there are fewer.
 
-    Parameters
-    ----------
-    count : int
-    purpose : int
-        Different purposes draw different rows from one seed.
+    `purpose`: Different purposes draw different rows from one seed.
     """
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([context.seed, purpose])))
     offsets, n_rows = offsets_of(context)
@@ -72,10 +68,7 @@ def draw(context: Context, count: int, purpose: int) -> Centres:
 def median_gamma(context: Context, cosine: bool) -> float:
     """1 / median of the squared distances among at most 500 rows drawn at random (docs/math.md 7 (F)).
 
-    Raises
-    ------
-    DataError
-        When more than half of them are zero, so that there is no scale.
+    Raises DataError: When more than half of them are zero, so that there is no scale.
     """
     sample = draw(context, min(SAMPLE, context.n_rows), purpose=1)
     rows = sample.block(context.n_features)

@@ -20,26 +20,14 @@ Cut = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Held:
-    """Which columns the rows of W belong to: stored ones, or hypotheses that are made where they are needed.
+    """Which columns the rows of W belong to: stored ones, or hypotheses that are made where they are needed."""
 
-    Parameters
-    ----------
-    columns : int64 array, shape (a,)
-        Places among the stored columns of a partition; without a meaning where there is a pool.
-    token : str
-        Names the columns, for the memo.
-    pool : Pool or None
-        The pool of the hypotheses.
-    keys : tuple of Key
-        The hypotheses, in the order of the rows of W.
-    centres : tuple of float
-        What is taken off each hypothesis, 0 for nothing; empty where nothing is taken off any.
-    """
-
+    # int64 array, shape (a,). Places among the stored columns of a partition; without a meaning where there is a pool.
     columns: NDArray[np.int64]
-    token: str
-    pool: Pool | None = None
-    keys: tuple[Key, ...] = ()
+    token: str  # Names the columns, for the memo.
+    pool: Pool | None = None  # The pool of the hypotheses.
+    keys: tuple[Key, ...] = ()  # The hypotheses, in the order of the rows of W.
+    # What is taken off each hypothesis, 0 for nothing; empty where nothing is taken off any.
     centres: tuple[float, ...] = ()
 
     def some(self, chosen: NDArray[np.int64], token: str, centres: tuple[float, ...] = ()) -> Held:

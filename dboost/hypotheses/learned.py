@@ -111,22 +111,12 @@ def outputs(estimators: Sequence[Any], raw: Block, sparse: bool) -> Block:
 
 @dataclass(frozen=True, eq=False)
 class LearnedPool:
-    """What was learned so far; the key of a hypothesis is the number of its round.
-
-    Parameters
-    ----------
-    family : Learned
-    n_features : int
-    seed : int
-    share : float
-        Share of the examples that an estimator is fitted to.
-    fitted : tuple of estimators
-    """
+    """What was learned so far; the key of a hypothesis is the number of its round."""
 
     family: Learned
     n_features: int
     seed: int
-    share: float
+    share: float  # Share of the examples that an estimator is fitted to.
     fitted: tuple[Any, ...] = ()
 
     @property
@@ -147,13 +137,9 @@ class LearnedPool:
     def learn(self, X: Any, d: Array, weight: Array) -> LearnedPool:
         """The pool with one more hypothesis.
 
-        Parameters
-        ----------
-        X : SciPy CSR array, shape (m, n)
-        d : float64 array, shape (m,)
-            Residuals, times the weights of the examples.
-        weight : float64 array, shape (m,)
-            Those weights.
+        `X`: SciPy CSR array, shape (m, n).
+        `d`: float64 array, shape (m,). Residuals, times the weights of the examples.
+        `weight`: float64 array, shape (m,). Those weights.
         """
         estimator = copy.deepcopy(self.family.estimator)
         if "random_state" in estimator.get_params(deep=False) and estimator.get_params()["random_state"] is None:
@@ -196,15 +182,7 @@ class LearnedPool:
 
 @dataclass(frozen=True, eq=False)
 class LearnedSet:
-    """The fitted estimators that a model holds.
-
-    Parameters
-    ----------
-    estimators : tuple of estimators
-    names : tuple of str
-    n_features : int
-    sparse : bool
-    """
+    """The fitted estimators that a model holds."""
 
     estimators: tuple[Any, ...]
     names: tuple[str, ...]

@@ -51,11 +51,6 @@ class Joinable:
 class Union(Joinable):
     """The hypotheses of several families.
 
-    Parameters
-    ----------
-    members : tuple of Family
-        At least one. A hypothesis that two members offer, such as a raw column, is offered twice.
-
     Examples
     --------
     >>> from dboost import Columns, Products
@@ -63,6 +58,7 @@ class Union(Joinable):
     2
     """
 
+    # At least one. A hypothesis that two members offer, such as a raw column, is offered twice.
     members: tuple[Any, ...]
 
     def __post_init__(self) -> None:
@@ -279,17 +275,11 @@ def _under(place: int, values: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class UnionSet:
-    """The hypotheses of a model that are of several families.
+    """The hypotheses of a model that are of several families."""
 
-    Parameters
-    ----------
-    parts : tuple of Chosen
-        What is held of each member.
-    owner : int64 array, shape (number of hypotheses,)
-        Place of the member that each hypothesis belongs to, in the order of the rows of W.
-    """
-
-    parts: tuple[Chosen, ...]
+    parts: tuple[Chosen, ...]  # What is held of each member.
+    # int64 array, shape (number of hypotheses,). Place of the member that each hypothesis belongs to, in the order of
+    # the rows of W.
     owner: NDArray[np.int64]
 
     family = "union"

@@ -21,7 +21,7 @@ from sklearn.base import ClassifierMixin
 from dboost.errors import UsageError
 from dboost.estimators.features import Features
 from dboost.estimators.persistence import ESTIMATORS
-from dboost.estimators.table_features import TableFeatures
+from dboost.estimators.table_features import ColumnFeatures, TableFeatures
 from dboost.estimators.text_features import TextFeatures
 from dboost.interop.extras import imported
 from dboost.interop.linear import Linear
@@ -52,7 +52,7 @@ def register() -> None:
         skl2onnx.update_registered_converter(
             cls, f"Dboost{cls.__name__}", _estimator_shapes, _convert_estimator, options=options, overwrite=True
         )
-    transformers = ((TableFeatures, _convert_table), (TextFeatures, _convert_text), (Features, _convert_features))
+    transformers = ((TableFeatures, _convert_features), (TextFeatures, _convert_text), (Features, _convert_features))
     for transformer, convert in transformers:
         name = f"Dboost{transformer.__name__}"
         skl2onnx.update_registered_converter(transformer, name, _features_shapes, convert, overwrite=True)
@@ -110,21 +110,18 @@ def _inputs(model: Any, X: Any) -> list[tuple[str, Any]]:
         if first.column is not None:
             return [(first.column, types.StringTensorType([None, 1]))]
         return [("X", types.StringTensorType([None, 1]))]
-    if isinstance(first, TableFeatures | Features):
+    if isinstance(first, ColumnFeatures):
         kinds = {"number": types.DoubleTensorType, "embedding": types.DoubleTensorType}
         kinds |= {"category": types.StringTensorType, "boolean": types.BooleanTensorType}
-        table = first if isinstance(first, TableFeatures) else first.table_
-        columns = [] if table is None else table._columns
-        texts = [] if first is table else list(first.texts_)
-        for column in columns:
+        for column in first.columns_:
             if column.kind not in kinds:
                 raise UsageError(
                     f"a column of {column.kind} has no operators in ONNX",
                     column=column.name,
                     hint="make numbers of it before, and give these",
                 )
-        made = [(one.name, kinds[one.kind]([None, one.width or 1])) for one in columns]
-        return made + [(name, types.StringTensorType([None, 1])) for name in texts]
+        made = [(one.name, kinds[one.kind]([None, one.width or 1])) for one in first.columns_]
+        return made + [(name, types.StringTensorType([None, 1])) for name in first.texts_]
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         found: list[tuple[str, Any]] = types.guess_data_type(X)
         return found
@@ -216,22 +213,10 @@ def _features_shapes(operator: Any) -> None:
     operator.outputs[0].type = types.DoubleTensorType([None, width])
 
 
-def _convert_table(scope: Any, operator: Any, container: Any) -> None:
-    """A column of numbers as it is, one comparison with all its values for each of the others."""
-    ops = imported("skl2onnx.algebra.onnx_ops", EXTRA)
-    opset = {"op_version": container.target_opset}
-    features: TableFeatures = operator.raw_operator
-    if features.missing != "refuse":
-        raise UsageError(
-            f"TableFeatures(missing={features.missing!r}) has no operators in ONNX", hint='use missing="refuse"'
-        )
-    _concatenate(_table_parts(features, operator.inputs, ops, opset), scope, operator, container)
-
-
-def _table_parts(features: TableFeatures, inputs: Any, ops: Any, opset: dict[str, Any]) -> list[Any]:
-    """The features of each column that is no text."""
+def _table_parts(features: ColumnFeatures, inputs: Any, ops: Any, opset: dict[str, Any]) -> list[Any]:
+    """A column of numbers as it is, one comparison with all its values for each of the others but text."""
     parts = []
-    for column, values in zip(features._columns, inputs, strict=True):
+    for column, values in zip(features.columns_, inputs, strict=True):
         if column.kind in ("number", "embedding"):
             number = ops.OnnxCast(values, to=_DOUBLE, **opset)
             parts.append(number if column.scale == 1.0 else ops.OnnxDiv(number, np.array([column.scale]), **opset))
@@ -259,17 +244,15 @@ def _concatenate(parts: list[Any], scope: Any, operator: Any, container: Any) ->
 
 
 def _convert_features(scope: Any, operator: Any, container: Any) -> None:
-    """The parts of the table, and of each column of text what ``TextFeatures`` makes of it."""
+    """The features of each column; of one of text what ``TextFeatures`` makes of it."""
     ops = imported("skl2onnx.algebra.onnx_ops", EXTRA)
     opset = {"op_version": container.target_opset}
-    features: Features = operator.raw_operator
+    features: ColumnFeatures = operator.raw_operator
     if features.missing != "refuse":
-        raise UsageError(
-            f"Features(missing={features.missing!r}) has no operators in ONNX", hint='use missing="refuse"'
-        )
-    table = features.table_
-    n_columns = 0 if table is None else table.n_features_in_
-    parts = [] if table is None else _table_parts(table, operator.inputs[:n_columns], ops, opset)
+        what = f"{type(features).__name__}(missing={features.missing!r}) has no operators in ONNX"
+        raise UsageError(what, hint='use missing="refuse"')
+    n_columns = len(features.columns_)
+    parts = _table_parts(features, operator.inputs[:n_columns], ops, opset)
     for one, values in zip(features.texts_.values(), operator.inputs[n_columns:], strict=True):
         parts.append(ops.OnnxCast(_text_weights(one, values, opset), to=_DOUBLE, **opset))
     _concatenate(parts, scope, operator, container)
@@ -302,7 +285,13 @@ _ENDS_IN_SIGMA = re.compile("\u03c3\\b")
 
 
 def _vectorizer(features: TextFeatures) -> Any:
-    """scikit-learn's vectorizer with the terms and weights of a transform."""
+    """scikit-learn's vectorizer with the terms and weights of a transform.
+
+    Raises
+    ------
+    UsageError
+        The transform does what the graph cannot.
+    """
     text = imported("sklearn.feature_extraction.text", EXTRA)
     for name, value, expected in (
         ("hashing", features.hashing, None),

@@ -92,17 +92,18 @@ class Contributions:
         return found
 
 
-def contributions(model: Model, row: Any) -> Contributions:
+def contributions(model: Model, row: Any, of_features: Any = None) -> Contributions:
     """The parts of the scores of one row that holds only the columns ``model.inputs``.
 
-    `row` has shape (1, b).
+    `row` has shape (1, b); `of_features` names the column of a table that each feature of the model comes from.
     """
     held = model.held_columns(row)
     columns, values = held.indices, held.data
     words = model.hypotheses.words()
     W = model.W[columns]
     labels = () if model.task == "regression" else tuple(str(label) for label in model.classes.tolist())
-    return Contributions([words[j] for j in columns.tolist()], values, values[:, None] * W, model.intercept, labels)
+    of = None if of_features is None or not model.plain else [str(of_features[j]) for j in model.active[columns]]
+    return Contributions([words[j] for j in columns.tolist()], values, values[:, None] * W, model.intercept, labels, of)
 
 
 def explain(model: Any, X: Any) -> Contributions:
@@ -157,14 +158,10 @@ def explain(model: Any, X: Any) -> Contributions:
         raise UsageError(f"{rows.shape[0]} rows; expected one", hint="give one row, such as X[:1]")
     if rows.shape[1] != held.n_features:
         raise UsageError(f"the row has {rows.shape[1]} features, the model was fitted on {held.n_features}")
-    found = contributions(held, rows[:, held.inputs])
+    found = contributions(held, rows[:, held.inputs], getattr(before, "feature_columns_", None))
     if held.plain and held.feature_names is None and before is not None and hasattr(before, "get_feature_names_out"):
         # A sparse matrix between two steps carries no names: the transform is asked for them.
         offered = before.get_feature_names_out()
         used = held.held_columns(rows[:, held.inputs]).indices
         found = replace(found, words=[str(offered[held.active[j]]) for j in used.tolist()])
-    of_features = getattr(before, "feature_columns_", None)
-    if held.plain and of_features is not None:
-        used = held.held_columns(rows[:, held.inputs]).indices
-        found = replace(found, columns=[str(of_features[held.active[j]]) for j in used.tolist()])
     return found

@@ -34,10 +34,9 @@ from dboost.files.documents import (
 from dboost.files.paths import PathLike
 from dboost.files.storage import pack_arrays, sha256_bytes, write_folder
 from dboost.hypotheses import Chosen, restore_chosen
-from dboost.hypotheses.base import Key
+from dboost.hypotheses.base import Key, evaluate_rows
 from dboost.hypotheses.capabilities import named_weights
 from dboost.hypotheses.columns import ColumnSet
-from dboost.hypotheses.evaluate import evaluate_rows
 from dboost.model.stages import Stages, restored
 from dboost.model.tasks import belongs, chosen_tasks, labels, log_probabilities, probabilities, tag_lists
 from dboost.partition import TASKS

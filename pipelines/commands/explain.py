@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from dboost.data.parquet.plan import blocks_of
 from dboost.errors import DataError, UsageError
@@ -18,11 +20,12 @@ from dboost.model.fitted import Model
 from dboost.partition import NUMBERS
 
 from .. import pages
+from ..cluster import engine_on
 from ..config import DataSettings, FromOne, FromZero, LogSettings, Text, key
 from ..console import Console
 from ..fitting_table import FittingTable
-from ..inputs import for_a_while, open_data, read_model
-from ..predicting.rows import feature_positions
+from ..inputs import for_a_while, open_data, read_model, staging_for
+from ..predicting.rows import are_raw, check_transform, feature_positions, raw_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +49,8 @@ def run(settings: ExplainSettings, console: Console) -> int:
     if (settings.text is None) == (settings.data is None):
         raise UsageError("what is to be explained?", hint="give a document, or --data and --row")
     model = read_model(settings.model)
-    found = _of_text(settings, model) if settings.text is not None else _of_row(settings, model)
-    values, shown = values_of(found, model, settings.top), table(found, model, settings.top)
+    found, holds = (_of_text(settings, model), {}) if settings.text is not None else _of_row(settings, model)
+    values, shown = values_of(found, model, settings.top, holds), table(found, model, settings.top, holds=holds)
     console.page("explained", shown, values)
     return 0
 
@@ -62,9 +65,24 @@ def _of_text(settings: ExplainSettings, model: Model) -> Contributions:
     return contributions(model, transform.transform([text])[:, model.inputs])
 
 
-def _of_row(settings: ExplainSettings, model: Model) -> Contributions:
+def _of_row(settings: ExplainSettings, model: Model) -> tuple[Contributions, dict[str, Any]]:
+    """The parts of a row of the data, and of one that a transform reads what its columns hold."""
+    transform = read_transform(find_model(str(settings.model)))
+    if transform is not None and are_raw(settings, transform):
+        check_transform(model, transform, str(settings.model))
+        with staging_for(settings, None) as staging, engine_on(None) as engine:
+            pieces = raw_rows(settings, transform, (), staging, engine).pieces
+            before = 0
+            for piece in pieces:
+                row = piece.row(settings.row - before)
+                if row is not None:
+                    made = transform.transform(row)[:, model.inputs]
+                    holds = row.to_pylist()[0] if isinstance(row, pa.Table) else {}
+                    return contributions(model, made, getattr(transform, "feature_columns_", None)), holds
+                before += sum(span[3] - span[2] for span in piece.chunk.spans)
+        raise UsageError(f"row {settings.row}, but the data has {before} rows", hint="they are counted from 0")
     with for_a_while(settings) as found:
-        return _row_of(open_data(found, "test", model), settings, model)
+        return _row_of(open_data(found, "test", model), settings, model), {}
 
 
 def _row_of(data: Any, settings: ExplainSettings, model: Model) -> Contributions:
@@ -88,8 +106,10 @@ def _predicted(found: Contributions, model: Model) -> tuple[list[str], np.ndarra
     return [labels[r] for r in order.tolist()], chances[order]
 
 
-def table(found: Contributions, model: Model, top: int, classes: int = 3) -> list[Any]:
-    """The classes and what speaks for them, as renderables."""
+def table(
+    found: Contributions, model: Model, top: int, classes: int = 3, holds: Mapping[str, Any] | None = None
+) -> list[Any]:
+    """The classes and what speaks for them, as renderables; `holds` is what the columns of the row hold."""
     labels, chances = _predicted(found, model)
     number = {label: r for r, label in enumerate(pages.labels_of(model))}
     shown = labels[:classes]
@@ -102,15 +122,25 @@ def table(found: Contributions, model: Model, top: int, classes: int = 3) -> lis
     grid = FittingTable()
     grid.add_column("feature", least=12, widest=40)
     grid.add_column("value", right=True)
+    columns_of_table = found.columns if holds else None
+    if columns_of_table is not None:
+        grid.add_column("the column holds", least=8, widest=40)
     for label in shown:
         grid.add_column(label, right=True)
     for j in order.tolist():
-        grid.add_row(found.words[j], f"{found.values[j]:.3g}", *(f"{column[j]:+.3f}" for column in columns))
+        held = [] if columns_of_table is None or not holds else [_shortly(holds[columns_of_table[j]])]
+        grid.add_row(found.words[j], f"{found.values[j]:.3g}", *held, *(f"{column[j]:+.3f}" for column in columns))
     title = f"What speaks for (+) and against (-), the strongest {len(order)} of {len(found.words)}"
     return [*parts, pages.titled(title, grid)]
 
 
-def values_of(found: Contributions, model: Model, top: int) -> dict[str, Any]:
+def _shortly(value: Any) -> str:
+    """What a column holds, in one short line."""
+    shown = " ".join(str(", ".join(map(str, value)) if isinstance(value, list) else value).split())
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+def values_of(found: Contributions, model: Model, top: int, holds: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The same as plain values."""
     labels, chances = _predicted(found, model)
     order = np.argsort(-np.abs(found.parts).max(axis=1, initial=0.0), kind="stable")[:top]
@@ -118,4 +148,7 @@ def values_of(found: Contributions, model: Model, top: int) -> dict[str, Any]:
         {"name": found.words[j], "value": float(found.values[j]), "parts": found.parts[j].tolist()}
         for j in order.tolist()
     ]
+    for j, one in zip(order.tolist(), features, strict=True):
+        if found.columns is not None and holds:
+            one |= {"column": found.columns[j], "holds": _shortly(holds[found.columns[j]])}
     return {"classes": labels, "probabilities": chances.tolist(), "scores": found.scores.tolist(), "features": features}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator
@@ -10,7 +10,10 @@ from pydantic import BeforeValidator
 from dboost import Features, TextFeatures
 from dboost.data import prepare_text
 from dboost.data.manifest import MANIFEST
+from dboost.data.meaning import Dialect
+from dboost.data.sources import look_at_files
 from dboost.errors import UsageError
+from dboost.estimators.features import FIND, Kinds
 from dboost.estimators.table_files import FeaturesOfFiles
 from dboost.files.stores import any_path
 
@@ -66,11 +69,12 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     )
     text: Names = key(("text",), "column of the text; several are joined")
     column: Names | None = key(
-        None, "columns by their kind, in place of text: title=text,price=number,tags=tags,day=date, ..."
+        None, "columns by their kind, in place of text: title=text,tags=tags:;, ...; find: those of all others"
     )
     missing: Literal["refuse", "zero", "indicator"] = key("refuse", "what a missing value of such a column is")
     min_count: FromOne = key(1, "categories and tags of columns in fewer rows share a feature")
     label: Text | None = key(None, "column of the label, copied")
+    label_separator: Text | None = key(None, "what stands between the tags of a label that is one text")
     keep: Names = key((), "further columns to copy")
     split: Text | None = key(None, "column that names the split of each document")
     where: Text | None = key(None, "a filter of documents, as in: year >= 2020 and lang in ('en', 'de')")
@@ -119,9 +123,10 @@ def done(settings: PrepareSettings, console: Console, client: Any = None) -> Any
 
 def prepare(settings: PrepareSettings, client: Any, console: Console) -> Any:
     """Run the passes of the preparation on a client, or on threads of this process; what it takes is said first."""
-    announce(settings, client, console)
     source: Any = settings.data if settings.test is None else {"train": settings.data, "test": settings.test}
     with engine_on(client) as engine:
+        settings = with_kinds(settings, source, engine, console)
+        announce(settings, client, console)
         return prepare_text(
             source,
             str(settings.out),
@@ -148,7 +153,34 @@ def prepare(settings: PrepareSettings, client: Any, console: Console) -> Any:
             table=None if settings.column is None else table_of(settings),
             separator=settings.separator,
             encoding=settings.encoding,
+            label_separator=settings.label_separator,
         )
+
+
+def with_kinds(settings: PrepareSettings, source: Any, engine: Any, console: Console) -> PrepareSettings:
+    """The settings with the kinds of all columns where some are to be found, which are shown before they are used."""
+    given = settings.column or ()
+    if FIND not in given:
+        return settings
+    told = tuple(one for one in given if one != FIND)
+    said = {one.rpartition("=")[0] for one in told}
+    seen = look_at_files(
+        source,
+        engine,
+        split=settings.split,
+        where=settings.where,
+        left_out=[name for name in (settings.label, settings.split, *settings.keep, *said) if name],
+        dialect=Dialect(settings.separator, settings.encoding),
+    )
+    kinds = Kinds.of(seen)
+    if kinds:
+        console.event("kinds", kinds=dict(kinds), why=kinds.why)
+        if console.mode != "json":
+            console.say(f"columns by their kind:\n  {repr(kinds).replace(chr(10), chr(10) + '  ')}")
+    found = tuple(f"{name}={kind}" for name, kind in kinds.items() if kind != "drop")
+    if not (*told, *found):
+        raise UsageError("no column is a feature", hint="tell the kind of one, such as column=title=text")
+    return replace(settings, column=(*told, *found))
 
 
 def table_of(settings: PrepareSettings) -> FeaturesOfFiles:

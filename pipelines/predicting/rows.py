@@ -125,6 +125,15 @@ class RawRows:
         found = pa.chunked_array([chunk for _, read in self._read() for chunk in read.chunks], pa.large_string())
         return [str(text) for text in found.take(list(rows)).to_pylist()]
 
+    def row(self, number: int) -> pa.Table | None:
+        """One row of a table that the transform is given; None where there are fewer rows."""
+        for ref, group, start, stop in self.chunk.spans:
+            if number < stop - start:
+                one = replace(self.chunk, spans=((ref, group, start + number, start + number + 1),))
+                return next(replace(self, chunk=one)._read())[1]
+            number -= stop - start
+        return None
+
     def _transformed(self, transform: Any) -> Iterator[Any]:
         """The features of its rows, span by span; an error names the file and the row group."""
         for (ref, group, _, _), read in self._read():
@@ -176,6 +185,7 @@ class Reads:
     text: tuple[str, ...] = ()  # Those that are texts. A transform of texts alone is given them joined.
     columns: tuple[str, ...] = ()  # the others
     table: bool = False  # whether the transform is given all of them as a table
+    tags: tuple[str, ...] = ()  # the columns of tags in one text
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -196,8 +206,9 @@ def reads_of(transform: Any, text: Sequence[str] | None = None) -> Reads | None:
     if isinstance(transform, TextFeatures):
         return Reads(text=tuple(text or (transform.column or "text",)))
     if isinstance(transform, Features):
-        others = () if transform.table_ is None else tuple(transform.table_.kinds_)
-        return Reads(text=tuple(transform.texts_), columns=others, table=True)
+        others = tuple(column.name for column in transform.columns_)
+        tags = tuple(column.name for column in transform.columns_ if column.told.separator is not None)
+        return Reads(text=tuple(transform.texts_), columns=others, table=True, tags=tags)
     names = getattr(transform, "feature_names_in_", None)
     if names is None:
         raise UsageError(
@@ -286,10 +297,10 @@ def raw_rows(
     assert reads is not None, "callers ask before"
     more = tuple(dict.fromkeys([*reads.columns, *keep]))
     how = replace(how_of(transform, reads), keep=more)
-    kept = tuple(name for name in more if name not in (*reads.text, *labels))
+    kept = tuple(name for name in more if name not in (*reads.text, *reads.tags, *labels))
     where = any_path(str(settings.data), "data")
     learned = tuple(name for name in labels if name not in reads.text)
-    wanted = Wanted(reads.text, learned, kept, dialect=dialect_of(settings))
+    wanted = Wanted(reads.text, learned, kept, dialect=dialect_of(settings), tags=reads.tags)
     with _telling_text(reads, transform):
         sources = open_sources([("new", where)], wanted, None, "new", staging, engine)
     with sources.in_own_names(), _telling_text(reads, transform):

@@ -72,7 +72,7 @@ def test_held_out_documents_may_lack_labels_and_not_texts(tmp_path: Path) -> Non
 
 def test_clean_documents_are_not_copied_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = written(tmp_path / "d.parquet", table(bad=False))
-    monkeypatch.setattr("dboost.data.sources.copy_rows", lambda *_: pytest.fail("copied"))
+    monkeypatch.setattr("dboost.data.sources.copy_documents", lambda *_: pytest.fail("copied"))
     manifest = prepare_text(file, tmp_path / "p", on_bad_rows="quarantine", **OPTIONS)
     assert manifest.settings["refused"] == {} and not (tmp_path / "p" / "_refused").exists()
 

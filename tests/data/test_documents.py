@@ -155,7 +155,19 @@ BAD = {
         "line 2 holds a int",
         "label",
     ),
-    "an object as a label": (".jsonl", '{"text": "a", "label": {}}\n', "line 1 holds a dict", "label"),
+    "an object as a label": (".jsonl", '{"text": "a", "label": {"x": "y"}}\n', "line 1 holds a dict", "label"),
+    "an object of numbers as a label": (
+        ".jsonl",
+        '{"text": "a", "label": {"x": 1}}\n',
+        "type map.*, expected lab",
+        "label",
+    ),
+    "lists of texts and of numbers": (
+        ".jsonl",
+        '{"text": "a", "label": ["x"]}\n{"text": "a", "label": [1]}\n',
+        "line 2 holds a list, expected list<str> as before",
+        "label",
+    ),
     "a text that is a number": (".jsonl", '{"text": 1, "label": "x"}\n', "type int, expected text", "text"),
     "a text that is missing": (
         ".jsonl",

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dboost import BoostedClassifier, DboostWarning, ParquetData
-from dboost.data.labels.notes import label_notes
+from dboost.data.labels.labels import label_notes
 
 
 def rows(labels):
@@ -26,9 +26,7 @@ def rows(labels):
 def write(folder, tables, checksums=True):
     folder.mkdir()
     for number, table in enumerate(tables):
-        pq.write_table(
-            pa.Table.from_pandas(table), folder / f"part-{number}.parquet", write_page_checksum=checksums
-        )
+        pq.write_table(pa.Table.from_pandas(table), folder / f"part-{number}.parquet", write_page_checksum=checksums)
     return ParquetData(folder, label="y")
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from dboost.data import ParquetData
+import dboost
+from dboost.data import ParquetData, prepare_text
 from dboost.data.memory import in_memory
 from dboost.data.parquet import plan as parquet_plan
 from dboost.data.parquet.plan import blocks_of
@@ -223,3 +226,22 @@ def test_rows_that_do_not_fit_the_model(small, write, lists, as_lists, tmp_path)
     data = ParquetData(tmp_path / "c")
     with pytest.raises(DataError, match="no such feature column.*'x4'"):
         list(scan_features(data, active=ACTIVE, n_features=7, names=["x1", "x4", "x6"]))
+
+
+def test_a_source_that_is_opened_is_read_once(tmp_path, monkeypatch):
+    texts = [f"word{i % 5} word{i % 3} other" for i in range(40)]
+    table = pa.table({"text": texts, "y": ["ab"[i % 3 == 0] for i in range(40)]})
+    pq.write_table(table, tmp_path / "d.parquet")
+    prepare_text(tmp_path / "d.parquet", tmp_path / "p", text="text", label="y", min_df=1, max_df=1.0)
+    calls = []
+    for name in ("parquet.input.find_manifest", "parquet.plan.inspect_file"):
+        home, _, last = f"dboost.data.{name}".rpartition(".")
+        real = getattr(importlib.import_module(home), last)
+        monkeypatch.setattr(f"{home}.{last}", lambda *a, real=real, last=last: (calls.append(last), real(*a))[1])
+    data = ParquetData(tmp_path / "p").opened()
+    model = dboost.BoostedClassifier(alpha=0.01).fit(data)
+    assert len(data.files()) == 1 and model.score(data) >= 0.5 and len(model.predict(data)) == 40
+    assert sorted(calls) == ["find_manifest", "inspect_file"]
+    pq.write_table(table, tmp_path / "p" / "train" / "part-00000.parquet")
+    with pytest.raises(DataError, match="changed since it was first read"):
+        model.predict(data)

@@ -162,7 +162,7 @@ def test_an_existing_folder(source, tmp_path):
     before = sorted(path.read_bytes() for path in out.rglob("*") if path.is_file())
     with pytest.raises(UsageError, match=r"exists.*--force"):
         prepare_text(source, out, text="text")
-    with pytest.raises(DataError):
+    with pytest.raises(UsageError, match="max_df is .* documents, min_df 10000"):
         prepare_text(source, out, text="text", min_df=10_000, force=True)
     assert sorted(path.read_bytes() for path in out.rglob("*") if path.is_file()) == before
     prepare_text(source, out, text="text", label="label", force=True)

@@ -78,9 +78,11 @@ def test_the_most_frequent_terms():
 
 def test_no_term_is_left():
     counts = merge_counts([count_terms(DOCUMENTS, "words", None)])
-    with pytest.raises(DataError, match="none of the .* terms is in 50 to 6 of the 6 documents"):
+    with pytest.raises(DataError, match="none of the .* terms is in 6 to 6 of the 6 documents"):
+        choose_vocabulary(counts, 6, min_df=6, max_df=1.0, max_features=None)
+    with pytest.raises(UsageError, match="max_df is 6 documents, min_df 50"):
         choose_vocabulary(counts, 6, min_df=50, max_df=1.0, max_features=None)
-    with pytest.raises(DataError, match="none of the 0 terms"):
+    with pytest.raises(DataError, match="empty vocabulary"):
         choose_vocabulary(count_terms([""], "words", None), 1, min_df=1, max_df=1.0, max_features=None)
 
 

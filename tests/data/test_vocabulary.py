@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import dboost
 from dboost.compiled.text.terms import Terms
 from dboost.data.manifest import load_manifest, read_vocabulary
 from dboost.data.prepared import vocabulary
@@ -19,6 +20,7 @@ from dboost.data.prepared.prepare import prepare_text
 from dboost.data.prepared.text import SHARDS, TermCounts, count_texts, load_shards, words
 from dboost.engine.dask.submission import names
 from dboost.errors import DataError, without_values
+from dboost.estimators.table_files import FeaturesOfFiles, transform_of_prepared
 from pipelines.cli import main
 
 N = 600
@@ -72,6 +74,26 @@ def test_terms_that_occur_once_do_not_reach_the_driver(tmp_path, monkeypatch):
         assert list(most.feature_names()) == sorted([term for term in ranked if df[term] <= 0.5 * N][:120])
         folders[task_bytes] = (made.fingerprint, most.fingerprint)
     assert len(set(folders.values())) == 1
+
+
+@pytest.mark.parametrize("more", [{"min_df": 3}, {"min_df": 2, "max_features": 20, "binary": True}, {"hashing": 64}])
+def test_terms_of_a_table_are_counted_in_shards_too(tmp_path, monkeypatch, more):
+    texts = documents_with_identifiers(tmp_path / "d.parquet")
+    monkeypatch.setattr("dboost.data.prepared.prepare.SLICE_BYTES", 4000)
+    monkeypatch.setattr(vocabulary, "TASK_BYTES", 3000)
+    monkeypatch.setattr(vocabulary, "SLACK", 10)
+    here = dboost.TextFeatures(**more).fit(texts)
+    features = dboost.Features({"text": "text", "y": "category"}, others="drop", text=dboost.TextFeatures(**more))
+    engine = Measured()
+    made = prepare_text(
+        tmp_path / "d.parquet", tmp_path / "o", text=(), table=FeaturesOfFiles.of(features), engine=engine
+    )
+    found = transform_of_prepared(made).texts_["text"]
+    assert found.get_feature_names_out().tolist() == here.get_feature_names_out().tolist()
+    assert found.document_frequency_.tolist() == here.document_frequency_.tolist()
+    assert np.array_equal(found.idf_, here.idf_)
+    assert "hashing" in more or sum(engine.sizes[name] for name in ("count-terms", "count-shards")) < 20_000
+    assert not [path for path in (tmp_path / "o").iterdir() if path.name.startswith("_counts")]
 
 
 @pytest.mark.full

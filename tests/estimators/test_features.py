@@ -72,6 +72,9 @@ def test_every_kind_has_the_values_of_scikit_learn_and_pandas():
         assert rows[found.columns].equals(found)
     ages = (frame["day"].max() - frame["day"]).dt.total_seconds() / (365.25 * 86400)
     assert np.allclose(rows["day.age"], ages, rtol=1e-14, atol=0)
+    scaled = Features({"day": {"kind": "date", "parts": ["year", "age"], "scale": "max"}}, others="drop")
+    found = scaled.fit_transform(frame).toarray()
+    assert np.array_equal(found, np.column_stack([np.ones(N), rows["day.age"] / rows["day.age"].max()]))
     binary = MultiLabelBinarizer().fit(COLUMNS["tags"])
     tags = rows[[f"tags={one}" for one in binary.classes_]]
     assert tags.to_numpy().tolist() == binary.transform(COLUMNS["tags"]).tolist()

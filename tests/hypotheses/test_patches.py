@@ -14,10 +14,9 @@ from dboost.engine.memo import Memo, MemoStore
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen, same_hypotheses
-from dboost.hypotheses.base import Block, Family, Pool
+from dboost.hypotheses.base import Block, Family, Pool, evaluate_rows
 from dboost.hypotheses.capabilities import made_of
 from dboost.hypotheses.columns import Columns
-from dboost.hypotheses.evaluate import evaluate_rows
 from dboost.hypotheses.patches import patch_loops as loops
 from dboost.hypotheses.patches.family import Patches
 from dboost.hypotheses.patches.in_model import Bank

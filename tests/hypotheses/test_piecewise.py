@@ -13,10 +13,9 @@ from dboost.engine.memo import Memo, MemoStore
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen, same_hypotheses
-from dboost.hypotheses.base import Block
+from dboost.hypotheses.base import Block, evaluate_rows
 from dboost.hypotheses.capabilities import Grouped, group_of, groups_of
 from dboost.hypotheses.columns import Columns
-from dboost.hypotheses.evaluate import evaluate_rows
 from dboost.hypotheses.pieces.family import PiecewiseLinear
 from tests.hypotheses.conftest import Raw, check_sums, dense
 

@@ -24,7 +24,7 @@ from dboost.hypotheses.base import Block
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.products import family, pool
 from dboost.hypotheses.products.monomials import words
-from dboost.hypotheses.products.occurring import OCCURRING
+from dboost.hypotheses.products.pool import OCCURRING
 from dboost.problem import induced
 from tests.boosting import plain
 from tests.boosting.test_resume import bits

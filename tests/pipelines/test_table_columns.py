@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime
+import json
 import re
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
 import dboost
+from dboost.data import load_manifest
+from dboost.estimators.table_files import transform_of_prepared
 from pipelines.cli import main
 
 N = 60
@@ -57,6 +59,13 @@ def test_a_table_is_prepared_learned_and_predicted_with_the_bits_of_memory(tmp_p
     found = pq.read_table(tmp_path / "pred").sort_by("id")
     assert found["prediction"].to_pylist() == model.predict(TABLE).tolist()
     capsys.readouterr()
+    explained = ["explain", tmp_path / "m", "--data", tmp_path / "new.parquet", "--row"]
+    assert main([*map(str, explained), "31", "--log-format", "plain"]) == 0
+    said, found = capsys.readouterr().out, dboost.explain(model, TABLE.slice(31, 1))
+    for word, column in zip(found.words, found.columns, strict=True):
+        assert re.search(rf"{re.escape(word)} .*{TABLE[column][31].as_py()}", said) or column in ("tags", "day")
+    assert main([*map(str, explained), "60", "--log-format", "plain"]) == 2
+    assert "row 60, but the data has 60 rows" in capsys.readouterr().err
     for column, said in (
         ("title=text,colour=number", "row 0 holds 'red', which is no number; .*column 'colour'"),
         ("title=text,day=tags", "expected a list of tags"),
@@ -74,8 +83,9 @@ def test_a_table_is_prepared_learned_and_predicted_with_the_bits_of_memory(tmp_p
 
 
 def test_a_csv_file_is_a_table_too_and_tags_may_be_in_one_text(tmp_path):
-    tags = pa.array([" ".join(row) for row in TABLE["tags"].to_pylist()])
-    pc.write_csv(TABLE.drop_columns(["tags"]).append_column("tags", tags), tmp_path / "a.csv")
+    # pandas writes a text without tags as an empty field, which is none that is missing
+    tags = [" ".join(row) for row in TABLE["tags"].to_pylist()]
+    TABLE.to_pandas().assign(tags=tags).to_csv(tmp_path / "a.csv", index=False)
     kinds = KINDS | {"tags": "tags: "}
     given = ["--label", "topic", "--min-df", "1", "--out", tmp_path / "p"]
     assert run("prepare", tmp_path / "a.csv", "--column", named(kinds), *given) == 0
@@ -83,6 +93,10 @@ def test_a_csv_file_is_a_table_too_and_tags_may_be_in_one_text(tmp_path):
     same = dboost.Features(told, others="drop", text=dboost.TextFeatures(sublinear_tf=True, max_df=0.5)).fit(TABLE)
     rows = pq.read_table(tmp_path / "p" / "train")["values"].to_pylist()
     assert [*np.concatenate(rows)] == same.transform(TABLE).data.tolist()
+    assert run("train", tmp_path / "p", "--alpha", "0.01", "--out", tmp_path / "m") == 0
+    assert run("predict", tmp_path / "m", tmp_path / "a.csv", "--out", tmp_path / "pred") == 0
+    expected = dboost.load_pipeline(tmp_path / "m")[-1].predict(same.transform(TABLE))
+    assert pq.read_table(tmp_path / "pred")["prediction"].to_pylist() == expected.tolist()
 
 
 def test_lists_of_tags_are_labels_of_files(tmp_path, capsys):
@@ -116,3 +130,53 @@ def test_a_label_of_fractions_is_the_target_of_a_regression(name, tmp_path):
     assert run("prepare", tmp_path / name, *given) == 0
     learned = ["--loss", "squared", "--alpha", "0.01", "--out", tmp_path / "m"]
     assert run("train", tmp_path / "p", *learned) == 0
+
+
+def test_the_kinds_of_columns_are_found_in_files_as_in_memory(tmp_path, capsys):
+    table = TABLE.append_column("vector", pa.array([[i % 3 - 0.5, 1.25] for i in range(N)]))
+    table = table.append_column("few", pa.array([None if i % 4 else "rare" for i in range(N)]))
+    texts = pa.array([";".join(row) for row in TABLE["tags"].to_pylist()])
+    flat = table.drop_columns(["vector"]).set_column(table.column_names.index("tags"), "tags", texts)
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=25)
+    frame = flat.to_pandas().assign(day=[str(day) for day in TABLE["day"].to_pylist()])
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    rows = [{**row, "day": str(row["day"])} for row in table.to_pylist()]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = dboost.TextFeatures(sublinear_tf=True, max_df=0.5)
+    for name, given, memory in (
+        ("a.parquet", "find", table),
+        ("a.jsonl", "find", table),
+        ("a.csv", "find,tags=tags:;", flat),
+    ):
+        out = tmp_path / f"{name}-prepared"
+        end = ["--label", "topic", "--min-df", "1", "--keep", "id", "--missing", "zero", "--out", out]
+        assert run("prepare", tmp_path / name, "--column", given, *end) == 0
+        said = capsys.readouterr().out
+        assert re.search(r"title +text +\d\.?\d* words a value", said) and re.search(r"day +date", said)
+        assert re.search(r"few +category", said) and not re.search(r"topic|\bid\b.*number", said)
+        told = {"tags": {"kind": "tags", "separator": ";"}} if name == "a.csv" else {}
+        features = dboost.Features(told | {"id": "drop"}, missing="zero", text=text).fit(memory, "topic")
+        here = features.transform(memory)
+        mine = pq.read_table(out / "train").sort_by("id").to_pylist()
+        transform = transform_of_prepared(load_manifest(out))
+        assert transform.kinds_ == {k: v for k, v in features.kinds_.items() if v != "drop"}
+        order = [features.get_feature_names_out().tolist().index(one) for one in transform.get_feature_names_out()]
+        ours = here[:, order].toarray()
+        for i, row in enumerate(mine):
+            assert ours[i][row["indices"]].tolist() == row["values"] and np.count_nonzero(ours[i]) == len(row["values"])
+
+
+def test_tags_in_one_text_are_labels(tmp_path, capsys):
+    tags = [";".join(row) for row in TABLE["tags"].to_pylist()]
+    TABLE.to_pandas().assign(tags=tags).to_csv(tmp_path / "a.csv", index=False)
+    given = ["--text", "title", "--label", "tags", "--min-df", "1", "--out", tmp_path / "p"]
+    assert run("prepare", tmp_path / "a.csv", *given, "--label-separator", ";") == 0
+    assert "3 tags" in capsys.readouterr().out
+    assert pq.read_table(tmp_path / "p" / "train")["tags"].to_pylist() == TABLE["tags"].to_pylist()
+    assert run("train", tmp_path / "p", "--loss", "multitask", "--alpha", "0.1", "--out", tmp_path / "m") == 0
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"title": "sea sky", "tags": ["x", "y{i % 2}"]}}\n' for i in range(9)))
+    given += ["--max-df", "1.0", "--force"]
+    assert run("prepare", tmp_path / "a.jsonl", *given) == 0
+    assert pq.read_table(tmp_path / "p" / "train")["tags"].to_pylist()[:2] == [["x", "y0"], ["x", "y1"]]
+    assert run("prepare", tmp_path / "a.jsonl", *given, "--label-separator", ";") == 3
+    assert "expected tags in one text" in capsys.readouterr().err

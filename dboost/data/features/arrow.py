@@ -23,16 +23,8 @@ _PAIRS = pa.map_(pa.large_string(), pa.float64())
 def columns_of(X: Any) -> tuple[dict[str, Any], bool]:
     """Columns by name, each as one Arrow array, and whether the names are the caller's.
 
-    Parameters
-    ----------
-    X : pandas, polars or Arrow table, list of dicts, or array of two dimensions
-
-    Raises
-    ------
-    UsageError
-        It is none of these, or its names are not distinct texts.
-    DataError
-        A column holds values of several types.
+    Raises UsageError: It is none of these, or its names are not distinct texts.
+    Raises DataError: A column holds values of several types.
     """
     refuse_unread(X)
     if sparse.issparse(X):
@@ -58,10 +50,7 @@ def columns_of(X: Any) -> tuple[dict[str, Any], bool]:
 def arrow_of(name: str, values: Any) -> Any:
     """Values of one column as an Arrow array.
 
-    Raises
-    ------
-    DataError
-        They are of several types.
+    Raises DataError: They are of several types.
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return _one_array(values)
@@ -133,6 +122,16 @@ def flat_lists(values: Any) -> tuple[NDArray[np.int64], Any]:
     return np.repeat(np.arange(len(values)), lengths), _one_array(pc.list_flatten(values))
 
 
+def split_tags(texts: Any, separator: str) -> Any:
+    """Texts as lists of the tags in them, without blanks around them; an empty tag is none."""
+    rows, tags = flat_lists(pc.split_pattern(pc.cast(texts, pa.large_string()), separator))
+    tags = pc.utf8_trim_whitespace(tags)
+    kept = pc.not_equal(tags, "").to_numpy(zero_copy_only=False)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=len(texts)))])
+    lists = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), tags.filter(pa.array(kept)))
+    return pc.if_else(pc.is_valid(texts), lists, pa.scalar(None, lists.type)) if texts.null_count else lists
+
+
 def flat_pairs(values: Any) -> tuple[NDArray[np.int64], Any, Any]:
     """The row, the name and the number of every pair of a map, of a list of pairs or of a struct.
 
@@ -184,3 +183,24 @@ def is_number(form: Any) -> bool:
     """Whether an Arrow type is one of numbers."""
     types = pa.types
     return bool(types.is_integer(form) or types.is_floating(form) or types.is_decimal(form))
+
+
+def documents_of(name: str, values: Any, missing: str) -> Any:
+    """A column of text as an Arrow array of texts.
+
+    Raises DataError: The values are no text, or missing and refused.
+    """
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if pa.types.is_null(values.type):
+        values = values.cast(pa.large_string())
+    if not is_text(values.type):
+        raise DataError(f"the values are {values.type}; expected text", column=name, hint="give it another kind")
+    if values.null_count and missing == "refuse":
+        first = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
+        raise DataError(
+            f"{values.null_count} of {len(values)} texts are missing, the first in row {first}",
+            column=name,
+            hint='fill them, or give missing="zero", which takes them for empty ones',
+        )
+    return pc.fill_null(values.cast(pa.large_string()), "")

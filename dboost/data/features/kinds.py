@@ -33,36 +33,19 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+(Z|[-+][0-9:]+)?)?$"
 
 @dataclass(frozen=True)
 class Told:
-    """What is said of a column.
-
-    Parameters
-    ----------
-    kind : str
-    missing : {"refuse", "zero", "indicator"}
-        What a missing value is: an error, zeros, or zeros and a 1 in one more feature.
-    min_count : int
-        Values of categories, tags and names of weights in fewer rows share one feature.
-    max_values : int
-        More values than these are refused.
-    scale : {"none", "max"}
-        Whether numbers are divided by the largest absolute value of the fit, which keeps zeros, and is the same for
-        any cut of the table.
-    parts : tuple of str
-        What becomes of a date.
-    separator : str, optional
-        What stands between the tags of a text, where they are no lists.
-    given : bool
-        Whether a user told the kind. Numbers are then also read from texts, and categories made of numbers; else the
-        type of the column told it, and another one is refused.
-    """
+    """What is said of a column."""
 
     kind: str
-    missing: str = "refuse"
-    min_count: int = 1
-    max_values: int = 100_000
+    missing: str = "refuse"  # What a missing value is: an error, zeros, or zeros and a 1 in one more feature.
+    min_count: int = 1  # Values of categories, tags and names of weights in fewer rows share one feature.
+    max_values: int = 100_000  # More values than these are refused.
+    # Whether numbers, and years and ages of dates, are divided by the largest absolute value of the fit, which keeps
+    # zeros, and is the same for any cut of the table.
     scale: str = "none"
-    parts: tuple[str, ...] = PARTS
-    separator: str | None = None
+    parts: tuple[str, ...] = PARTS  # What becomes of a date.
+    separator: str | None = None  # What stands between the tags of a text, where they are no lists.
+    # Whether a user told the kind. Numbers are then also read from texts, and categories made of numbers; else the type
+    # of the column told it, and another one is refused.
     given: bool = False
 
     def check(self, name: str) -> Told:
@@ -91,29 +74,15 @@ OPTIONS = tuple(one.name for one in fields(Told) if one.name not in ("kind", "gi
 
 @dataclass
 class Counted:
-    """What the rows of a part of a column say.
-
-    Parameters
-    ----------
-    rows : int
-    values : dict of str to int
-        In how many rows each value, tag or name is.
-    largest : float
-        The largest absolute number.
-    latest : int, optional
-        The last time, in microseconds since 1970.
-    timed : bool
-        Whether a date has a time of the day.
-    width : int, optional
-        Length of an embedding.
-    """
+    """What the rows of a part of a column say."""
 
     rows: int = 0
-    values: dict[str, int] = field(default_factory=dict)
-    largest: float = 0.0
+    values: dict[str, int] = field(default_factory=dict)  # In how many rows each value, tag or name is.
+    largest: float = 0.0  # The largest absolute number.
+    earliest: int | None = None  # earliest, latest: The first and the last time, in microseconds since 1970.
     latest: int | None = None
-    timed: bool = False
-    width: int | None = None
+    timed: bool = False  # Whether a date has a time of the day.
+    width: int | None = None  # Length of an embedding.
 
     def merge(self, other: Counted, name: str) -> Counted:
         """Both parts together."""
@@ -122,12 +91,13 @@ class Counted:
         values = dict(self.values)
         for value, count in other.values.items():
             values[value] = values.get(value, 0) + count
-        known = [time for time in (self.latest, other.latest) if time is not None]
+        times = [time for one in (self, other) for time in (one.earliest, one.latest) if time is not None]
         return Counted(
             self.rows + other.rows,
             values,
             max(self.largest, other.largest),
-            max(known) if known else None,
+            min(times, default=None),
+            max(times, default=None),
             self.timed or other.timed,
             other.width if self.width is None else self.width,
         )
@@ -135,49 +105,24 @@ class Counted:
 
 @dataclass(frozen=True)
 class Entries:
-    """What some rows of a column are.
+    """What some rows of a column are."""
 
-    Parameters
-    ----------
-    rows, places : int64 array
-        Row and feature of each entry, in any order; no two are the same.
-    numbers : float64 array
-    unseen : int
-        Values that are no feature.
-    """
-
-    rows: NDArray[np.int64]
+    rows: NDArray[np.int64]  # rows, places: Row and feature of each entry, in any order; no two are the same.
     places: NDArray[np.int64]
     numbers: NDArray[np.float64]
-    unseen: int = 0
+    unseen: int = 0  # Values that are no feature.
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column as features.
-
-    Parameters
-    ----------
-    name : str
-    told : Told
-    values : tuple of str
-        The values with a feature of their own, sorted.
-    rare : bool
-        Whether the others share one.
-    scale : float
-        What a number is divided by.
-    latest : int, optional
-        The time that an age is counted back from.
-    timed : bool
-    width : int, optional
-    """
+    """A column as features."""
 
     name: str
     told: Told
-    values: tuple[str, ...] = ()
-    rare: bool = False
-    scale: float = 1.0
-    latest: int | None = None
+    values: tuple[str, ...] = ()  # The values with a feature of their own, sorted.
+    rare: bool = False  # Whether the others share one.
+    scale: float = 1.0  # What a number is divided by; of a date its age.
+    latest: int | None = None  # The time that an age is counted back from.
     timed: bool = False
     width: int | None = None
 
@@ -204,10 +149,7 @@ class Column:
     def entries(self, values: Any) -> Entries:
         """The entries of some rows.
 
-        Raises
-        ------
-        DataError
-            A value is not of the kind, or is missing and refused.
+        Raises DataError: A value is not of the kind, or is missing and refused.
         """
         gone = refuse_missing(self.name, values, self.told)
         found = _nothing() if pa.types.is_null(values.type) else _OF_KIND[self.kind].entries(self, values)
@@ -231,10 +173,7 @@ class Column:
 def count(name: str, values: Any, told: Told) -> Counted:
     """What some rows of a column say.
 
-    Raises
-    ------
-    DataError
-        As of ``Column.entries``.
+    Raises DataError: As of ``Column.entries``.
     """
     refuse_missing(name, values, told)
     found = Counted() if pa.types.is_null(values.type) else _OF_KIND[told.kind].count(name, values, told)
@@ -244,10 +183,7 @@ def count(name: str, values: Any, told: Told) -> Counted:
 def settle(name: str, counted: Counted, told: Told) -> Column:
     """The features of a column from what all its rows say.
 
-    Raises
-    ------
-    DataError
-        It has more values than it may.
+    Raises DataError: It has more values than it may.
     """
     kept = sorted(value for value, rows in counted.values.items() if rows >= told.min_count)
     if len(kept) > told.max_values:
@@ -256,12 +192,15 @@ def settle(name: str, counted: Counted, told: Told) -> Column:
             column=name,
             hint="it may be an identifier: leave the column out ('drop'), or raise min_count or max_values",
         )
+    largest = counted.largest
+    if counted.earliest is not None and counted.latest is not None:
+        largest = float(counted.latest - counted.earliest) / _YEAR
     return Column(
         name,
         told,
         tuple(kept),
         rare=len(kept) < len(counted.values),
-        scale=counted.largest if told.scale == "max" and counted.largest > 0.0 else 1.0,
+        scale=largest if told.scale == "max" and largest > 0.0 else 1.0,
         latest=counted.latest,
         timed=counted.timed,
         width=counted.width,
@@ -389,11 +328,7 @@ class _Tags:
     @staticmethod
     def flat(name: str, values: Any, told: Told) -> tuple[NDArray[np.int64], Any]:
         if arrow.is_text(values.type) and told.separator is not None:
-            values = pc.split_pattern(pc.cast(values, pa.large_string()), told.separator)
-            rows, texts = arrow.flat_lists(values)
-            texts = pc.utf8_trim_whitespace(texts)
-            kept = pc.not_equal(texts, "").to_numpy(zero_copy_only=False)
-            return _once(rows[kept], texts.filter(pa.array(kept)))
+            values = arrow.split_tags(values, told.separator)
         if not arrow.is_list(values.type) and not pa.types.is_fixed_size_list(values.type):
             advice = "a list of tags in each row" + (
                 "" if told.separator else ', or separator=";" for tags in one text'
@@ -535,11 +470,11 @@ class _Date:
     @classmethod
     def count(cls, name: str, values: Any, told: Told) -> Counted:
         times = cls.times(name, values)
-        latest = pc.max(times.cast(pa.int64())).as_py()
+        ends = pc.min_max(times.cast(pa.int64())).as_py()
         timed = not pa.types.is_date(values.type) and bool(
             pc.any(pc.not_equal(times, pc.floor_temporal(times, unit="day"))).as_py()
         )
-        return Counted(latest=latest, timed=timed)
+        return Counted(earliest=ends["min"], latest=ends["max"], timed=timed)
 
     @classmethod
     def entries(cls, column: Column, values: Any) -> Entries:
@@ -560,9 +495,11 @@ class _Date:
                 codes = np.zeros(there.size, np.int64)
                 if part == "year":
                     dense = pc.year(times).to_numpy(zero_copy_only=False).astype(np.float64)
+                    if column.told.scale == "max" and column.latest is not None:
+                        dense /= max(pc.year(pa.scalar(column.latest, pa.timestamp("us"))).as_py(), 1)
                 else:
                     ages = (column.latest or 0) - times.cast(pa.int64()).to_numpy(zero_copy_only=False)
-                    dense = ages.astype(np.float64) / _YEAR
+                    dense = ages.astype(np.float64) / _YEAR / column.scale
             at = np.flatnonzero(dense)
             rows, places, numbers = [*rows, there[at]], [*places, first + codes[at]], [*numbers, dense[at]]
             first += len(cls._FIXED.get(part, (part,)))
@@ -645,9 +582,7 @@ def looks_like_dates(texts: Any) -> Any:
 def restored(about: Any) -> Column:
     """A column from its JSON form (a ``Document``), trusting nothing.
 
-    Raises
-    ------
-    ModelFormatError, UsageError
+    Raises ModelFormatError, UsageError.
     """
     told = about.child("told")
     given = {key: told.fields.get(key) for key in (*OPTIONS, "kind", "given")}

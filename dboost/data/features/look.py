@@ -37,29 +37,19 @@ _WRITTEN = r"(?s)^(\[.*\]|\{.*\})$"
 
 @dataclass(frozen=True)
 class Seen:
-    """What the rows of a part of a column say of its kind.
+    """What the rows of a part of a column say of its kind."""
 
-    Parameters
-    ----------
-    form : str
-        ``null``, ``number``, ``boolean``, ``category``, ``date``, ``text``, ``list``, ``numbers`` (lists of them),
-        ``weights``, or the Arrow type of what is none of these.
-    rows, words, dates, written : int
-        Texts (or lists) that are there, their words (of lists, whether one has an element), how many of them are dates,
-        and how many a written list or dict.
-    hashes : uint32 array
-        The smallest hashes of the texts, ascending.
-    short, long : int
-        Lengths of lists of numbers.
-    """
-
+    # ``null``, ``number``, ``boolean``, ``category``, ``date``, ``text``, ``list``, ``numbers`` (lists of them),
+    # ``weights``, or the Arrow type of what is none of these.
     form: str
+    # rows, words, dates, written: Texts (or lists) that are there, their words (of lists, whether one has an element),
+    # how many of them are dates, and how many a written list or dict.
     rows: int = 0
     words: int = 0
     dates: int = 0
     written: int = 0
-    hashes: NDArray[np.uint32] | None = None
-    short: int = 0
+    hashes: NDArray[np.uint32] | None = None  # The smallest hashes of the texts, ascending.
+    short: int = 0  # short, long: Lengths of lists of numbers.
     long: int = 0
 
     def merge(self, other: Seen, name: str) -> Seen:
@@ -89,18 +79,15 @@ class Seen:
         )
 
     def distinct(self) -> float:
-        """Different texts, about."""
+        """Different texts, about; there are no more than rows."""
         if self.hashes is None or len(self.hashes) < _SKETCH:
             return 0.0 if self.hashes is None else float(len(self.hashes))
-        return (_SKETCH - 1) * 2.0**32 / (float(self.hashes[-1]) + 1.0)
+        return min(float(self.rows), (_SKETCH - 1) * 2.0**32 / (float(self.hashes[-1]) + 1.0))
 
     def kind(self, name: str) -> tuple[str, str]:
         """The kind, and why, in words.
 
-        Raises
-        ------
-        DataError
-            Values of this type are no features.
+        Raises DataError: Values of this type are no features.
         """
         if self.form == "null":
             return DROP, "no value is there"

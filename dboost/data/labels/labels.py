@@ -1,7 +1,8 @@
 """Labels and weights: the global class set, encodings, class weights.
 
-Covers: what a scan of each block reports (``LabelStats``), merging the reports, and the frozen recipe (``LabelCoder``)
-that turns the labels of any block into the arrays of a ``Partition``.
+Covers: what a scan of each block reports (``LabelStats``), merging the reports, the frozen recipe (``LabelCoder``) that
+turns the labels of any block into the arrays of a ``Partition``, one label against all others, and what a person should
+know of labels that are valid.
 Does not cover: how labels are read from files (``parquet``) or cut into blocks (``memory``).
 
 Conventions, global over the data:
@@ -19,14 +20,13 @@ Rows of weight 0 leave no trace: they are dropped before classes are counted, so
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.data.labels.class_weight import weights_by_label
 from dboost.data.labels.factorise import Factorised, factorise, is_arrow, mixed_kinds, tallies
 from dboost.data.labels.tags import MOST, TAGS, are_tags, count_tags, tag_signs
 from dboost.data.labels.targets import many_targets, regression_targets, task_labels, task_values
@@ -40,39 +40,23 @@ _MANY = 1_000
 
 @dataclass
 class LabelStats:
-    """What one block, or several, say about labels and weights.
+    """What one block, or several, say about labels and weights."""
 
-    Parameters
-    ----------
-    n_rows, n_kept : int
-        Rows, and rows of positive weight.
-    kind : str
-        Kind of the labels (see ``factorise``); ``"none"`` while no label was seen.
-    weight : dict of label to float
-        Sum of the sample weights of each label.
-    count : dict of label to int
-    tasks : int64 array, shape (k, 4), optional
-        Multitask, where labels are no lists of tags: rows with label -1, 0, +1 and missing, per task; several targets:
-        0, 0, observed and missing.
-    sum_weight : float
-    dtype : str
-        NumPy type of the labels, wide enough for all blocks; ``"|O"`` for Python objects.
-    largest_weight, largest_target : float
-        The largest sample weight, and for regression the largest size of a target among rows of positive weight.
-    where : dict of label to str or None
-        The only file with that label, None where there are several; empty where labels are not in files.
-    """
-
-    n_rows: int = 0
+    n_rows: int = 0  # n_rows, n_kept: Rows, and rows of positive weight.
     n_kept: int = 0
-    kind: str = "none"
-    weight: dict[Any, float] = field(default_factory=dict)
+    kind: str = "none"  # Kind of the labels (see ``factorise``); ``"none"`` while no label was seen.
+    weight: dict[Any, float] = field(default_factory=dict)  # Sum of the sample weights of each label.
     count: dict[Any, int] = field(default_factory=dict)
+    # int64 array, shape (k, 4). Multitask, where labels are no lists of tags: rows with label -1, 0, +1 and missing,
+    # per task; several targets: 0, 0, observed and missing.
     tasks: NDArray[np.int64] | None = None
     sum_weight: float = 0.0
-    dtype: str = ""
+    dtype: str = ""  # NumPy type of the labels, wide enough for all blocks; ``"|O"`` for Python objects.
+    # largest_weight, largest_target: The largest sample weight, and for regression the largest size of a target among
+    # rows of positive weight.
     largest_weight: float = 0.0
     largest_target: float = 0.0
+    # The only file with that label, None where there are several; empty where labels are not in files.
     where: dict[Any, str | None] = field(default_factory=dict)
 
     def merge(self, right: LabelStats) -> LabelStats:
@@ -108,25 +92,16 @@ class LabelStats:
 
 @dataclass(frozen=True)
 class LabelCoder:
-    """How labels become the arrays of a ``Partition``; small, picklable, the same for every block.
-
-    Parameters
-    ----------
-    task : {"binary", "multiclass", "multitask", "regression", "multitarget"}
-    classes : array, shape (k,) or None
-        Sorted labels, or the tags of a multitask; None for regressions and tasks that are columns.
-    kind : str
-        Kind of the labels.
-    factors : float64 array, shape (number of classes,), optional
-        Factor of each class on the sample weight.
-    exponent : int
-        Every weight is multiplied by 2**exponent, which changes no objective and no digit (``ranges``).
-    """
+    """How labels become the arrays of a ``Partition``; small, picklable, the same for every block."""
 
     task: str
+    # Array, shape (k,) or None. Sorted labels, or the tags of a multitask; None for regressions and tasks that are
+    # columns.
     classes: NDArray[Any] | None = None
-    kind: str = "none"
+    kind: str = "none"  # Kind of the labels.
+    # float64 array, shape (number of classes,). Factor of each class on the sample weight.
     factors: NDArray[np.float64] | None = None
+    # Every weight is multiplied by 2**exponent, which changes no objective and no digit (``ranges``).
     exponent: int = 0
 
     def codes(self, labels: Any) -> NDArray[np.int64]:
@@ -154,16 +129,10 @@ class LabelCoder:
     def encode(self, labels: Any, weight: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """Encoded labels, and weights in the unit of the plan times class factors, for rows that are kept.
 
-        Parameters
-        ----------
-        labels : array-like, shape (m,), or (m, k) for tasks and several targets
-        weight : float64 array, shape (m,)
-
-        Returns
-        -------
-        y : array
-            See ``dboost.partition.Partition``.
-        weight : float64 array, shape (m,)
+        `labels`: Array-like, shape (m,), or (m, k) for tasks and several targets.
+        `weight`: float64 array, shape (m,).
+        Returns y, array: See ``dboost.partition.Partition``.
+        Returns weight, float64 array, shape (m,).
         """
         weight = scaled(weight, self.exponent)
         if self.task == "regression":
@@ -271,27 +240,15 @@ def plan_labels(
 ) -> LabelCoder:
     """Choose the encoding from the report on all rows.
 
-    Parameters
-    ----------
-    stats : LabelStats
-        Merged over all blocks.
-    task : {"classification", "binary", "multiclass", "multitask", "regression", "multitarget"}
-        ``"classification"`` is binary for two classes and multiclass for more.
-    classes : sequence, optional
-        All labels there may be; without it, the labels found.
-    class_weight : "balanced" or dict, optional
-        Of labels, or of the texts of labels that are numbers, to weights. Balanced: (sum of weights) /
-        (classes * sum of weights of the class), which respects sample weights.
-    task_names : sequence of str, optional
-        Names of the label columns (tasks, several targets), for messages.
-
-    Raises
-    ------
-    DataError
-        No rows, all weights 0, one class, labels outside `classes`, a task with one label only, a target without any
-        value, weights or targets beyond what float64 can sum.
-    UsageError
-        `classes` or `class_weight` have no meaning here.
+    `stats`: Merged over all blocks.
+    `task`: ``"classification"`` is binary for two classes and multiclass for more.
+    `classes`: All labels there may be; without it, the labels found.
+    `class_weight`: Of labels, or of the texts of labels that are numbers, to weights. Balanced: (sum of weights) /
+    (classes * sum of weights of the class), which respects sample weights.
+    `task_names`: Names of the label columns (tasks, several targets), for messages.
+    Raises DataError: No rows, all weights 0, one class, labels outside `classes`, a task with one label only, a target
+    without any value, weights or targets beyond what float64 can sum.
+    Raises UsageError: `classes` or `class_weight` have no meaning here.
     """
     if stats.n_rows == 0:
         raise DataError("no rows: Found array with 0 sample(s) while a minimum of 1 is required")
@@ -458,3 +415,121 @@ def _some(values: Sequence[Any]) -> str:
     """A few of the values, and how many more there are."""
     shown = ", ".join(repr(value) for value in values[:_SHOWN])
     return shown if len(values) <= _SHOWN else f"{shown} and {len(values) - _SHOWN} more"
+
+
+def weights_by_label(class_weight: Mapping[Any, float], labels: Iterable[Any]) -> dict[Any, float]:
+    """The weights under the labels themselves.
+
+    Keys of JSON and TOML are texts: where the labels are numbers, a text names the label that is written so. Keys that
+    name no label stay as they are.
+
+    `labels`: All classes.
+    Raises UsageError: When two keys name one label.
+    """
+    written: dict[str, Any] = {}
+    for label in labels:
+        if isinstance(label, int | float) and not isinstance(label, bool):
+            written[str(label)] = label
+            # A whole number is written without its point, too.
+            if float(label).is_integer():
+                written[str(int(label))] = label
+    found: dict[Any, float] = {}
+    keys: dict[Any, Any] = {}
+    for key, weight in class_weight.items():
+        label = written.get(key, key) if isinstance(key, str) else key
+        if label in found:
+            raise UsageError(
+                f"class_weight names the label {label!r} twice, as {keys[label]!r} and as {key!r}",
+                hint="name every label once",
+            )
+        found[label], keys[label] = weight, key
+    return found
+
+
+# -- one label against all others, where they are read ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OneLabelCoder(LabelCoder):
+    """A binary encoding in which one label is the second class, and every other label the first."""
+
+    one: Any = None
+    one_kind: str = "none"  # Kind of the labels in the data; that of the classes is "bool".
+
+    def codes(self, labels: Any) -> NDArray[np.int64]:
+        """1 for the one label and 0 for the others, int64 (m,); labels of another type are a DataError."""
+        kind, distinct, codes = labels if isinstance(labels, Factorised) else factorise(labels)
+        if kind == "none":
+            return codes
+        if kind != self.one_kind:
+            raise mixed_kinds([kind, f"{self.one_kind} (the classes)"])
+        table = np.array([label == self.one for label in distinct.tolist()], dtype=np.int64)
+        return table[codes]
+
+
+def coder_of_one(coder: LabelCoder, one: Any, kind: str) -> OneLabelCoder:
+    """The encoding of False and True, `coder`, for the labels that they were made from."""
+    mine = {item.name: getattr(coder, item.name) for item in fields(LabelCoder)}
+    return OneLabelCoder(**mine, one=one, one_kind=kind)
+
+
+def stats_of_one(stats: LabelStats, one: Any) -> LabelStats:
+    """The report of a scan as if its labels had been compared with one of them."""
+    weight, count = {False: 0.0, True: 0.0}, {False: 0, True: 0}
+    for label, value in stats.weight.items():
+        weight[label == one] += value
+        count[label == one] += stats.count[label]
+    seen = [is_one for is_one in (False, True) if count[is_one]]
+    return replace(
+        stats,
+        kind="bool",
+        dtype="|b1",
+        weight={is_one: weight[is_one] for is_one in seen},
+        count={is_one: count[is_one] for is_one in seen},
+        where={},
+    )
+
+
+# -- what a person should know of labels -------------------------------------------------------------------------------
+
+# So many are named in a note; the rest are counted.
+_NAMED = 3
+
+
+def label_notes(count: Mapping[Any, int], where: Mapping[Any, str | None]) -> tuple[str, ...]:
+    """Notes on the labels found in a data set.
+
+    `count`: Rows of each label.
+    `where`: The only file with that label, or None where several have it; empty where the data is in no files, or in
+    one.
+    """
+    return tuple(note for note in (_on_blanks(count), _on_files(count, where)) if note)
+
+
+def _on_blanks(count: Mapping[Any, int]) -> str:
+    alike: dict[Any, list[Any]] = {}
+    for label in count:
+        if isinstance(label, str | bytes):
+            blank: Any = " " if isinstance(label, str) else b" "
+            alike.setdefault(blank.join(label.split()), []).append(label)
+    groups = [sorted(group) for group in alike.values() if len(group) > 1]
+    if not groups:
+        return ""
+    shown = "; ".join(" and ".join(_rows(label, count) for label in group) for group in groups[:_NAMED])
+    more = f"; and {len(groups) - _NAMED} more groups" if len(groups) > _NAMED else ""
+    return f"labels that differ by blanks only are different classes: {shown}{more}. Strip them if they mean the same"
+
+
+def _on_files(count: Mapping[Any, int], where: Mapping[Any, str | None]) -> str:
+    alone = [label for label in sorted(where) if where[label] is not None]
+    # Where most classes are so, the rows are sorted by class, and the files say nothing about a single one.
+    if not alone or 2 * len(alone) > len(where):
+        return ""
+    shown = ", ".join(f"{_rows(label, count)} in {where[label]}" for label in alone[:_NAMED])
+    more = f" and {len(alone) - _NAMED} more" if len(alone) > _NAMED else ""
+    few = f"{len(alone)} of {len(where)} classes are in one file only"
+    return f"{few}: {shown}{more}. Check that they are no misspelling"
+
+
+def _rows(label: Any, count: Mapping[Any, int]) -> str:
+    return f"{label!r} ({count[label]} {'row' if count[label] == 1 else 'rows'})"

@@ -71,17 +71,23 @@ def as_arrow(labels: Any) -> Any:
     return arrow_of("y", labels)
 
 
+def tags_in_texts(texts: Any, separator: str) -> Any:
+    """Lists of the tags that stand in texts, as an Arrow array.
+
+    Raises DataError: They are no texts.
+    """
+    from dboost.data.features.arrow import arrow_of, is_text, split_tags
+
+    held = arrow_of("y", texts)
+    if not is_text(held.type):
+        raise DataError(f"the labels are {held.type}; expected tags in one text", hint="leave label_separator out")
+    return split_tags(held, separator)
+
+
 def flat_tags(labels: Any) -> tuple[int, NDArray[np.int64], list[str], NDArray[np.int64]]:
     """Rows, and of every tag of a row its row, and its number among the different tags.
 
-    Returns
-    -------
-    tuple of int, int64 array (n,), list of str, int64 array (n,)
-
-    Raises
-    ------
-    DataError
-        The tags of a row are missing, or one of them is.
+    Raises DataError: The tags of a row are missing, or one of them is.
     """
     import pyarrow as pa
 

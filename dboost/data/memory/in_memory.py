@@ -36,31 +36,17 @@ _ENCODE = "make features of this column by dboost.Features, or drop it"
 
 @dataclass(frozen=True)
 class Rows:
-    """A matrix that hands out ranges of its rows as CSR.
+    """A matrix that hands out ranges of its rows as CSR."""
 
-    Parameters
-    ----------
-    indptr : int64 array, shape (m + 1,)
-        Cumulated number of nonzeros per row.
-    n_features : int
-    dtype : float32 or float64
-        Type of the values handed out.
-    names : tuple of str or None
-        Column names where the input has them.
-    indices, values : arrays, shape (nnz,), or None
-        CSR, clean (without zeros or columns that occur twice in a row) unless asked otherwise; the columns of a row in
-        any order.
-    dense : array, shape (m, n), or None
-        Instead of `indices` and `values`.
-    """
-
-    indptr: NDArray[np.int64]
+    indptr: NDArray[np.int64]  # int64 array, shape (m + 1,). Cumulated number of nonzeros per row.
     n_features: int
-    dtype: np.dtype[Any]
-    names: tuple[str, ...] | None = None
+    dtype: np.dtype[Any]  # Type of the values handed out.
+    names: tuple[str, ...] | None = None  # Column names where the input has them.
+    # indices, values: Arrays, shape (nnz,), or None. CSR, clean (without zeros or columns that occur twice in a row)
+    # unless asked otherwise; the columns of a row in any order.
     indices: NDArray[Any] | None = None
     values: NDArray[Any] | None = None
-    dense: NDArray[Any] | None = None
+    dense: NDArray[Any] | None = None  # Array, shape (m, n), or None. Instead of `indices` and `values`.
 
     @property
     def n_rows(self) -> int:
@@ -99,13 +85,8 @@ def block_bounds(cost: NDArray[np.int64], n_features: int, n_outputs: int = 1) -
     them. Little data is cut into 2, 4 or 8 where a pass over it is long enough to be shared by threads. There are fewer
     where the columns alone would cost a block as much: an eighth of a million of them and more.
 
-    Parameters
-    ----------
-    cost : int64 array, shape (m + 1,)
-        Cumulated cost of the rows, starting with 0.
-    n_features : int
-    n_outputs : int, default 1
-        A pass works so often on what is stored.
+    `cost`: int64 array, shape (m + 1,). Cumulated cost of the rows, starting with 0.
+    `n_outputs`: A pass works so often on what is stored.
     """
     n_rows = cost.shape[0] - 1
     total = int(cost[-1])
@@ -123,19 +104,11 @@ def block_bounds(cost: NDArray[np.int64], n_features: int, n_outputs: int = 1) -
 def as_rows(X: Any, clean: bool = True) -> Rows:
     """The rows of any supported matrix or table.
 
-    Parameters
-    ----------
-    X : matrix or table
-    clean : bool, default True
-        Whether faults, zeros and duplicates of a sparse matrix are looked for, and what is no fault removed. Otherwise
-        offsets and indices of the rows are what the matrix says, in range or not.
-
-    Raises
-    ------
-    DataError
-        Wrong number of dimensions, values that are not real numbers, missing values, duplicate column names.
-    UsageError
-        A type that is not supported.
+    `clean`: Whether faults, zeros and duplicates of a sparse matrix are looked for, and what is no fault removed.
+    Otherwise offsets and indices of the rows are what the matrix says, in range or not.
+    Raises DataError: Wrong number of dimensions, values that are not real numbers, missing values, duplicate column
+    names.
+    Raises UsageError: A type that is not supported.
     """
     if sparse.issparse(X):
         return _sparse_rows(X, clean)
@@ -234,9 +207,7 @@ def _pandas_rows(X: Any) -> Rows:
         if plain == np.dtype(object) and holds_numbers(X.iloc[:, position]):
             plain = np.dtype(np.float64)
         if not isinstance(plain, np.dtype) or plain.kind not in "biuf":
-            raise DataError(
-                f"type {dtype}, expected numbers", column=str(name), hint=_ENCODE
-            )
+            raise DataError(f"type {dtype}, expected numbers", column=str(name), hint=_ENCODE)
         if X.iloc[:, position].isna().any():
             row = int(np.argmax(X.iloc[:, position].isna().to_numpy()))
             raise DataError(f"a missing value (NaN) in row {row}", column=str(name), hint="impute or drop these rows")

@@ -40,20 +40,10 @@ from dboost.partition import Partition
 
 @dataclass(frozen=True)
 class RawRows:
-    """Rows as they are in the files.
-
-    Parameters
-    ----------
-    pieces : tuple of CsrPiece
-    labels : tuple
-        One Arrow column or array per row group, empty without a label.
-    weights : tuple of float64 arrays
-    groups : tuple of uint64 arrays
-        Empty without a column of groups.
-    """
+    """Rows as they are in the files."""
 
     pieces: tuple[CsrPiece, ...]
-    labels: tuple[Any, ...]
+    labels: tuple[Any, ...]  # One Arrow column or array per row group, empty without a label.
     weights: tuple[NDArray[np.float64], ...]
     groups: tuple[NDArray[np.uint64], ...] = ()
 
@@ -78,54 +68,26 @@ class RawRows:
 
 @dataclass(frozen=True)
 class ParquetBlock:
-    """Row groups that decode to one partition.
+    """Row groups that decode to one partition."""
 
-    Parameters
-    ----------
-    spans : tuple of (FileRef, tuple of int)
-        Files and their row groups, in order.
-    layout : Layout
-    label : tuple of str
-        Label columns, possibly none.
-    weight : str or None
-    key : str
-        Unique within the data set.
-    n_rows : int
-        Rows in the footers.
-    rows : int
-        Rows of positive weight; equals `n_rows` before the labels were scanned.
-    nbytes_estimate : int
-        Bytes of the decoded partition.
-    stored : int
-        Values of features that the footers name, zeros of tables among them.
-    coder : LabelCoder or None
-        None before the labels were scanned.
-    manifest : str or None
-        Folder of the manifest, for feature names in messages.
-    group : str or None
-        The column whose values tell which rows belong together.
-    """
-
-    spans: tuple[tuple[FileRef, tuple[int, ...]], ...]
+    spans: tuple[tuple[FileRef, tuple[int, ...]], ...]  # Files and their row groups, in order.
     layout: Layout
-    label: tuple[str, ...]
+    label: tuple[str, ...]  # Label columns, possibly none.
     weight: str | None
-    key: str
-    n_rows: int
-    rows: int
-    nbytes_estimate: int
-    stored: int
-    coder: LabelCoder | None = None
-    manifest: str | None = None
-    group: str | None = None
+    key: str  # Unique within the data set.
+    n_rows: int  # Rows in the footers.
+    rows: int  # Rows of positive weight; equals `n_rows` before the labels were scanned.
+    nbytes_estimate: int  # Bytes of the decoded partition.
+    stored: int  # Values of features that the footers name, zeros of tables among them.
+    coder: LabelCoder | None = None  # None before the labels were scanned.
+    manifest: str | None = None  # Folder of the manifest, for feature names in messages.
+    group: str | None = None  # The column whose values tell which rows belong together.
 
     def load(self) -> Partition:
         """Decode, check and encode.
 
-        Raises
-        ------
-        DataError
-            The file changed or is damaged, or holds what the plan does not allow; names file, column, row group.
+        Raises DataError: The file changed or is damaged, or holds what the plan does not allow; names file, column, row
+        group.
         """
         return self._partition(self.read(label=True))
 
@@ -176,12 +138,8 @@ class ParquetBlock:
     def read(self, *, features: bool = True, label: bool = False) -> RawRows:
         """Read the row groups.
 
-        Parameters
-        ----------
-        features : bool
-            Decode the feature columns.
-        label : bool
-            Decode the columns of labels, weights and groups.
+        `features`: Decode the feature columns.
+        `label`: Decode the columns of labels, weights and groups.
         """
         pieces: list[CsrPiece] = []
         labels: list[Any] = []

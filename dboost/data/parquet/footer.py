@@ -33,18 +33,10 @@ class FooterError(ValueError):
 
 @dataclass(frozen=True)
 class Chunk:
-    """What a footer says of one column of a row group.
+    """What a footer says of one column of a row group."""
 
-    Parameters
-    ----------
-    num_values : int
-        Values, missing ones and empty lists included.
-    uncompressed : int
-        Bytes of its pages before they were compressed.
-    """
-
-    num_values: int
-    uncompressed: int
+    num_values: int  # Values, missing ones and empty lists included.
+    uncompressed: int  # Bytes of its pages before they were compressed.
 
 
 @dataclass(frozen=True)
@@ -59,15 +51,8 @@ class _Leaf:
 def chunks_of(footer: bytes) -> list[list[Chunk]]:
     """The column chunks of each row group, in the order of the stored columns.
 
-    Parameters
-    ----------
-    footer : bytes
-        Without its length and the mark ``PAR1``.
-
-    Raises
-    ------
-    FooterError
-        For anything that PyArrow's ``column`` would not survive.
+    `footer`: Without its length and the mark ``PAR1``.
+    Raises FooterError: For anything that PyArrow's ``column`` would not survive.
     """
     whole = _Reader(footer).struct()
     leaves = list(_leaves(_list(whole, 2, "schema")))

@@ -8,8 +8,9 @@ before the first use, and pyarrow is not imported before that.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 from dboost.data.manifest import Manifest, find_manifest
@@ -19,6 +20,16 @@ from dboost.errors import UsageError
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 from dboost.redact import redact_urls
+
+
+@dataclass(eq=False)
+class Opened:
+    """What a description means, found once."""
+
+    files: list[tuple[str, str]]  # path and name within the data set, in the order of the rows
+    manifest: Manifest | None
+    split: str | None
+    footers: tuple[Any, ...] | None = None  # what they say (FileInfo), once they were read
 
 
 class ParquetData:
@@ -87,6 +98,7 @@ class ParquetData:
         self.split = split
         self._version: int | None = None
         self._one: Any = None
+        self._opened: Opened | None = None
 
     def __repr__(self) -> str:
         names = ("features", "label", "weight", "groups", "n_features", "split")
@@ -120,6 +132,29 @@ class ParquetData:
         """The label that `of_one_label` was given; None where the labels are those of the data."""
         return self._one
 
+    def opened(self) -> ParquetData:
+        """The same rows, whose files, manifest and footers are read once: whoever is given it reads none of them again.
+
+        A file that changes afterwards is refused when its rows are read.
+
+        Returns
+        -------
+        ParquetData
+        """
+        if self._opened is not None:
+            return self
+        found = copy(self)
+        found._opened = Opened(*self.resolve())
+        return found
+
+    def footers(self, read: Callable[[list[tuple[str, str]]], Sequence[Any]]) -> list[Any]:
+        """What the footers of the files say, which a function reads unless they were read after ``opened``."""
+        if self._opened is None:
+            return list(read(self.files()))
+        if self._opened.footers is None:
+            self._opened.footers = tuple(read(self._opened.files))
+        return list(self._opened.footers)
+
     def files(self) -> list[tuple[str, str]]:
         """(path, name within the data set) of every file, in the order of the rows."""
         return self.resolve()[0]
@@ -134,6 +169,8 @@ class ParquetData:
         DataError
             Nothing there, or the manifest is damaged.
         """
+        if self._opened is not None:
+            return list(self._opened.files), self._opened.manifest, self._opened.split
         if not isinstance(self.path, str | os.PathLike):
             paths = [any_path(path) for path in self.path]
             if not paths:

@@ -19,9 +19,7 @@ import numpy as np
 
 from dboost.data.absent_column import absent_column
 from dboost.data.budget import block_budget, memory_budget
-from dboost.data.labels.labels import LabelStats
-from dboost.data.labels.notes import label_notes
-from dboost.data.labels.one_label import coder_of_one, stats_of_one
+from dboost.data.labels.labels import LabelStats, coder_of_one, label_notes, stats_of_one
 from dboost.data.manifest import Manifest
 from dboost.data.meaning import column_kind, fits, joint_type, say_index
 from dboost.data.memory.in_memory import BLOCK_COST
@@ -111,13 +109,8 @@ def blocks_of(data: ParquetData, *, n_features: int | None = None, labels: bool 
 
     ``block.read(label=...)`` decodes one anywhere; see ``dboost.data.parquet.block``.
 
-    Parameters
-    ----------
-    data : ParquetData
-    n_features : int, optional
-        Width of the rows, for example the number of features of a model; None as in `data`.
-    labels : bool
-        Whether label and weight columns have to be there.
+    `n_features`: Width of the rows, for example the number of features of a model; None as in `data`.
+    `labels`: Whether label and weight columns have to be there.
     """
     return plan_blocks(data, engine=None, n_features=n_features, labels=labels)[0]
 
@@ -148,8 +141,9 @@ def plan_blocks(
     `select` may narrow the layout before anything is compared, so that what is not read need not fit.
     """
     mapper: Mapper = InProcess() if engine is None else engine
-    files, manifest, split = data.resolve()
-    infos = with_folders(mapper.map(inspect_file, files, name="read-footers"))
+    data = data.opened()
+    _, manifest, split = data.resolve()
+    infos = data.footers(lambda files: with_folders(mapper.map(inspect_file, files, name="read-footers")))
     if manifest is not None and split is not None:
         _check_manifest_files(infos, manifest, split)
     label = _label_columns(data, manifest)
@@ -312,10 +306,7 @@ def _feature_columns(
 def sparse_columns(kinds: Mapping[str, str]) -> tuple[str, str] | None:
     """The columns of sparse rows, where they have the names and kinds that ``dboost prepare`` gives them.
 
-    Parameters
-    ----------
-    kinds : mapping of str to str
-        Kind of each column that may be one.
+    `kinds`: Kind of each column that may be one.
     """
     known = kinds.get("indices") == "list<int>" and kinds.get("values") in ("list<float32>", "list<float64>")
     return ("indices", "values") if known else None

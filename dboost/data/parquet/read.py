@@ -34,24 +34,14 @@ CHANGED = "the file changed since it was first read"
 
 @dataclass(frozen=True)
 class FileRef:
-    """A file and the marks by which a change is noticed.
+    """A file and the marks by which a change is noticed."""
 
-    Parameters
-    ----------
-    path, name : str
-        Where it is, and its name within the data set.
-    size, mtime_ns : int
-    footer : str
-        sha256 of the footer.
-    folders : tuple of (name, kind, value)
-        The columns that its folders hold, where it has none of that name.
-    """
-
-    path: str
+    path: str  # path, name: Where it is, and its name within the data set.
     name: str
     size: int
     mtime_ns: int
-    footer: str
+    footer: str  # sha256 of the footer.
+    # The columns that its folders hold, where it has none of that name.
     folders: tuple[tuple[str, str, Any], ...] = field(default=(), compare=False)
 
     def with_folders(self, table: pa.Table, columns: Sequence[str]) -> pa.Table:
@@ -69,34 +59,17 @@ class FileRef:
 
 @dataclass(frozen=True)
 class FileInfo:
-    """What the footer of a file says.
-
-    Parameters
-    ----------
-    ref : FileRef
-    kinds : dict of str to str
-        Column name to kind, see ``column_kind``.
-    types : dict of str to pyarrow.DataType
-    index : tuple of str
-        Columns that hold the index of a table, see ``index_columns``.
-    rows : tuple of int
-        Rows per row group.
-    leaves : tuple of dict
-        Per row group: list column to the number of its elements (an empty or missing list counts as one).
-    checksums : bool
-        Whether the first page carries a checksum.
-    sizes : tuple of dict
-        Per row group: column of text to its bytes in memory.
-    """
+    """What the footer of a file says."""
 
     ref: FileRef
-    kinds: dict[str, str]
+    kinds: dict[str, str]  # Column name to kind, see ``column_kind``.
     types: dict[str, pa.DataType]
-    index: tuple[str, ...]
-    rows: tuple[int, ...]
+    index: tuple[str, ...]  # Columns that hold the index of a table, see ``index_columns``.
+    rows: tuple[int, ...]  # Rows per row group.
+    # Per row group: list column to the number of its elements (an empty or missing list counts as one).
     leaves: tuple[dict[str, int], ...]
-    checksums: bool
-    sizes: tuple[dict[str, int], ...]
+    checksums: bool  # Whether the first page carries a checksum.
+    sizes: tuple[dict[str, int], ...]  # Per row group: column of text to its bytes in memory.
 
 
 @dataclass(frozen=True)
@@ -318,10 +291,8 @@ def read_group(file: pq.ParquetFile, ref: FileRef, group: int, wanted: Sequence[
 def decode_features(table: pa.Table, layout: Layout, path: str, group: int) -> list[CsrPiece]:
     """The features of one decoded row group as CSR pieces; list columns are not copied.
 
-    Raises
-    ------
-    DataError
-        Nulls, lists of another width, lists of indices and values of different lengths, values that are no numbers.
+    Raises DataError: Nulls, lists of another width, lists of indices and values of different lengths, values that are
+    no numbers.
     """
     where: dict[str, Any] = {"file": path, "row_group": group}
     if layout.kind == "lists":

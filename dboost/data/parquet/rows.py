@@ -31,28 +31,16 @@ def scan_features(
 ) -> Iterator[Any]:
     """Yield the rows of a data set, in order, as CSR matrices of some of the features.
 
-    Parameters
-    ----------
-    data : ParquetData
-        Label and weight columns need not be there.
-    active : int64 array, shape (a,)
-        Features wanted, ascending.
-    n_features : int
-        Features of the model. Rows in lists must not reach beyond; a fixed-size list has that width.
-    names : sequence of str, shape (a,), optional
-        Names of the features wanted. Numeric columns are chosen by them (without them, by position), and the
-        vocabulary of a manifest must agree.
-
-    Yields
-    ------
-    ``scipy.sparse.csr_array`` of float64, shape (rows of a block, a)
-
-    Raises
-    ------
-    DataError
-        A column is missing, of another type or width, the vocabulary is another one, or the values are not finite.
+    `data`: Label and weight columns need not be there.
+    `active`: int64 array, shape (a,). Features wanted, ascending.
+    `n_features`: Features of the model. Rows in lists must not reach beyond; a fixed-size list has that width.
+    `names`: Sequence of str, shape (a,). Names of the features wanted. Numeric columns are chosen by them (without
+    them, by position), and the vocabulary of a manifest must agree.
+    Yields ``scipy.sparse.csr_array`` of float64, shape (rows of a block, a).
+    Raises DataError: A column is missing, of another type or width, the vocabulary is another one, or the values are
+    not finite.
     """
-    wanted = np.asarray(active, dtype=np.int64)
+    data, wanted = data.opened(), np.asarray(active, dtype=np.int64)
 
     def select(layout: Layout, manifest: Manifest | None) -> Layout:
         if layout.kind == "columns":

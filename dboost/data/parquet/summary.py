@@ -27,48 +27,29 @@ SHOWN_CLASSES = 20
 
 @dataclass(frozen=True)
 class Summary:
-    """What is known of the data without reading it.
-
-    Parameters
-    ----------
-    files : int
-    on_disk : int
-        Bytes of the files.
-    rows : int
-    features : int or None
-        None where only the rows tell.
-    partitions : int
-        Blocks that a fit reads one by one; one may have several row groups, or files.
-    decoded : int or None
-        Bytes of all partitions in memory, estimated.
-    labels : tuple of str
-        Columns of labels.
-    classes : tuple of (str, int), or None
-        Labels with their numbers of rows, most frequent first; None where they were not counted.
-    """
+    """What is known of the data without reading it."""
 
     files: int
-    on_disk: int
+    on_disk: int  # Bytes of the files.
     rows: int
-    features: int | None
-    partitions: int
-    decoded: int | None
-    labels: tuple[str, ...]
+    features: int | None  # None where only the rows tell.
+    partitions: int  # Blocks that a fit reads one by one; one may have several row groups, or files.
+    decoded: int | None  # Bytes of all partitions in memory, estimated.
+    labels: tuple[str, ...]  # Columns of labels.
+    # Labels with their numbers of rows, most frequent first; None where they were not counted.
     classes: tuple[tuple[str, int], ...] | None
 
 
 def summary(data: Any) -> Summary | None:
     """Look at ``ParquetData``; None where there are too many files to look at each.
 
-    Raises
-    ------
-    DataError, UsageError, OSError
-        The files are not there, or not what `data` says.
+    Raises DataError, UsageError, OSError: The files are not there, or not what `data` says.
     """
+    data = data.opened()
     files, manifest, split = data.resolve()
     if len(files) > MOST_FILES:
         return None
-    infos = with_folders([inspect_file(file) for file in files])
+    infos = data.footers(lambda files: with_folders([inspect_file(file) for file in files]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a fit would say of columns, it says itself
         blocks, layout, label = plan.looked_at(data, infos, manifest)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dboost.data.labels.factorise import factorise, finite_labels
-from dboost.data.labels.tags import are_tags, count_tags
+from dboost.data.labels.tags import are_tags, count_tags, tags_in_texts
 from dboost.data.manifest import vocabulary_table, write_parquet
 from dboost.data.parquet.block import at
 from dboost.data.parquet.read import FileRef, as_data_errors, check_unchanged, file_ref, open_file
@@ -35,54 +35,30 @@ COUNTS = "_counts"
 
 @dataclass(frozen=True)
 class TextChunk:
-    """Consecutive documents.
+    """Consecutive documents."""
 
-    Parameters
-    ----------
-    number : int
-        Names the output file.
-    spans : tuple of (FileRef, row group, first row, end row)
-    split : str or None
-        The split of all its rows; None where a column says it.
-    labelled : bool
-        Whether there is a label column.
-    """
-
-    number: int
+    number: int  # Names the output file.
     spans: tuple[tuple[FileRef, int, int, int], ...]
-    split: str | None
-    labelled: bool = True
+    split: str | None  # The split of all its rows; None where a column says it.
+    labelled: bool = True  # Whether there is a label column.
 
 
 @dataclass(frozen=True)
 class TextColumns:
-    """The columns of the source that are used, and how documents become tokens.
+    """The columns of the source that are used, and how documents become tokens."""
 
-    Parameters
-    ----------
-    text : tuple of str
-        Joined by a newline.
-    label, split : str or None
-    keep : tuple of str
-    rule : TextRule
-    hashing : int or None
-    learned : str
-        The split that the vocabulary is learned from; its rows all need a label, those of others need none.
-    types : mapping of str to pyarrow.DataType
-        Of the columns that are copied, over all files.
-    features : tuple of str
-        Columns of a table that are features, and no text.
-    """
-
-    text: tuple[str, ...]
+    text: tuple[str, ...]  # Joined by a newline.
     label: str | None
     keep: tuple[str, ...]
     split: str | None
     rule: TextRule
     hashing: int | None
+    # The split that the vocabulary is learned from; its rows all need a label, those of others need none.
     learned: str = "train"
-    types: Mapping[str, Any] = field(default_factory=dict)
-    features: tuple[str, ...] = ()
+    types: Mapping[str, Any] = field(default_factory=dict)  # Of the columns that are copied, over all files.
+    features: tuple[str, ...] = ()  # Columns of a table that are features, and no text.
+    tags: tuple[str, ...] = ()  # Those of them that are tags in one text.
+    label_separator: str | None = None  # What stands between the tags of a label in one text.
 
     def wanted(self, *, labelled: bool = True) -> list[str]:
         """All columns to read, once each; without that of the label where there is none."""
@@ -165,18 +141,10 @@ def splits_of(table: pa.Table, how: TextColumns, path: str, group: int) -> list[
 
 @dataclass(frozen=True)
 class CountedChunk:
-    """What a chunk tells of its terms, which lie in a file.
+    """What a chunk tells of its terms, which lie in a file."""
 
-    Parameters
-    ----------
-    rows : int
-        Documents that were counted.
-    size : int
-        Bytes of the terms.
-    """
-
-    rows: int
-    size: int
+    rows: int  # Documents that were counted.
+    size: int  # Bytes of the terms.
 
 
 def counts_of(folder: str, chunk: TextChunk) -> AnyPath:
@@ -209,13 +177,16 @@ def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> 
             with as_data_errors(span[0].path, span[1]):
                 one.validate(full=True)
         raise
-    path = counts_of(folder, chunk)
+    return CountedChunk(len(counted), saved(counted, counts_of(folder, chunk), documents=how.split is None))
+
+
+def saved(counted: TermCounts, path: AnyPath, *, documents: bool) -> int:
+    """Write counts into a file (``TermCounts.save``), and say how many bytes of terms there are."""
     try:
         path.parent.mkdir(exist_ok=True)
-        size = counted.save(path, documents=how.split is None)
+        return counted.save(path, documents=documents)
     except OSError as fault:
         raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(path)) from fault
-    return CountedChunk(len(counted), size)
 
 
 @lru_cache(maxsize=2)
@@ -229,39 +200,60 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
 
     The vocabulary is read from `folder` once per process: it would be large to send with every task.
     """
-    label = how.label if chunk.labelled else None
     transform = _transform(folder, vocabulary["file"], vocabulary["sha256"], how.rule, how.hashing)
     kept_counts = counts_of(folder, chunk)
-    counted = how.split is None and kept_counts.exists()
-    rows = transform.weigh(TermCounts.load(kept_counts), np.float32) if counted else None
+    if how.split is not None or not kept_counts.exists():
+
+        def weighed(ref: FileRef, group: int, table: pa.Table) -> Any:
+            with at(ref.path, group, ", ".join(how.text)):
+                return transform.transform(texts_of(table, how.text, ref.path, group), np.float32)
+
+        return write_rows(chunk, how, folder, how.text, weighed)
+    whole, first = transform.weigh(TermCounts.load(kept_counts), np.float32), 0
+
+    def kept(ref: FileRef, group: int, table: pa.Table) -> Any:
+        nonlocal first
+        first += table.num_rows
+        return whole[first - table.num_rows : first] if len(chunk.spans) > 1 else whole
+
+    return write_rows(chunk, how, folder, (), kept)
+
+
+def write_rows(
+    chunk: TextChunk,
+    how: TextColumns,
+    folder: str,
+    columns: Sequence[str],
+    rows_of: Callable[[FileRef, int, pa.Table], Any],
+) -> list[dict[str, Any]]:
+    """Write the features of the rows of each span, which a function gives in turn, into a file per split.
+
+    `columns` are those that the function needs of the table beside the columns that are copied.
+    """
+    label = how.label if chunk.labelled else None
+    # the text columns are dropped unless they are kept on purpose
     others = list(dict.fromkeys([*([label] if label else []), *how.keep]))
+    read = list(dict.fromkeys([*columns, *others, *([how.split] if how.split else [])]))
     parts: dict[str, list[pa.Table]] = {}
     labels: dict[str, Labels] = {}
-    first = 0
     for span in chunk.spans:
-        ref, group, n_rows = span[0], span[1], span[3] - span[2]
+        ref, group = span[0], span[1]
         check_unchanged(ref)
-        table = read_span(span, how.wanted(labelled=chunk.labelled) if rows is None else others, how.types)
-        texts = texts_of(table, how.text, ref.path, group) if rows is None else None
+        table = read_span(span, read, how.types)
+        if label is not None and how.label_separator is not None:
+            with at(ref.path, group, label):
+                lists = tags_in_texts(table.column(label), how.label_separator)
+            table = table.set_column(table.column_names.index(label), label, lists)
         names = splits_of(table, how, ref.path, group)
-        # The text columns are dropped here unless they are kept on purpose.
-        rest = table.select(others)
         for split in [chunk.split] if names is None else sorted(set(names)):
             assert split is not None
-            mine = None if names is None else pa.array([i for i, s in enumerate(names) if s == split], pa.int64())
-            part = rest if mine is None else rest.take(mine)
+            mine = table if names is None else table.filter(pa.array([name == split for name in names], pa.bool_()))
+            rest = mine.select(others)
             if label is not None:
                 with at(ref.path, group, label):
-                    column = part.column(label)
+                    column = rest.column(label)
                     labels.setdefault(split, Labels()).add(column if split == how.learned else labels_there(column))
-            if rows is not None:
-                here = rows[first : first + n_rows] if len(chunk.spans) > 1 else rows
-            else:
-                assert texts is not None
-                with at(ref.path, group, ", ".join(how.text)):
-                    here = transform.transform(texts if mine is None else texts.take(mine), np.float32)
-            parts.setdefault(split, []).append(output(here, part))
-        first += n_rows
+            parts.setdefault(split, []).append(output(rows_of(ref, group, mine), rest))
     return [
         write(pa.concat_tables(tables), any_path(folder) / split, chunk.number, label)
         | {"split": split, "labels": labels.get(split, Labels())}
@@ -271,24 +263,13 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
 
 @dataclass
 class Labels:
-    """What the labels of some rows are: classes, or the targets of a regression where one of them is a fraction.
+    """What the labels of some rows are: classes, or the targets of a regression where one of them is a fraction."""
 
-    Parameters
-    ----------
-    count : counter of label
-        Rows of each class; empty where there are targets.
-    tags : bool
-        Whether they are lists of tags; the counts are then those of tags.
-    low, high : float
-        The least and the greatest label that is a float; NaN where none is.
-    fractions : bool
-    """
-
-    count: Counter[Any] = field(default_factory=Counter)
-    low: float = np.nan
+    count: Counter[Any] = field(default_factory=Counter)  # Rows of each class; empty where there are targets.
+    low: float = np.nan  # low, high: The least and the greatest label that is a float; NaN where none is.
     high: float = np.nan
     fractions: bool = False
-    tags: bool = False
+    tags: bool = False  # Whether they are lists of tags; the counts are then those of tags.
 
     def add(self, column: Any) -> Labels:
         """Look at some more labels, in place; one that is missing is a DataError."""

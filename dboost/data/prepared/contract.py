@@ -41,21 +41,12 @@ _KEYS = ("kind", "range", "missing")
 
 @dataclass
 class Seen:
-    """One column of some files.
-
-    Parameters
-    ----------
-    kind : str
-    rows, missing : int
-        `missing` is -1 where a file does not tell.
-    low, high : object
-        Least and largest value; None where there is none, or a file does not tell.
-    """
+    """One column of some files."""
 
     kind: str
-    rows: int = 0
+    rows: int = 0  # rows, missing: `missing` is -1 where a file does not tell.
     missing: int = 0
-    low: Any = None
+    low: Any = None  # low, high: Least and largest value; None where there is none, or a file does not tell.
     high: Any = None
 
 
@@ -103,16 +94,9 @@ def together(parts: Sequence[Mapping[str, Seen]]) -> dict[str, Seen]:
 
 @dataclass(frozen=True)
 class Contract:
-    """What documents are expected to be.
+    """What documents are expected to be."""
 
-    Parameters
-    ----------
-    columns : dict of str to dict
-        ``kind``, ``range`` and ``missing``, each where it is expected.
-    labels : tuple or None
-    rows : (int, int) or None
-    """
-
+    # ``kind``, ``range`` and ``missing``, each where it is expected.
     columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     labels: tuple[Any, ...] | None = None
     rows: tuple[int, int] | None = None
@@ -160,9 +144,7 @@ class Contract:
 def kept(contract: Contract, seen: Mapping[str, Seen], manifest: Manifest, *, refuses: bool) -> Manifest:
     """The manifest with what is not as it is expected, which is warned of, or a refusal.
 
-    Raises
-    ------
-    DataError
+    Raises DataError.
     """
     found = contract.differences(seen, _rows(manifest), _labels(manifest))
     if found and refuses:
@@ -203,10 +185,7 @@ def contract_of(seen: Mapping[str, Seen], manifest: Manifest) -> Contract:
 def read_contract(path: PathLike) -> Contract:
     """A contract from its file.
 
-    Raises
-    ------
-    UsageError
-        It is not there, is no TOML, or holds something that has no meaning.
+    Raises UsageError: It is not there, is no TOML, or holds something that has no meaning.
     """
     file = local_path(path, "expect")
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dboost.data.absent_column import absent_column
+from dboost.data.features.arrow import arrow_of as arrow_array
+from dboost.data.features.look import Seen, look
 from dboost.data.manifest import write_parquet
-from dboost.data.meaning import CSV, arrow_of, format_of
+from dboost.data.meaning import CSV, arrow_of, format_of, is_text
 from dboost.data.parquet.read import as_data_errors, chunks_in, open_file
 from dboost.data.prepared.documents import Wanted, csv_errors, csv_header, csv_tables, json_tables
 from dboost.data.prepared.where import parsed
@@ -34,37 +36,21 @@ _ROW = "\0row"
 
 @dataclass(frozen=True)
 class Picking:
-    """Which rows of files are copied.
+    """Which rows of files are copied."""
 
-    Parameters
-    ----------
-    where : str, optional
-        A filter, as ``dboost.data.prepared.where`` reads it.
-    required : tuple of str
-        Columns of which no value may be missing in a row that is copied; others are refused.
-    refused : str
-        Folder of the rows that are refused.
-    """
-
-    where: str | None = None
+    where: str | None = None  # A filter, as ``dboost.data.prepared.where`` reads it.
+    # Columns of which no value may be missing in a row that is copied; others are refused.
     required: tuple[str, ...] = ()
-    refused: str = ""
+    refused: str = ""  # Folder of the rows that are refused.
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy that is to be made.
+    """A copy that is to be made."""
 
-    Parameters
-    ----------
-    path, target : str
-        The file, and where its copy goes.
-    folders : mapping of str to (kind, value)
-        The columns that the file's folders hold; a column of the file goes before one of these.
-    """
-
-    path: str
+    path: str  # path, target: The file, and where its copy goes.
     target: str
+    # The columns that the file's folders hold; a column of the file goes before one of these.
     folders: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
 
     def constants(self, needed: Iterable[str], own: Sequence[str]) -> dict[str, Any]:
@@ -74,65 +60,66 @@ class Copy:
 
 
 def copy_documents(item: Copy, wanted: Wanted, kinds: Mapping[str, str], picking: Picking) -> dict[str, int]:
-    """Copy the wanted columns of a file of text into a Parquet file. Runs on workers.
+    """Copy the wanted columns of some rows of a file into a Parquet file; how many were refused, by reason.
 
-    Parameters
-    ----------
-    item : Copy
-    wanted : Wanted
-    kinds : dict of str to str
-        Of the columns, over all files.
-    picking : Picking
-
-    Returns
-    -------
-    dict of str to int
-        How many rows were refused, by reason.
+    `kinds` are those of the columns of files of text, over all of these. Runs on workers.
     """
-    path = item.path
-    with csv_errors(path):
-        there = csv_header(path, wanted.dialect) if format_of(path) == CSV else None
-        own = [name for name in wanted.names() if name in kinds and (there is None or name in there)]
-        constants = item.constants([*wanted.names(), *_filtered(picking)], own)
-        schema = pa.schema([pa.field(name, arrow_of(kinds[name])) for name in own])
-        tables = _tables_of(path, schema, wanted, there is None)
-        rows = (_with(table.cast(schema), constants) for table in tables)
-        more = [pa.field(name, constants[name].type) for name in wanted.names() if name in constants]
-        return _copied(item, pa.schema([*schema, *more]), rows, picking)
+    with opened(item, wanted, kinds, picking.where) as (schema, tables):
+        return _copied(item, schema, tables, picking)
 
 
-def _tables_of(path: str, schema: pa.Schema, wanted: Wanted, are_objects: bool) -> Iterator[pa.Table]:
-    if are_objects:
-        return json_tables(path, schema, wanted.dialect)
-    return csv_tables(path, schema, wanted.texts, wanted.dialect)
+@contextmanager
+def opened(
+    item: Copy, wanted: Wanted, kinds: Mapping[str, str], where: str | None
+) -> Iterator[tuple[pa.Schema, Iterator[pa.Table]]]:
+    """The schema of the wanted columns of a file, and its rows as a stream, in which those of a filter are too."""
+    path, needed = item.path, list(dict.fromkeys([*wanted.names(), *(parsed(where)[1] if where else ())]))
+    with csv_errors(path), ExitStack() as stack:
+        if is_text(path):
+            there = csv_header(path, wanted.dialect) if format_of(path) == CSV else list(kinds)
+            own = [name for name in needed if name in kinds and name in there]
+            schema = pa.schema([pa.field(name, arrow_of(kinds[name])) for name in own])
+            if format_of(path) == CSV:
+                read = csv_tables(path, schema, (*wanted.texts, *wanted.tags), wanted.dialect)
+            else:
+                read = json_tables(path, schema, wanted.dialect)
+            tables = (table.cast(schema) for table in read)
+        else:
+            file = stack.enter_context(open_file(path))
+            there = file.schema_arrow.names
+            for name in needed:
+                if name not in there and name not in item.folders and name not in wanted.optional:
+                    raise absent_column(name, [*there, *item.folders], path)
+            own = [name for name in needed if name in there]
+            schema = pa.schema([file.schema_arrow.field(name) for name in own])
+            batches = file.iter_batches(GROUP_ROWS, columns=own, use_threads=False)
+            tables = (pa.Table.from_batches([batch]) for batch in batches)
+        more = item.constants(needed, own)
+        fields = {name: schema.field(name) for name in own} | {name: pa.field(name, more[name].type) for name in more}
+        found = pa.schema([fields[name] for name in wanted.names() if name in fields])
+        yield found, (_with(table, more) for table in _read(tables, path))
 
 
-def copy_rows(item: Copy, wanted: Wanted, picking: Picking) -> dict[str, int]:
-    """Copy the wanted columns of some rows of a Parquet file into another. Runs on workers.
+def look_at(
+    item: Copy, wanted: Wanted, kinds: Mapping[str, str], where: str | None, split: tuple[str, str] | None
+) -> dict[str, Seen]:
+    """What the rows of a file say of the kind of each wanted column; of one split, (column, name), where it is given.
 
-    Returns
-    -------
-    dict of str to int
-        How many rows were refused, by reason.
+    Runs on workers.
     """
-    path = item.path
-    with as_data_errors(path), open_file(path) as file:
-        own = file.schema_arrow
-        needed = list(dict.fromkeys([*wanted.names(), *_filtered(picking)]))
-        constants = item.constants(needed, own.names)
-        for name in needed:
-            if name not in own.names and name not in constants and name not in wanted.optional:
-                raise absent_column(name, [*own.names, *item.folders], path)
-        there = [name for name in needed if name in own.names]
-        kept = [name for name in wanted.names() if name in there or name in constants]
-        fields = [own.field(name) if name in there else pa.field(name, constants[name].type) for name in kept]
-        batches = file.iter_batches(GROUP_ROWS, columns=there, use_threads=False)
-        tables = (_with(pa.Table.from_batches([batch]), constants) for batch in batches)
-        return _copied(item, pa.schema(fields), tables, picking)
-
-
-def _filtered(picking: Picking) -> tuple[str, ...]:
-    return parsed(picking.where)[1] if picking.where else ()
+    found: dict[str, Seen] = {}
+    with opened(item, wanted, kinds, where) as (schema, tables):
+        for table in tables:
+            table = _fitting(table, where, item.path)
+            if split is not None:
+                table = table.filter(pc.equal(pc.cast(table.column(split[0]), pa.string()), split[1]))
+            for name in schema.names:
+                try:
+                    seen = look(name, arrow_array(name, table.column(name)))
+                    found[name] = found[name].merge(seen, name) if name in found else seen
+                except DataError as fault:
+                    raise DataError(fault.what, file=item.path, column=name, hint=fault.hint) from fault
+    return found
 
 
 def _with(table: pa.Table, constants: Mapping[str, Any]) -> pa.Table:
@@ -169,7 +156,7 @@ def _copied(item: Copy, schema: pa.Schema, tables: Iterator[pa.Table], picking: 
 
     def picked() -> Iterator[pa.Table]:
         first = 0
-        for table in _read(tables, path):
+        for table in tables:
             rows = pa.array(range(first, first + table.num_rows), pa.int64())
             first += table.num_rows
             table = _fitting(table.append_column(_ROW, rows), picking.where, path)

@@ -10,7 +10,8 @@ What Parquet says of itself these formats do not, so that types are found by rea
 - other columns of a CSV file are numbers where all their values are, and each is written again as it was: else texts,
   so that an identifier stays what it is. A label is a number also as ``12.50``. An empty field is a value that is
   missing;
-- JSON has types: all values of a column must have one, and a key that is absent is a value that is missing.
+- JSON has types: all values of a column must have one, and a key that is absent is a value that is missing. Lists of
+  texts or of numbers, and objects of numbers, are values too.
 """
 
 from __future__ import annotations
@@ -62,45 +63,27 @@ BLOCK_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class Wanted:
-    """The columns to copy.
+    """The columns to copy."""
 
-    Parameters
-    ----------
-    texts : tuple of str
-        Columns of text.
-    labels : tuple of str
-        Columns whose values are whole numbers or texts.
-    kept : tuple of str
-        Columns whose values may be any number or text.
-    optional : tuple of str
-        Those that need not be there.
-    dialect : Dialect
-        How the files are written, where that was said.
-    """
-
-    texts: tuple[str, ...]
-    labels: tuple[str, ...]
-    kept: tuple[str, ...]
-    optional: tuple[str, ...] = ()
-    dialect: Dialect = Dialect()
+    texts: tuple[str, ...]  # Columns of text.
+    labels: tuple[str, ...]  # Columns whose values are whole numbers or texts.
+    kept: tuple[str, ...]  # Columns of any values.
+    optional: tuple[str, ...] = ()  # Those that need not be there.
+    dialect: Dialect = Dialect()  # How the files are written, where that was said.
+    # Columns of tags in one text: a field of a CSV file that is empty has none, and is not missing.
+    tags: tuple[str, ...] = ()
+    every: bool = False  # Whether the types of all other columns are wanted too.
 
     def names(self) -> list[str]:
         """All columns, once each."""
-        return list(dict.fromkeys([*self.texts, *self.labels, *self.kept]))
+        return list(dict.fromkeys([*self.texts, *self.labels, *self.kept, *self.tags]))
 
 
 def document_files(where: Any) -> list[tuple[str, str]]:
     """(path, name) of every file of documents, in the order of the rows.
 
-    Parameters
-    ----------
-    where : path or sequence of paths
-        Files, or one folder, in which all files have one format.
-
-    Raises
-    ------
-    DataError
-        Nothing there, or files of several formats.
+    `where`: Files, or one folder, in which all files have one format.
+    Raises DataError: Nothing there, or files of several formats.
     """
     if isinstance(where, str | os.PathLike):
         where = current(any_path(where, "source").absolute())
@@ -135,24 +118,21 @@ def column_types(item: tuple[str, Sequence[str]], wanted: Wanted) -> dict[str, f
 
     An optional column that is not there is left out, and so is one of its folders. Runs on workers.
 
-    Raises
-    ------
-    DataError
-        The file cannot be read, lacks a column, or has values of several types in one.
+    Raises DataError: The file cannot be read, lacks a column, or has values of several types in one.
     """
     path, folders = item
     wanted = replace(wanted, optional=(*wanted.optional, *folders))
-    found = _csv_types(path, wanted) if format_of(path) == CSV else _json_types(path, wanted)
-    return found | {name: frozenset({"str"}) for name in wanted.texts if name in found}
+    if format_of(path) != CSV:
+        found, texts = _json_types(path, wanted), wanted.texts
+    else:
+        found, texts = _csv_types(path, wanted), (*wanted.texts, *wanted.tags)
+    return found | {name: frozenset({"str"}) for name in texts if name in found}
 
 
 def joint_kinds(reports: Sequence[Mapping[str, frozenset[str]]], paths: Sequence[str]) -> dict[str, str]:
     """One kind per column over all files, ``null`` for no value at all.
 
-    Raises
-    ------
-    DataError
-        Text in one JSON file and numbers in another.
+    Raises DataError: Text in one JSON file and numbers in another.
     """
     joint: dict[str, frozenset[str]] = {}
     for report, path in zip(reports, paths, strict=True):
@@ -341,7 +321,7 @@ def _json_types(path: str, wanted: Wanted) -> dict[str, frozenset[str]]:
                 if line.strip():
                     row = _json_row(line, number, path)
                     others |= dict.fromkeys(row)
-                    for name in names:
+                    for name in row if wanted.every else names:
                         if name in row:
                             found[name] = _json_kinds(found.get(name, ANY), row[name], name, number, path)
     _present(path, wanted, list(others))
@@ -378,7 +358,7 @@ def _json_kinds(before: frozenset[str], value: Any, name: str, number: int, path
     if "float" in before and "int" in kinds_of_value(value):
         what = f"holds the int {value}, which a float, as before, does not hold exactly"
         raise DataError(f"line {number} {what}", file=path, column=name, hint="write such numbers as texts")
-    expected = "a text or a number" if before == ANY else f"{narrowest(before)} as before"
+    expected = "a text, a number or a list of these" if before == ANY else f"{narrowest(before)} as before"
     raise DataError(f"line {number} {what}, expected {expected}", file=path, column=name)
 
 
@@ -389,7 +369,11 @@ def json_tables(path: str, schema: pa.Schema, dialect: Dialect) -> Iterator[pa.T
     for block in _blocks(path, dialect):
         content = block.removeprefix(b"\xef\xbb\xbf") if first else block
         first = False
-        if content.strip():
+        if any(pa.types.is_map(field.type) for field in schema):
+            # Arrow takes objects for structs, of which each key would be a column
+            rows = [json.loads(line) for line in content.split(b"\n") if line.strip()]
+            yield pa.table([pa.array([_pairs(row.get(one.name)) for row in rows], one.type) for one in schema], schema)
+        elif content.strip():
             yield arrow_json.read_json(
                 pa.BufferReader(content),
                 read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(content) + 1),
@@ -397,9 +381,14 @@ def json_tables(path: str, schema: pa.Schema, dialect: Dialect) -> Iterator[pa.T
             )
 
 
+def _pairs(value: Any) -> Any:
+    return list(value.items()) if isinstance(value, dict) else value
+
+
 def _present(path: str, wanted: Wanted, there: Sequence[str]) -> list[str]:
     """The wanted columns that are there; one that is not and must be is an error."""
     for name in wanted.names():
         if name not in there and name not in wanted.optional:
             raise absent_column(name, there, path)
-    return [name for name in wanted.names() if name in there]
+    others = [name for name in there if name not in wanted.names()] if wanted.every else []
+    return [*(name for name in wanted.names() if name in there), *others]

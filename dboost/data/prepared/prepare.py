@@ -24,7 +24,6 @@ from typing import Any
 import pyarrow as pa
 
 from dboost.data.absent_column import absent_column
-from dboost.data.budget import block_budget
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
 from dboost.data.meaning import Dialect, column_kind, joint_type
 from dboost.data.parquet.read import FileInfo, inspect_file, with_folders
@@ -43,7 +42,7 @@ from dboost.data.prepared.documents import Wanted
 from dboost.data.prepared.mapper import InProcess, Mapper
 from dboost.data.prepared.tables import TableTransform, learn_table, names_file, write_table
 from dboost.data.prepared.text import TextRule, choose_vocabulary
-from dboost.data.prepared.vocabulary import count_shards, gather, refuse_many
+from dboost.data.prepared.vocabulary import counted_terms
 from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.files import store_folders
@@ -91,6 +90,7 @@ def prepare_text(
     table: TableTransform | None = None,
     separator: str | None = None,
     encoding: str | None = None,
+    label_separator: str | None = None,
 ) -> Manifest:
     """Turn documents into a folder that ``ParquetData`` reads.
 
@@ -144,6 +144,8 @@ def prepare_text(
     separator, encoding : str, optional
         What stands between the fields of CSV, and how characters are bytes in it and in JSON lines, where the files do
         not tell it themselves by their first rows, or a mark at their beginning.
+    label_separator : str, optional
+        What stands between the tags of a label that is one text, such as ``";"``; its lists of tags are written.
 
     Returns
     -------
@@ -162,8 +164,9 @@ def prepare_text(
     stop = (stop_words,) if isinstance(stop_words, str) else tuple(stop_words)
     rule = TextRule(tokenizer, ngrams, stop, sublinear_tf, binary)
     how = TextColumns((text,) if isinstance(text, str) else tuple(text), label, tuple(keep), split, rule, hashing)
+    how = replace(how, label_separator=label_separator)
     if table is not None:
-        how = replace(how, text=table.texts, features=table.reads)
+        how = replace(how, text=table.texts, features=table.reads, tags=table.tags)
     _check_settings(how, min_df, max_df, max_features)
     target = any_path(out, "out").absolute()
     _check_target(target, force)
@@ -183,6 +186,7 @@ def prepare_text(
         "keep": list(how.keep),
         "where": where,
         "on_bad_rows": on_bad_rows,
+        **({} if label_separator is None else {"label_separator": label_separator}),
     }
     if on_drift not in DRIFT:
         raise UsageError(f"on_drift={on_drift!r}", hint=f"use one of {', '.join(DRIFT)}")
@@ -260,12 +264,9 @@ def _prepared(
     if documents == 0:
         raise DataError(f"no rows in split {how.learned!r}, from which the vocabulary is learned")
     files = [counts_of(str(staging), chunk) for chunk in mine]
-    limits = {name: settings[name] for name in ("min_df", "max_df")}
-    shards = count_shards(files, sum(chunk.size for chunk in counted), documents, **limits, mapper=mapper)
-    most = settings["max_features"]
-    refuse_many(shards, most, block_budget(mapper))
-    found, n_terms = gather(shards, most), sum(shard.terms for shard in shards)
-    terms, df, idf = choose_vocabulary(found, documents, max_features=most, n_terms=n_terms, **limits)
+    limits = {name: settings[name] for name in ("min_df", "max_df", "max_features")}
+    found, n_terms = counted_terms(files, sum(chunk.size for chunk in counted), documents, **limits, mapper=mapper)
+    terms, df, idf = choose_vocabulary(found, documents, n_terms=n_terms, **limits)
     vocabulary = write_vocabulary(staging, terms, df, idf)
     written = mapper.map(write_chunk, chunks, how, str(staging), vocabulary, name="write-features")
     return Manifest(
@@ -290,25 +291,29 @@ def _prepared_table(
     mine = [chunk for chunk in chunks if chunk.split in (None, how.learned)]
     names, where, rows = learn_table(mine, how, table, staging, mapper)
     written = mapper.map(write_table, chunks, how, table.read, str(staging), where["sha256"], name="write-features")
-    kept = {name: settings[name] for name in ("vocabulary_split", "keep", "where", "on_bad_rows", "refused")}
+    kept = ("vocabulary_split", "keep", "where", "on_bad_rows", "label_separator", "refused")
     return Manifest(
         schema={"indices": "list<int>", "values": "list<float64>", **_copied_kinds(how)},
         features={"indices": "indices", "values": "values", "n_features": len(names)},
         label=how.label,
         splits=_split_entries([entry for entries in written for entry in entries]),
         vocabulary=names_file(staging, names),
-        settings={**kept, "columns": [*how.text, *how.features], "documents": rows, "transform": where},
+        settings={
+            **{name: settings[name] for name in kept if name in settings},
+            "columns": [*how.text, *how.features],
+            "documents": rows,
+            "transform": where,
+        },
     )
 
 
 def _wanted(how: TextColumns) -> Wanted:
     """The columns to copy from files that do not tell the types of theirs."""
     texts = (*how.text, *([how.split] if how.split else []))
-    return Wanted(
-        texts,
-        (how.label,) if how.label else (),
-        tuple(name for name in (*how.features, *how.keep) if name not in texts),
-    )
+    label = (how.label,) if how.label else ()
+    tags = (*how.tags, *(label if how.label_separator is not None else ()))
+    kept = tuple(name for name in (*how.features, *how.keep) if name not in (*texts, *tags))
+    return Wanted(texts, () if how.label_separator is not None else label, kept, tags=tags)
 
 
 def _check_settings(how: TextColumns, min_df: Any, max_df: Any, max_features: Any) -> None:
@@ -318,6 +323,10 @@ def _check_settings(how: TextColumns, min_df: Any, max_df: Any, max_features: An
         raise UsageError(
             f"the label column {how.label!r} is a column of features too, so that the features would hold the answer",
             hint="name another label column, or another text column",
+        )
+    if how.label_separator is not None and (how.label is None or not how.label_separator):
+        raise UsageError(
+            f"label_separator={how.label_separator!r}", hint="give what stands between the tags of label=, such as ';'"
         )
     reserved = {"indices", "values"} & {*how.keep, *([how.label] if how.label else [])}
     if reserved:
@@ -347,7 +356,8 @@ def _check_target(target: AnyPath, force: bool) -> None:
 def _copied_kinds(how: TextColumns) -> dict[str, str]:
     """The kinds of the columns that are copied."""
     names = [name for name in how.wanted() if name == how.label or name in how.keep]
-    return {name: column_kind(how.types[name]) for name in names if name in how.types}
+    kinds = {name: column_kind(how.types[name]) for name in names if name in how.types}
+    return kinds | ({} if how.label_separator is None or how.label not in kinds else {how.label: "list<str>"})
 
 
 def _plan(sources: Sources, how: TextColumns, mapper: Mapper) -> tuple[list[TextChunk], dict[str, Any]]:

@@ -36,10 +36,10 @@ from dboost.compiled.text.counting import Counts, add_counts
 from dboost.compiled.text.terms import Terms
 from dboost.data.prepared.mapper import InProcess
 from dboost.data.prepared.text_arrow import documents
-from dboost.data.prepared.text_terms import Counted, count_piece, names_of
+from dboost.data.prepared.text_terms import Counted, choose, count_piece, names_of
 from dboost.data.prepared.text_weights import Weights, by_bucket, in_order_of_features, present, rows
 from dboost.data.prepared.text_words import WordRule, table_of, text_and_offsets
-from dboost.errors import DataError, UsageError
+from dboost.errors import UsageError
 from dboost.files.stores import AnyPath, StorePath, open_input
 
 # Shards that the terms of a corpus are in: 10^9 terms of some 30 bytes are then counted in pieces of 30 MB.
@@ -80,31 +80,15 @@ def bucket_name(token: str, buckets: int) -> str:
 class TextRule:
     """How documents become terms, and what their counts become.
 
-    Parameters
-    ----------
-    tokenizer : str
-        A key of ``TOKENISERS``.
-    ngrams : int
-        Terms of up to so many words, joined by a blank; words alone by default.
-    stop_words : tuple of str
-        Words that are left out before terms are formed.
-    sublinear_tf : bool
-        Whether 1 + ln tf stands for the count tf.
-    binary : bool
-        Whether every count is 1.
-
-    Raises
-    ------
-    UsageError
-        For an unknown tokeniser, and for identifiers that are to be joined or left out: these are cut by Python, and
-        nothing is done to them afterwards.
+    Raises UsageError: For an unknown tokeniser, and for identifiers that are to be joined or left out: these are cut by
+    Python, and nothing is done to them afterwards.
     """
 
-    tokenizer: str = "words"
-    ngrams: int = 1
-    stop_words: tuple[str, ...] = ()
-    sublinear_tf: bool = True
-    binary: bool = False
+    tokenizer: str = "words"  # A key of ``TOKENISERS``.
+    ngrams: int = 1  # Terms of up to so many words, joined by a blank; words alone by default.
+    stop_words: tuple[str, ...] = ()  # Words that are left out before terms are formed.
+    sublinear_tf: bool = True  # Whether 1 + ln tf stands for the count tf.
+    binary: bool = False  # Whether every count is 1.
 
     def __post_init__(self) -> None:
         get_tokeniser(self.tokenizer)
@@ -146,21 +130,13 @@ class TextRule:
 
 @dataclass(frozen=True)
 class TermCounts:
-    """The terms of some documents, and how often each document has them.
+    """The terms of some documents, and how often each document has them."""
 
-    Parameters
-    ----------
-    terms : pyarrow.LargeStringArray
-        Distinct terms, or buckets of terms.
-    shard : int64 array, shape (terms,)
-        To which of ``SHARDS`` shards each term belongs; the same for a term wherever it is met.
-    parts : list of Counts
-        Consecutive documents; ids are places in `terms`.
-    """
-
-    terms: pa.Array
+    terms: pa.Array  # Distinct terms, or buckets of terms.
+    # int64 array, shape (terms,). To which of ``SHARDS`` shards each term belongs; the same for a term wherever it is
+    # met.
     shard: NDArray[np.int64]
-    parts: list[Counts]
+    parts: list[Counts]  # Consecutive documents; ids are places in `terms`.
 
     def __len__(self) -> int:
         return sum(part.indptr.shape[0] - 1 for part in self.parts)
@@ -183,16 +159,8 @@ class TermCounts:
         The terms lie in the order of their shards, so that those of some shards are one piece of each column: the
         bounds of the shards in terms and in bytes, then lengths, df and tf of the terms, their text, and the documents.
 
-        Parameters
-        ----------
-        path : path
-        documents : bool
-            Whether the counts of every document are written, for ``load``.
-
-        Returns
-        -------
-        int
-            Bytes of the terms in the file.
+        `documents`: Whether the counts of every document are written, for ``load``.
+        Returns int: Bytes of the terms in the file.
         """
         order = np.argsort(self.shard, kind="stable")
         df, tf = self._frequencies()
@@ -267,12 +235,7 @@ def _terms_in(stream: Any, first: int, end: int) -> tuple[pa.Array, Any, Any, ND
 def count_texts(texts: Any, tokenizer: str | TextRule, hashing: int | None) -> TermCounts:
     """Count the terms of documents.
 
-    Parameters
-    ----------
-    texts : list of str or Arrow array of strings
-    tokenizer : str or TextRule
-    hashing : int or None
-        Number of buckets, where terms are hashed.
+    `hashing`: Number of buckets, where terms are hashed.
     """
     counted = count_piece(documents(texts), TextRule.of(tokenizer).words())
     if hashing is None:
@@ -306,10 +269,7 @@ def _shards(hashes: NDArray[np.uint32]) -> NDArray[np.int64]:
 def count_terms(texts: Any, tokenizer: str | TextRule, hashing: int | None) -> pa.Table:
     """Document and term frequency of every term of some documents; see ``count_texts``.
 
-    Returns
-    -------
-    pyarrow.Table
-        Columns ``term``, ``df``, ``tf``.
+    Returns pyarrow.Table: Columns ``term``, ``df``, ``tf``.
     """
     return count_texts(texts, tokenizer, hashing).frequencies()
 
@@ -327,12 +287,6 @@ def merge_counts(tables: Sequence[pa.Table]) -> pa.Table:
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
-
-
-def count_limits(documents: int, min_df: int | float, max_df: int | float) -> tuple[float, float]:
-    """Fewest and most documents that a term may be in; a float is a share of them."""
-    low = min_df if isinstance(min_df, int) else min_df * documents
-    return low, max_df if isinstance(max_df, int) else max_df * documents
 
 
 def within(counts: pa.Table, low: float, high: float) -> pa.Table:
@@ -357,50 +311,34 @@ def choose_vocabulary(
 ) -> tuple[list[str], NDArray[np.int64], NDArray[np.float64]]:
     """Terms sorted by name, their document frequencies and idf.
 
-    Parameters
-    ----------
-    counts : pyarrow.Table
-        Of ``merge_counts``, or what ``vocabulary.gather`` has left of it.
-    n_documents : int
-    min_df, max_df : int or float
-        Bounds on the document frequency: a number of documents, or as a float a share of them.
-    max_features : int, optional
-        Keep the most frequent terms (by total count, ties by name).
-    n_terms : int, optional
-        How many terms there were, where `counts` has not all of them.
-
-    Raises
-    ------
-    DataError
-        No term is left.
+    `counts`: Of ``merge_counts``, or what ``vocabulary.gather`` has left of it.
+    `min_df`, `max_df`: Bounds on the document frequency: a number of documents, or as a float a share of them.
+    `max_features`: Keep the most frequent terms (by total count, ties by name).
+    `n_terms`: How many terms there were, where `counts` has not all of them.
+    Raises DataError: No term is left.
     """
-    low, high = count_limits(n_documents, min_df, max_df)
-    kept = within(counts, low, high)
-    if max_features is not None:
-        kept = most_frequent(kept, max_features)
-    if kept.num_rows == 0:
-        raise DataError(
-            f"none of the {counts.num_rows if n_terms is None else n_terms} terms is in {low:g} to {high:g} of the "
-            f"{n_documents} documents",
-            hint="lower min_df or raise max_df",
-        )
-    kept = kept.sort_by("term")
-    df = kept.column("df").to_numpy().astype(np.int64)
-    return kept.column("term").to_pylist(), df, np.log((1.0 + n_documents) / (1.0 + df)) + 1.0
+    all_df, n_terms = counts.column("df").to_numpy(), counts.num_rows if n_terms is None else n_terms
+    chosen, terms = choose(
+        all_df,
+        n_documents,
+        min_df=min_df,
+        max_df=max_df,
+        max_features=max_features,
+        total=lambda: counts.column("tf").to_numpy(),
+        names=lambda these: _one_array(counts.column("term").take(pa.array(these))),
+        n_terms=n_terms,
+    )
+    df = all_df[chosen].astype(np.int64)
+    return terms.to_pylist(), df, Weights().idf(df, n_documents)
 
 
 class TextTransform:
     """Documents to rows, with a fixed vocabulary.
 
-    Parameters
-    ----------
-    tokenizer : str or TextRule
-        A key of ``TOKENISERS``, or all of what is done to documents.
-    terms : sequence of str or Arrow array of strings
-        Term of each feature.
-    idf : float64 array, shape (number of terms,)
-    hashing : int, optional
-        Number of buckets, where terms are buckets.
+    `tokenizer`: A key of ``TOKENISERS``, or all of what is done to documents.
+    `terms`: Term of each feature.
+    `idf`: float64 array, shape (number of terms,).
+    `hashing`: Number of buckets, where terms are buckets.
     """
 
     def __init__(
@@ -415,11 +353,7 @@ class TextTransform:
     def transform(self, texts: Any, dtype: Any = np.float64) -> Any:
         """Rows of length 1, or empty, as a ``scipy.sparse.csr_array`` (documents, terms).
 
-        Parameters
-        ----------
-        texts : list of str or Arrow array of strings
-        dtype : numpy.dtype
-            What the values are rounded to, which are computed in float64.
+        `dtype`: What the values are rounded to, which are computed in float64.
         """
         if self.hashing is not None:
             return self.weigh(count_texts(texts, self.rule, self.hashing), dtype)

@@ -26,20 +26,11 @@ _LONGEST = 1 << 30
 
 @dataclass(frozen=True)
 class Segment:
-    """Documents that lie side by side.
+    """Documents that lie side by side."""
 
-    Parameters
-    ----------
-    data : uint8 array
-        UTF-8 text; read-only.
-    offsets : int64 array, shape (documents + 1,)
-    first : int
-        Number of the first one among all documents.
-    """
-
-    data: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    first: int
+    data: NDArray[np.uint8]  # UTF-8 text; read-only.
+    offsets: NDArray[np.int64]  # int64 array, shape (documents + 1,).
+    first: int  # Number of the first one among all documents.
 
     def __len__(self) -> int:
         return self.offsets.shape[0] - 1
@@ -51,10 +42,7 @@ class Segment:
     def text(self, place: int) -> str:
         """One document.
 
-        Raises
-        ------
-        DataError
-            Its bytes are no UTF-8.
+        Raises DataError: Its bytes are no UTF-8.
         """
         content = self.data[self.offsets[place] : self.offsets[place + 1]].tobytes()
         try:
@@ -69,24 +57,11 @@ class Segment:
 def documents(values: Any, column: str | None = None) -> list[Segment]:
     """The documents in `values`.
 
-    Parameters
-    ----------
-    values : iterable of str, array, Series or table
-        List, NumPy array of one dimension, pandas or polars Series, Arrow Array or ChunkedArray; or pandas or polars
-        DataFrame or Arrow Table.
-    column : str, optional
-        The column of a table; a table of one column needs none.
-
-    Returns
-    -------
-    list of Segment
-
-    Raises
-    ------
-    UsageError
-        A single string, an array of more than one dimension, or a table without a column named.
-    DataError
-        Missing documents, or something that is not text.
+    `values`: List, NumPy array of one dimension, pandas or polars Series, Arrow Array or ChunkedArray; or pandas or
+    polars DataFrame or Arrow Table.
+    `column`: The column of a table; a table of one column needs none.
+    Raises UsageError: A single string, an array of more than one dimension, or a table without a column named.
+    Raises DataError: Missing documents, or something that is not text.
     """
     if isinstance(values, str | bytes):
         raise UsageError("the documents are a single string", hint="give a list of documents: [text]")

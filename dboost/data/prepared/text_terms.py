@@ -34,21 +34,11 @@ _BYTES_A_TERM, _FIRST_ROOM = 256, 1 << 16
 
 @dataclass(frozen=True)
 class Counted:
-    """Documents of one piece and their counts.
+    """Documents of one piece and their counts."""
 
-    Parameters
-    ----------
-    counts : list of Counts
-        One for each segment.
-    terms : Terms
-        What the numbers in the counts mean.
-    df : int64 array, shape (terms,)
-        In how many documents of the piece each term is.
-    """
-
-    counts: list[Counts]
-    terms: Terms
-    df: NDArray[np.int64]
+    counts: list[Counts]  # One for each segment.
+    terms: Terms  # What the numbers in the counts mean.
+    df: NDArray[np.int64]  # int64 array, shape (terms,). In how many documents of the piece each term is.
 
     def __len__(self) -> int:
         return sum(one.indptr.shape[0] - 1 for one in self.counts)
@@ -108,11 +98,8 @@ def count_pieces(
 def join(counted: Sequence[Counted]) -> tuple[Terms, list[NDArray[np.int32]], NDArray[np.int64]]:
     """One table for all pieces.
 
-    Returns
-    -------
-    tuple
-        The table, which is that of the first piece with more in it; for each piece the numbers of its terms there; and
-        in how many documents each term is.
+    Returns tuple: The table, which is that of the first piece with more in it; for each piece the numbers of its terms
+    there; and in how many documents each term is.
     """
     terms = counted[0].terms
     numbers = [np.arange(terms.number, dtype=np.int32)]
@@ -143,6 +130,18 @@ def total_counts(counted: Sequence[Counted], numbers: Sequence[NDArray[np.int32]
     return total
 
 
+def count_limits(documents: int, min_df: int | float, max_df: int | float) -> tuple[float, float]:
+    """Fewest and most documents that a term may be in; a float is a share of them.
+
+    Raises UsageError: `max_df` is less than `min_df`.
+    """
+    low = min_df if isinstance(min_df, int | np.integer) else min_df * documents
+    high = max_df if isinstance(max_df, int | np.integer) else max_df * documents
+    if high < low:
+        raise UsageError(f"max_df is {high:g} documents, min_df {low:g}", hint="lower min_df or raise max_df")
+    return low, high
+
+
 def choose(
     df: NDArray[np.int64],
     n_documents: int,
@@ -152,47 +151,30 @@ def choose(
     max_features: int | None,
     total: Any,
     names: Any,
+    n_terms: int | None = None,
 ) -> tuple[NDArray[np.int64], pa.Array]:
     """The terms that become features, sorted by name.
 
-    Parameters
-    ----------
-    df : int64 array
-    n_documents : int
-    min_df, max_df : int or float
-        Bounds on the number of documents that have the term: a number, or as a float a share of them.
-    max_features : int, optional
-        Keep the most frequent of these terms; ties by name.
-    total : callable
-        Gives how often each term is in all documents; called where it is needed.
-    names : callable
-        From numbers of terms to their names.
-
-    Returns
-    -------
-    tuple of int64 array, pyarrow.Array
-        Numbers and names of the terms, in the order of the features.
-
-    Raises
-    ------
-    UsageError
-        `max_df` is less than `min_df`.
-    DataError
-        No term is left.
+    `min_df`, `max_df`: Bounds on the number of documents that have the term: a number, or as a float a share of them.
+    `max_features`: Keep the most frequent of these terms; ties by name.
+    `total`: Gives how often each term is in all documents; called where it is needed.
+    `names`: From numbers of terms to their names.
+    `n_terms`: How many terms there were, where some that are beyond the bounds are not here.
+    Returns tuple of int64 array, pyarrow.Array: Numbers and names of the terms, in the order of the features.
+    Raises UsageError: `max_df` is less than `min_df`.
+    Raises DataError: No term is left.
     """
-    if df.shape[0] == 0:
+    n_terms = df.shape[0] if n_terms is None else n_terms
+    if n_terms == 0:
         raise DataError(
             "empty vocabulary: the documents have no words, or only stop words",
             hint="look at what a document holds, or at token_pattern and stop_words",
         )
-    low = min_df if isinstance(min_df, int | np.integer) else min_df * n_documents
-    high = max_df if isinstance(max_df, int | np.integer) else max_df * n_documents
-    if high < low:
-        raise UsageError(f"max_df is {high:g} documents, min_df {low:g}", hint="lower min_df or raise max_df")
+    low, high = count_limits(n_documents, min_df, max_df)
     kept = np.flatnonzero((df >= low) & (df <= high))
     if kept.shape[0] == 0:
         raise DataError(
-            f"none of the {df.shape[0]} terms is in {low:g} to {high:g} of the {n_documents} documents",
+            f"none of the {n_terms} terms is in {low:g} to {high:g} of the {n_documents} documents",
             hint="lower min_df or raise max_df",
         )
     found = names(kept)

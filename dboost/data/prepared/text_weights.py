@@ -36,24 +36,15 @@ _PAIRS_A_COLUMN = 2
 
 @dataclass(frozen=True)
 class Weights:
-    """What counts become.
+    """What counts become."""
 
-    Parameters
-    ----------
-    norm : {"l2", "l1", None}
-        What each row is scaled to.
-    use_idf, smooth_idf, sublinear_tf, binary : bool
-        As in ``sklearn.feature_extraction.text.TfidfVectorizer``.
-    dtype : numpy.dtype
-        float64 or float32.
-    """
-
-    norm: str | None = "l2"
+    norm: str | None = "l2"  # What each row is scaled to.
+    # use_idf, smooth_idf, sublinear_tf, binary: As in ``sklearn.feature_extraction.text.TfidfVectorizer``.
     use_idf: bool = True
     smooth_idf: bool = True
     sublinear_tf: bool = False
     binary: bool = False
-    dtype: Any = np.float64
+    dtype: Any = np.float64  # float64 or float32.
 
     def __post_init__(self) -> None:
         if self.norm not in NORMS:
@@ -90,30 +81,18 @@ class Weights:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which features the terms of a piece are, and in which order they are added.
+    """Which features the terms of a piece are, and in which order they are added."""
 
-    Parameters
-    ----------
-    column : int32 array, shape (terms,)
-        Column of each term, or -1.
-    features : int32 array, shape (columns,)
-        Feature of each column; columns are in the order in which squares are added.
-    order : int32 array, shape (columns,)
-        Columns in the order of their features.
-    """
-
-    column: NDArray[np.int32]
+    column: NDArray[np.int32]  # int32 array, shape (terms,). Column of each term, or -1.
+    # int32 array, shape (columns,). Feature of each column; columns are in the order in which squares are added.
     features: NDArray[np.int32]
-    order: NDArray[np.int32]
+    order: NDArray[np.int32]  # int32 array, shape (columns,). Columns in the order of their features.
 
 
 def first_seen(chosen: NDArray[np.int64], n_terms: int) -> Columns:
     """Columns in the order in which the corpus first has their terms.
 
-    Parameters
-    ----------
-    chosen : int64 array
-        Number of the term of each feature.
+    `chosen`: Number of the term of each feature.
     """
     order_of_terms = np.argsort(chosen, kind="stable")
     column = np.full(n_terms, -1, np.int32)
@@ -125,12 +104,8 @@ def first_seen(chosen: NDArray[np.int64], n_terms: int) -> Columns:
 def in_order_of_features(feature: NDArray[np.int64], kept: NDArray[np.int64]) -> Columns:
     """Columns in the order of their features.
 
-    Parameters
-    ----------
-    feature : int64 array, shape (terms,)
-        Feature of each term.
-    kept : int64 array
-        The terms that have one, sorted by it.
+    `feature`: int64 array, shape (terms,). Feature of each term.
+    `kept`: The terms that have one, sorted by it.
     """
     column = np.full(feature.shape[0], -1, np.int32)
     here = np.arange(kept.shape[0], dtype=np.int32)
@@ -153,20 +128,11 @@ def rows(
 ) -> sparse.csr_array:
     """Rows of all documents, in turn.
 
-    Parameters
-    ----------
-    parts : sequence of (Counts, Columns)
-        Consecutive documents.
-    weights : Weights
-    idf : array, shape (features,)
-    mapper : Mapper
-        On whose threads the parts are weighed.
-    dtype : numpy.dtype, optional
-        What the values are rounded to at last, by default the type that `weights` computes in.
-
-    Returns
-    -------
-    scipy.sparse.csr_array, shape (documents, features)
+    `parts`: Consecutive documents.
+    `idf`: Array, shape (features,).
+    `mapper`: On whose threads the parts are weighed.
+    `dtype`: What the values are rounded to at last, by default the type that `weights` computes in.
+    Returns scipy.sparse.csr_array, shape (documents, features).
     """
     lengths = mapper.on_driver(_lengths, parts)
     total = int(sum(int(one.sum()) for one in lengths))
@@ -225,16 +191,10 @@ def _weigh(
 
 @dataclass(frozen=True)
 class Buckets:
-    """Terms as the remainder of their hash, as ``sklearn.feature_extraction.text.HashingVectorizer`` has them.
-
-    Parameters
-    ----------
-    n_features : int
-    alternate_sign : bool
-        Whether half of the terms count negatively, so that those that share a bucket cancel on average.
-    """
+    """Terms as the remainder of their hash, as ``sklearn.feature_extraction.text.HashingVectorizer`` has them."""
 
     n_features: int
+    # Whether half of the terms count negatively, so that those that share a bucket cancel on average.
     alternate_sign: bool = False
 
     def hashed(self, counted: Counted, binary: bool) -> list[tuple[Counts, Columns]]:
@@ -256,19 +216,9 @@ def by_bucket(
 ) -> Counts:
     """The counts of documents by the bucket of each term, where terms may share one.
 
-    Parameters
-    ----------
-    part : Counts
-    bucket, sign : int32 array, shape (terms,)
-        Bucket of each term, and what its count is multiplied by.
-    n_buckets : int
-    binary : bool
-        Whether a bucket counts once in a document that has it.
-
-    Returns
-    -------
-    Counts
-        Its `df` has the shape (n_buckets,).
+    `bucket`, `sign`: int32 array, shape (terms,). Bucket of each term, and what its count is multiplied by.
+    `binary`: Whether a bucket counts once in a document that has it.
+    Returns Counts: Its `df` has the shape (n_buckets,).
     """
     indptr = np.empty_like(part.indptr)
     ids, counts = np.empty_like(part.ids), np.empty_like(part.counts)

@@ -35,28 +35,15 @@ WORDS = r"(?u)\b\w\w+\b"
 
 @dataclass(frozen=True)
 class WordRule:
-    """How documents become terms.
+    """How documents become terms."""
 
-    Parameters
-    ----------
-    lowercase : bool
-        Whether the text is lower-cased first.
-    token_pattern : str
-        Regular expression of a word; one group in it is taken instead of the whole match. Any but the default is
-        matched by Python, document after document.
-    ngram_range : (int, int)
-        Fewest and most words of a term.
-    stop_words : frozenset of str
-        Words that are left out before terms are formed.
-    analyzer : callable, optional
-        From a document to its terms, by which everything above is replaced.
-    """
-
-    lowercase: bool = True
+    lowercase: bool = True  # Whether the text is lower-cased first.
+    # Regular expression of a word; one group in it is taken instead of the whole match. Any but the default is matched
+    # by Python, document after document.
     token_pattern: str = WORDS
-    ngram_range: tuple[int, int] = (1, 1)
-    stop_words: frozenset[str] = frozenset()
-    analyzer: Callable[[str], Any] | None = None
+    ngram_range: tuple[int, int] = (1, 1)  # Fewest and most words of a term.
+    stop_words: frozenset[str] = frozenset()  # Words that are left out before terms are formed.
+    analyzer: Callable[[str], Any] | None = None  # From a document to its terms, by which everything above is replaced.
 
     def __post_init__(self) -> None:
         fewest, most = self.ngram_range

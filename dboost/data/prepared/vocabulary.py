@@ -21,9 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dboost.data.budget import block_budget
 from dboost.data.manifest import write_parquet
 from dboost.data.prepared.mapper import Mapper
-from dboost.data.prepared.text import SHARDS, count_limits, load_shards, merge_counts, most_frequent, within
+from dboost.data.prepared.text import SHARDS, load_shards, merge_counts, most_frequent, within
+from dboost.data.prepared.text_terms import count_limits
 from dboost.errors import DataError
 from dboost.files.stores import AnyPath, any_path, open_input
 
@@ -37,22 +39,30 @@ SLACK = 1 << 16
 
 @dataclass(frozen=True)
 class Kept:
-    """What stays of the terms of some shards.
+    """What stays of the terms of some shards."""
 
-    Parameters
-    ----------
-    file : str
-        Where it lies, in no order; empty where nothing stays.
-    terms : int
-        Distinct terms of the shards.
-    rows, size : int
-        Terms that stay, and bytes of their names.
-    """
-
-    file: str
-    terms: int
-    rows: int
+    file: str  # Where it lies, in no order; empty where nothing stays.
+    terms: int  # Distinct terms of the shards.
+    rows: int  # rows, size: Terms that stay, and bytes of their names.
     size: int
+
+
+def counted_terms(
+    files: Sequence[AnyPath],
+    size: int,
+    documents: int,
+    min_df: int | float,
+    max_df: int | float,
+    max_features: int | None,
+    mapper: Mapper,
+) -> tuple[pa.Table, int]:
+    """The counts of the terms that may become features, and how many distinct terms there are; see ``count_shards``.
+
+    Raises DataError: No process has room for the vocabulary.
+    """
+    shards = count_shards(files, size, documents, min_df, max_df, mapper)
+    refuse_many(shards, max_features, block_budget(mapper))
+    return gather(shards, max_features), sum(shard.terms for shard in shards)
 
 
 def count_shards(
@@ -60,15 +70,8 @@ def count_shards(
 ) -> list[Kept]:
     """Add the counts of all terms, and keep those in so many documents.
 
-    Parameters
-    ----------
-    files : sequence of path
-        Of ``TermCounts.save``.
-    size : int
-        Bytes of the terms in all of them.
-    documents : int
-    min_df, max_df : int or float
-    mapper : Mapper
+    `files`: Of ``TermCounts.save``.
+    `size`: Bytes of the terms in all of them.
     """
     tasks = min(max(-(-size // TASK_BYTES), 1), SHARDS)
     cuts = [SHARDS * i // tasks for i in range(tasks + 1)]
@@ -92,16 +95,8 @@ def _count_some(shards: tuple[int, int], files: Sequence[str], limits: tuple[flo
 def refuse_many(shards: Sequence[Kept], max_features: int | None, memory: int) -> None:
     """Refuse a vocabulary that no process could hold, before a feature is written.
 
-    Parameters
-    ----------
-    shards : sequence of Kept
-    max_features : int, optional
-    memory : int
-        Bytes that a process has for it.
-
-    Raises
-    ------
-    DataError
+    `memory`: Bytes that a process has for it.
+    Raises DataError.
     """
     rows, size = sum(shard.rows for shard in shards), sum(shard.size for shard in shards)
     if max_features is not None and rows > max_features:

@@ -30,10 +30,7 @@ HINT = 'such as year >= 2020 and lang in ("en", "de"); a column with an odd name
 def parsed(text: str) -> tuple[Any, tuple[str, ...]]:
     """The expression of Arrow, and the columns it names, sorted.
 
-    Raises
-    ------
-    UsageError
-        The text has no meaning here.
+    Raises UsageError: The text has no meaning here.
 
     Examples
     --------

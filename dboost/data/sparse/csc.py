@@ -195,37 +195,18 @@ def to_csc(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
     """Join pieces of rows into one block stored by column.
 
-    Parameters
-    ----------
-    pieces : sequence of CsrPiece
-    n_features : int
-        Number of columns n.
-    dtype : float32 or float64
-        Type of the stored values.
-    keep : bool array over all rows of all pieces, optional
-        Rows to keep; the others leave no trace and are not checked.
-    names : sequence of str, optional
-        Feature names, for messages.
-    strict : bool, default False
-        Refuse pieces with zeros, duplicates or faults, whose rows the caller will clean first.
-    each : function (fn, items) -> list, optional
-        Calls ``fn(item)`` for every item, on threads if it likes: a block that holds enough is then cut into parts. The
-        arrays are the same.
-
-    Returns
-    -------
-    indptr : int64 array, shape (n + 1,)
-    rows : int32 array, shape (nnz,)
-        Ascending and unique within a column.
-    values : array of `dtype`, shape (nnz,)
-        Nonzero and finite. Duplicates of the input are summed.
-
-    Raises
-    ------
-    DataError
-        A value is not finite, an index is out of range, or the offsets of the rows are damaged.
-    Unclean
-        As `strict` says.
+    `n_features`: Number of columns n.
+    `dtype`: Type of the stored values.
+    `keep`: Rows to keep; the others leave no trace and are not checked.
+    `names`: Feature names, for messages.
+    `strict`: Refuse pieces with zeros, duplicates or faults, whose rows the caller will clean first.
+    `each`: Calls ``fn(item)`` for every item, on threads if it likes: a block that holds enough is then cut into parts.
+    The arrays are the same.
+    Returns indptr, int64 array, shape (n + 1,).
+    Returns rows, int32 array, shape (nnz,): Ascending and unique within a column.
+    Returns values, array of `dtype`, shape (nnz,): Nonzero and finite. Duplicates of the input are summed.
+    Raises DataError: A value is not finite, an index is out of range, or the offsets of the rows are damaged.
+    Raises Unclean: As `strict` says.
     """
     n_rows = sum(piece.n_rows for piece in pieces)
     if n_rows >= np.iinfo(np.int32).max:
@@ -298,21 +279,11 @@ def _from_usual(
 
 
 class _Counted(NamedTuple):
-    """A part that may be put by column the faster way.
+    """A part that may be put by column the faster way."""
 
-    Parameters
-    ----------
-    inside : list of (offsets, indices, values)
-        Of each piece; the offsets start with 0.
-    counts : int64 array, shape (n + 1,)
-        counts[j + 1]: values of column j.
-    ascend : bool
-        Whether the columns of every row ascend.
-    """
-
-    inside: list[tuple[Any, Any, Any]]
-    counts: NDArray[np.int64]
-    ascend: bool
+    inside: list[tuple[Any, Any, Any]]  # Of each piece; the offsets start with 0.
+    counts: NDArray[np.int64]  # int64 array, shape (n + 1,). counts[j + 1]: values of column j.
+    ascend: bool  # Whether the columns of every row ascend.
 
     @property
     def n_rows(self) -> int:

@@ -18,29 +18,17 @@ from dboost.compiled.kept import njit
 
 @dataclass(frozen=True)
 class CsrPiece:
-    """Consecutive rows of a sparse matrix, with what an error message needs to know about their origin.
+    """Consecutive rows of a sparse matrix, with what an error message needs to know about their origin."""
 
-    Parameters
-    ----------
-    indptr : int64 array, shape (m + 1,)
-        Absolute offsets into `indices` and `values`; the first need not be 0.
-    indices : int32 or int64 array
-    values : float32 or float64 array
-    file : str, optional
-    row_group : int, optional
-    column : tuple of str
-        Names of the columns that hold indices and values, for list columns; empty where each feature has its own.
-    first_row : int
-        Number of the first row within the file or matrix.
-    """
-
+    # int64 array, shape (m + 1,). Absolute offsets into `indices` and `values`; the first need not be 0.
     indptr: NDArray[np.int64]
     indices: NDArray[Any]
     values: NDArray[Any]
     file: str | None = None
     row_group: int | None = None
+    # Names of the columns that hold indices and values, for list columns; empty where each feature has its own.
     column: tuple[str, ...] = ()
-    first_row: int = 0
+    first_row: int = 0  # Number of the first row within the file or matrix.
 
     @property
     def n_rows(self) -> int:

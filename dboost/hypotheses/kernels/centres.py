@@ -47,24 +47,15 @@ class RowBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class Centres:
-    """Rows, stored by row (CSR).
-
-    Parameters
-    ----------
-    pointer : int64 array, shape (s + 1,)
-    slots : int32 array, shape (nnz,)
-        Raw columns, ascending within a row.
-    values : float32 or float64 array, shape (nnz,)
-    numbers : int64 array, shape (s,)
-        Positions of the rows in the data set, or 0, 1, ... for rows that were given.
-    """
+    """Rows, stored by row (CSR)."""
 
     # Megabytes that every pass refers to: an engine sends them to a worker once (``engine.dask.wire_format``).
     sent_once = True
 
-    pointer: NDArray[np.int64]
-    slots: NDArray[np.int32]
-    values: NDArray[Any]
+    pointer: NDArray[np.int64]  # int64 array, shape (s + 1,).
+    slots: NDArray[np.int32]  # int32 array, shape (nnz,). Raw columns, ascending within a row.
+    values: NDArray[Any]  # float32 or float64 array, shape (nnz,).
+    # int64 array, shape (s,). Positions of the rows in the data set, or 0, 1, ... for rows that were given.
     numbers: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -141,10 +132,7 @@ def rows_of(rows: RowBlock, chosen: NDArray[np.int64], offset: int) -> Centres:
 def squares_of(rows: RowBlock) -> Array:
     """||x||**2 of each row.
 
-    Raises
-    ------
-    DataError
-        When one is not finite.
+    Raises DataError: When one is not finite.
     """
     out = np.empty(rows.n_rows)
     kernel_loops.row_squares(rows.pointer, rows.values, out)
@@ -159,22 +147,11 @@ def squares_of(rows: RowBlock) -> Array:
 def distances(rows: RowBlock, xx: Array, centres: Centres, cosine: bool) -> Iterator[tuple[int, Array]]:
     """Squared distances of all rows to the centres, a few centres at a time.
 
-    Parameters
-    ----------
-    rows : RowBlock
-        m rows with all raw columns.
-    xx : float64 array, shape (m,)
-        ``squares_of(rows)``.
-    centres : Centres
-    cosine : bool
-        Between rows and centres of length one.
-
-    Yields
-    ------
-    first : int
-        Place of the first centre.
-    out : float64 array, shape (t, m)
-        Distances to centres first, first + 1, ...
+    `rows`: m rows with all raw columns.
+    `xx`: float64 array, shape (m,). ``squares_of(rows)``.
+    `cosine`: Between rows and centres of length one.
+    Yields first, int: Place of the first centre.
+    Yields out, float64 array, shape (t, m): Distances to centres first, first + 1, ...
     """
     zz = squares_of(centres.block(rows.n_columns))
     lines = centres.pointer, centres.slots, centres.values

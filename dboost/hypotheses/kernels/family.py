@@ -220,26 +220,14 @@ def _read(spec: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class KernelPool:
-    """The kernels of a support set on one data set. Key (s,) is the s-th centre.
-
-    Parameters
-    ----------
-    centres : Centres
-    gamma : float
-    cosine : bool
-    given : bool
-        Whether the user gave the centres, so that their numbers are no rows of the data.
-    n_features : int
-    rows_per_worker : int
-        Decides whether the kernel is remembered, and nothing else.
-    """
+    """The kernels of a support set on one data set. Key (s,) is the s-th centre."""
 
     centres: Centres
     gamma: float
     cosine: bool
-    given: bool
+    given: bool  # Whether the user gave the centres, so that their numbers are no rows of the data.
     n_features: int
-    rows_per_worker: int
+    rows_per_worker: int  # Decides whether the kernel is remembered, and nothing else.
 
     @property
     def size(self) -> float:

@@ -40,23 +40,13 @@ def words_of(numbers: NDArray[np.int64], given: bool) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class KernelSet:
-    """The kernels that a model holds, with their centres.
-
-    Parameters
-    ----------
-    centres : Centres
-    gamma : float
-    cosine, given : bool
-        As in `KernelPool`.
-    n_features : int
-        Raw columns offered.
-    """
+    """The kernels that a model holds, with their centres."""
 
     centres: Centres
     gamma: float
-    cosine: bool
+    cosine: bool  # cosine, given: As in `KernelPool`.
     given: bool
-    n_features: int
+    n_features: int  # Raw columns offered.
 
     @property
     def family(self) -> str:
@@ -80,10 +70,7 @@ class KernelSet:
     def evaluate(self, raw: Block) -> Block:
         """The kernels as columns.
 
-        Raises
-        ------
-        DataError
-            When the block has another number of columns, or a row has no finite length.
+        Raises DataError: When the block has another number of columns, or a row has no finite length.
         """
         if len(raw.indptr) - 1 != self.n_features:
             raise DataError(f"a block of {len(raw.indptr) - 1} columns; the kernels need {self.n_features}")
@@ -115,18 +102,10 @@ _KINDS: dict[str, tuple[Any, ...]] = {
 def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> KernelSet:
     """Read a `KernelSet` back, trusting nothing.
 
-    Parameters
-    ----------
-    spec : Document
-        What ``KernelSet.to_json`` gave.
-    arrays : mapping of str to array
-        What ``KernelSet.arrays`` gave.
-    n_features : int
-        Raw columns of the model.
-
-    Raises
-    ------
-    ModelFormatError
+    `spec`: What ``KernelSet.to_json`` gave.
+    `arrays`: What ``KernelSet.arrays`` gave.
+    `n_features`: Raw columns of the model.
+    Raises ModelFormatError.
     """
     file = spec.file
     spec.choice("family", (FAMILY,))

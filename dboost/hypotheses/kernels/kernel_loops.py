@@ -138,14 +138,9 @@ def tile_distances(
 ) -> None:
     """Squared distances of all rows to the centres of a tile; one row of `out` (t, m) per centre.
 
-    Parameters
-    ----------
-    centre_pointer, centre_slots, centre_values
-        All centres by row.
-    first : int
-        The first centre of the tile.
-    place, Z
-        ``spread_tile`` of the tile.
+    `centre_pointer`, `centre_slots`, `centre_values`: All centres by row.
+    `first`: The first centre of the tile.
+    `place`, `Z`: ``spread_tile`` of the tile.
     """
     t = Z.shape[1]
     longest = 0
@@ -309,24 +304,14 @@ def perceptron(
 ) -> tuple[int, Int32, Int8]:
     """Visit the rows of one block in order and keep the mistakes; return their number, outputs and signs.
 
-    Parameters
-    ----------
-    indptr, rows, values
-        The block by column.
-    pointer, slots, cut
-        The same by row.
-    xx : float64 array, shape (m,)
-        Squares of the rows.
-    coded : bool
-        Labels are class codes in `codes` (m,); otherwise signs in `tasks` (m, k).
-    F : float64 array, shape (m, k)
-        Scores by the centres found before this block; on return by all.
-    limit : int
-        Mistakes kept at most.
-    picks : int64 array, shape (m,)
-        Receives the rows kept.
-    steps : int64 array, shape (m + 1,)
-        Receives the end of each one's steps.
+    `indptr`, `rows`, `values`: The block by column.
+    `pointer`, `slots`, `cut`: The same by row.
+    `xx`: float64 array, shape (m,). Squares of the rows.
+    `coded`: Labels are class codes in `codes` (m,); otherwise signs in `tasks` (m, k).
+    `F`: float64 array, shape (m, k). Scores by the centres found before this block; on return by all.
+    `limit`: Mistakes kept at most.
+    `picks`: int64 array, shape (m,). Receives the rows kept.
+    `steps`: int64 array, shape (m + 1,). Receives the end of each one's steps.
     """
     m, k = F.shape
     ahead = indptr[:-1].copy()

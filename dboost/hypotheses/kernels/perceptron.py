@@ -49,46 +49,24 @@ CHUNK = 2048
 
 @dataclass(frozen=True)
 class Rule:
-    """What a perceptron needs to know beside the data.
-
-    Parameters
-    ----------
-    gamma : float
-    cosine : bool
-    n_outputs : int
-        k.
-    limit : int
-        Rows kept at most.
-    """
+    """What a perceptron needs to know beside the data."""
 
     gamma: float
     cosine: bool
-    n_outputs: int
-    limit: int = NO_LIMIT
+    n_outputs: int  # k.
+    limit: int = NO_LIMIT  # Rows kept at most.
 
 
 @dataclass(frozen=True)
 class Mistakes:
-    """The state of the perceptron between two partitions.
+    """The state of the perceptron between two partitions."""
 
-    Parameters
-    ----------
-    seen : int
-        Rows visited.
-    centres : Centres
-        Rows kept.
-    steps : int64 array, shape (s + 1,)
-        The steps of row s are entries steps[s] .. steps[s + 1] - 1 of the next two.
-    outputs : int32 array
-    signs : int8 array
-        Score outputs[q] moves by signs[q] K(x_s, .).
-    """
-
-    seen: int
-    centres: Centres
+    seen: int  # Rows visited.
+    centres: Centres  # Rows kept.
+    # int64 array, shape (s + 1,). The steps of row s are entries steps[s] .. steps[s + 1] - 1 of the next two.
     steps: NDArray[np.int64]
     outputs: NDArray[np.int32]
-    signs: NDArray[np.int8]
+    signs: NDArray[np.int8]  # Score outputs[q] moves by signs[q] K(x_s, .).
 
 
 def nothing_seen() -> Mistakes:
@@ -99,10 +77,7 @@ def nothing_seen() -> Mistakes:
 def advance(partition: Partition, state: Mistakes, rule: Rule) -> Mistakes:
     """Visit the rows of one partition.
 
-    Raises
-    ------
-    UsageError
-        When the labels are numbers of a regression.
+    Raises UsageError: When the labels are numbers of a regression.
     """
     labels = _labels(partition.y)
     rows = by_row(partition)

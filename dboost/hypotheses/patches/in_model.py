@@ -35,17 +35,10 @@ _CHUNK = 512
 
 @dataclass(frozen=True)
 class Lattice:
-    """Masks of one width: side x side Gaussians over the positions of a template's corner.
-
-    Parameters
-    ----------
-    side : int
-    spread : float
-        Standard deviation of a mask, in spacings of the lattice.
-    """
+    """Masks of one width: side x side Gaussians over the positions of a template's corner."""
 
     side: int
-    spread: float
+    spread: float  # Standard deviation of a mask, in spacings of the lattice.
 
     def gains(self, positions: tuple[int, int]) -> NDArray[np.float64]:
         """Value of every mask at every position, shape (masks, positions)."""
@@ -69,29 +62,17 @@ class Bank:
     The feature of template w and mask g in an image I is q / 256 with q = min(255, round(max over positions of 256 (I *
     w)(p) g(p) / s(p), 0)), rounded half up: a byte, so that all features of a data set can be kept. With a floor, s(p)
     is the contrast of the patch, the norm of its pixels less their mean, or the floor where that is more; else 1.
-
-    Parameters
-    ----------
-    templates : float32 array, shape (t, size**2)
-        In the units of a feature's levels.
-    shape : tuple of two int
-        Rows and columns of an image; pixel (i, j) is raw column i * columns + j.
-    size : int
-        Side of a template.
-    lattices : tuple of Lattice
-        The masks: those of the first lattice, of the second, ...
-    floor : float
-        Least contrast that responses are divided by, in the units of a pixel; 0 where they are not divided.
     """
 
     # Hundreds of kilobytes that every pass refers to: an engine sends them to a worker once
     # (``engine.dask.wire_format``).
     sent_once = True
 
-    templates: NDArray[np.float32]
-    shape: tuple[int, int]
-    size: int
-    lattices: tuple[Lattice, ...]
+    templates: NDArray[np.float32]  # float32 array, shape (t, size**2). In the units of a feature's levels.
+    shape: tuple[int, int]  # Rows and columns of an image; pixel (i, j) is raw column i * columns + j.
+    size: int  # Side of a template.
+    lattices: tuple[Lattice, ...]  # The masks: those of the first lattice, of the second, ...
+    # Least contrast that responses are divided by, in the units of a pixel; 0 where they are not divided.
     floor: float = 0.0
 
     def __len__(self) -> int:
@@ -218,20 +199,11 @@ def made_columns(bank: Bank, slots: NDArray[np.int64], masks: NDArray[np.int64],
 
 @dataclass(frozen=True, eq=False)
 class PatchSet:
-    """The patches that a model holds.
+    """The patches that a model holds."""
 
-    Parameters
-    ----------
-    bank : Bank
-        The templates that are used, each once.
-    numbers : int64 array, shape (templates,)
-        Their numbers among the candidates.
-    slots, masks : int64 arrays, shape (a,)
-        Template (in `bank`) and mask of every hypothesis.
-    """
-
-    bank: Bank
-    numbers: NDArray[np.int64]
+    bank: Bank  # The templates that are used, each once.
+    numbers: NDArray[np.int64]  # int64 array, shape (templates,). Their numbers among the candidates.
+    # slots, masks: int64 arrays, shape (a,). Template (in `bank`) and mask of every hypothesis.
     slots: NDArray[np.int64]
     masks: NDArray[np.int64]
 
@@ -280,9 +252,7 @@ def words_of(numbers: NDArray[np.int64], masks: NDArray[np.int64], lattices: Seq
 def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> PatchSet:
     """Read a `PatchSet` back, trusting nothing.
 
-    Raises
-    ------
-    ModelFormatError
+    Raises ModelFormatError.
     """
     shape, size = spec.integers("shape").tolist(), spec.count("size")
     floor = 0.0

@@ -163,28 +163,19 @@ def features(
 ) -> None:
     """Largest masked response, at least 0, of the templates of a tile under every mask in every image, as bytes.
 
-    Parameters
-    ----------
-    images : float32 array, shape (m, pixels)
-    taps : int64 array, shape (taps,)
-        Offsets of the pixels of a patch from its corner, filled up to a multiple of STEP.
-    corners : int64 array, shape (positions,)
-        First pixel of the patch at each position.
-    tiles : float32 array, shape (tiles, taps, TILE)
-        Templates in units of 1 / LEVELS, TILE of them in each, filled up with zeros.
-    tile : int
-    pointer, masks, gains
-        The masks that see a position, and their values there: entries pointer[p] .. pointer[p + 1] - 1.
-    n_masks : int
-    count : int
-        Templates in the tile.
-    pixels : int
-        Pixels of a patch: the first of `taps`.
-    floor : float
-        Responses are divided by the contrast of the patch, the norm of its pixels less their mean, or by this where the
-        contrast is less; 0 for responses as they are.
-    out : uint8 array, shape (m, n_masks * count)
-        All templates under the first mask, then under the second, ...
+    `images`: float32 array, shape (m, pixels).
+    `taps`: int64 array, shape (taps,). Offsets of the pixels of a patch from its corner, filled up to a multiple of
+    STEP.
+    `corners`: int64 array, shape (positions,). First pixel of the patch at each position.
+    `tiles`: float32 array, shape (tiles, taps, TILE). Templates in units of 1 / LEVELS, TILE of them in each, filled up
+    with zeros.
+    `pointer`, `masks`, `gains`: The masks that see a position, and their values there: entries pointer[p] .. pointer[p
+    + 1] - 1.
+    `count`: Templates in the tile.
+    `pixels`: Pixels of a patch: the first of `taps`.
+    `floor`: Responses are divided by the contrast of the patch, the norm of its pixels less their mean, or by this
+    where the contrast is less; 0 for responses as they are.
+    `out`: Uint8 array, shape (m, n_masks * count). All templates under the first mask, then under the second, ...
     """
     places = np.empty(corners.shape[0] + _AHEAD, np.int64)
     acc = np.empty((_AHEAD, TILE), np.float32)

@@ -30,17 +30,10 @@ _SHARE = 0.7
 
 @dataclass(frozen=True, eq=False)
 class PatchPool:
-    """Templates under masks on one data set. Key (f, c) is template f under mask c; a shard is a range of tiles.
-
-    Parameters
-    ----------
-    bank : Bank
-    rows_per_worker : int
-        Decides how much is remembered, and nothing else.
-    """
+    """Templates under masks on one data set. Key (f, c) is template f under mask c; a shard is a range of tiles."""
 
     bank: Bank
-    rows_per_worker: int
+    rows_per_worker: int  # Decides how much is remembered, and nothing else.
 
     @property
     def size(self) -> float:
@@ -157,5 +150,3 @@ def _statistics(H: Bytes, weight: Array) -> tuple[Array, Array, Array]:
     square, total, peak = (np.empty(H.shape[1]) for _ in range(3))
     loops.byte_statistics(H, weight, square, total, peak)
     return square, total, peak
-
-

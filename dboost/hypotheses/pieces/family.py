@@ -176,16 +176,10 @@ class PiecePool:
     """Pieces on one data set. Key (j, q, a) is raw column a (d: the constant) within radius q of centre j.
 
     A shard is a range of centres; the sums of a centre come by radius, then by column.
-
-    Parameters
-    ----------
-    balls : Balls
-    rows_per_worker : int
-        Decides whether bins are remembered, and nothing else.
     """
 
     balls: Balls
-    rows_per_worker: int
+    rows_per_worker: int  # Decides whether bins are remembered, and nothing else.
 
     @property
     def size(self) -> float:

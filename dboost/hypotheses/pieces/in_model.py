@@ -28,21 +28,14 @@ Bins = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Balls:
-    """Centres with the radii they are offered with.
-
-    Parameters
-    ----------
-    centres : float64 array, shape (c, d)
-    radii : float64 array, shape (r,)
-        Ascending, positive, at most 255 of them.
-    """
+    """Centres with the radii they are offered with."""
 
     # Hundreds of kilobytes that every pass refers to: an engine sends them to a worker once
     # (``engine.dask.wire_format``).
     sent_once = True
 
-    centres: Array
-    radii: Array
+    centres: Array  # float64 array, shape (c, d).
+    radii: Array  # float64 array, shape (r,). Ascending, positive, at most 255 of them.
 
     def __len__(self) -> int:
         return len(self.centres)
@@ -101,24 +94,14 @@ def piece_columns(balls: Balls, raw: Block, keys: Sequence[tuple[int, ...]]) -> 
 
 @dataclass(frozen=True, eq=False)
 class PieceSet:
-    """The features of pieces that a model holds.
+    """The features of pieces that a model holds."""
 
-    Parameters
-    ----------
-    balls : Balls
-        The centres that are used, each once, and all radii.
-    numbers : int64 array, shape (centres,)
-        Their numbers among the candidates.
-    keys : int64 array, shape (a, 3)
-        Centre (in `balls`), radius and raw column of every hypothesis; column d is the constant.
-    features : tuple of str, or None
-        Names of the raw columns.
-    """
-
-    balls: Balls
-    numbers: NDArray[np.int64]
+    balls: Balls  # The centres that are used, each once, and all radii.
+    numbers: NDArray[np.int64]  # int64 array, shape (centres,). Their numbers among the candidates.
+    # int64 array, shape (a, 3). Centre (in `balls`), radius and raw column of every hypothesis; column d is the
+    # constant.
     keys: NDArray[np.int64]
-    features: tuple[str, ...] | None = None
+    features: tuple[str, ...] | None = None  # Names of the raw columns.
 
     family = FAMILY
 
@@ -140,10 +123,7 @@ class PieceSet:
     def evaluate(self, raw: Block) -> Block:
         """The features as columns.
 
-        Raises
-        ------
-        DataError
-            When the block has another number of columns.
+        Raises DataError: When the block has another number of columns.
         """
         if len(raw.indptr) - 1 != self.balls.d:
             raise DataError(f"a block of {len(raw.indptr) - 1} columns; the pieces need {self.balls.d}")
@@ -173,9 +153,7 @@ def words_of(keys: Sequence[tuple[int, ...]], balls: Balls, features: Sequence[s
 def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> PieceSet:
     """Read a `PieceSet` back, trusting nothing.
 
-    Raises
-    ------
-    ModelFormatError
+    Raises ModelFormatError.
     """
     floats: dict[str, tuple[Any, int]] = {"piece_centres": (np.float64, 2), "piece_radii": (np.float64, 1)}
     expected = {**floats, "piece_numbers": (np.int64, 1), "piece_keys": (np.int64, 2)}

@@ -33,15 +33,11 @@ def bins_of(squares: Float64, radii: Float64, out: UInt8) -> None:
 def histograms(bins: UInt8, X: Float64, left: Float64, right: Float64, out: Float64) -> None:
     """out[c, q, a, r] = sum over the rows i of bin q of [x_ia]_+ left[i, r] + [-x_ia]_+ right[i, r], and their prefix.
 
-    Parameters
-    ----------
-    bins : uint8 array, shape (centres, m)
-        Bins of the rows about every centre; the number of radii where a row is in none.
-    X : float64 array, shape (m, d + 1)
-        Rows, with a one at the end.
-    left, right : float64 arrays, shape (m, k)
-    out : float64 array, shape (centres, radii, (d + 1) * k)
-        Cumulative over the radii on return.
+    `bins`: Uint8 array, shape (centres, m). Bins of the rows about every centre; the number of radii where a row is in
+    none.
+    `X`: float64 array, shape (m, d + 1). Rows, with a one at the end.
+    `left`, `right`: float64 arrays, shape (m, k).
+    `out`: float64 array, shape (centres, radii, (d + 1) * k). Cumulative over the radii on return.
     """
     k = left.shape[1]
     width = out.shape[2]

@@ -32,24 +32,14 @@ def children_gradient(
 ) -> Found:
     """Sums of the products of parents with single columns, of those that occur.
 
-    Parameters
-    ----------
-    parents : (indptr, rows, values)
-        Parents as CSC.
-    first, offset : int64 arrays
-        Per parent: the lowest column it is multiplied with, and the place of that child; last the number of children.
-    by_row : (pointer, slots, values)
-        The columns as CSR, slots ascending within a row.
-    weight, theta : float64 arrays, shape (m,) and (m, k)
-
-    Returns
-    -------
-    places : int64 array, shape (c,)
-        Ascending.
-    sums : float64 array, shape (c, k + 2)
-        h'theta, sum s h**2 and sum s h.
-    peak : float64 array, shape (c,)
-        max |h|.
+    `parents`: Parents as CSC.
+    `first`, `offset`: Per parent: the lowest column it is multiplied with, and the place of that child; last the number
+    of children.
+    `by_row`: The columns as CSR, slots ascending within a row.
+    `weight`, `theta`: float64 arrays, shape (m,) and (m, k).
+    Returns places, int64 array, shape (c,): Ascending.
+    Returns sums, float64 array, shape (c, k + 2): h'theta, sum s h**2 and sum s h.
+    Returns peak, float64 array, shape (c,): max |h|.
     """
     k = theta.shape[1]
     tables, found = _room(parents, first, offset, by_row, width(k), k)

@@ -34,13 +34,8 @@ def flattened(keys: Sequence[Key], places: dict[int, int]) -> tuple[NDArray[np.i
 def words(key: Key, features: Sequence[str] | None, low: Mapping[int, float] | None = None) -> str:
     """A monomial in words, for example ``lstat^2 * rm``, or ``(lstat - 1.73)^2 * rm``.
 
-    Parameters
-    ----------
-    key : Key
-    features : sequence of str or None
-        Names of the raw columns.
-    low : mapping of int to float, optional
-        What is taken from raw columns before they are multiplied, where it is not 0.
+    `features`: Names of the raw columns.
+    `low`: What is taken from raw columns before they are multiplied, where it is not 0.
     """
     parts = []
     for j, run in groupby(key):
@@ -55,25 +50,13 @@ def words(key: Key, features: Sequence[str] | None, low: Mapping[int, float] | N
 
 @dataclass(frozen=True, eq=False)
 class MonomialSet:
-    """The monomials of a model.
+    """The monomials of a model."""
 
-    Parameters
-    ----------
-    inputs : int64 array, shape (b,)
-        Raw columns that occur, ascending.
-    low, width : float64 arrays, shape (b,)
-        Scale of each.
-    keys : tuple of Key
-        The monomials, in raw columns.
-    names : tuple of str
-        In words.
-    """
-
-    inputs: NDArray[np.int64]
-    low: Array
+    inputs: NDArray[np.int64]  # int64 array, shape (b,). Raw columns that occur, ascending.
+    low: Array  # low, width: float64 arrays, shape (b,). Scale of each.
     width: Array
-    keys: tuple[Key, ...]
-    names: tuple[str, ...]
+    keys: tuple[Key, ...]  # The monomials, in raw columns.
+    names: tuple[str, ...]  # In words.
 
     family = "products"
 
@@ -118,10 +101,7 @@ class MonomialSet:
 def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> MonomialSet:
     """The set that ``MonomialSet.to_json`` and ``arrays`` describe, trusting nothing.
 
-    Raises
-    ------
-    ModelFormatError
-        Arrays or entries that are missing, of another shape or type, or out of range.
+    Raises ModelFormatError: Arrays or entries that are missing, of another shape or type, or out of range.
     """
 
     def bad(what: str) -> ModelFormatError:

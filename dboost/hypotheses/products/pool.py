@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from dboost.compiled.sparse import columns
 from dboost.hypotheses.base import Array, Block, Chosen, Key, taken
+from dboost.hypotheses.capabilities import THETA, with_gradient
 from dboost.hypotheses.products import children_loops, product_loops
 from dboost.hypotheses.products.monomials import MonomialSet, flattened, words
-from dboost.hypotheses.products.occurring import OCCURRING, Occurring, completed_sums
 from dboost.partition import Partition, Sums
 
 # (parent, first): the parent's products with the letters from `first` on.
@@ -44,59 +44,70 @@ and what is judged stays in the cache."""
 # Bytes of a hypothesis that occurs, beside its sums of Theta or of the branches: place, sum s h**2, sum s h, max |h|.
 _ALONGSIDE = 32
 
+OCCURRING = "occurring"
+"""Its name among the sums of a pass."""
+
+
+@dataclass(frozen=True, eq=False)
+class Occurring:
+    """The hypotheses of a shard that occur in some rows."""
+
+    names: tuple[str, ...]  # What `sums` begins with: "G", or "mu_plus" and "mu_minus".
+    places: NDArray[np.int64]  # int64 array, shape (c,). Among all hypotheses of the shard, ascending.
+    sums: Array  # float64 array, shape (c, len(names) * k + 2). The sums of each name, then "square" and "total".
+    peak: Array  # float64 array, shape (c,).
+
+    def __add__(self, right: Occurring) -> Occurring:
+        """What occurs in the rows of either."""
+        if np.array_equal(self.places, right.places):
+            return Occurring(self.names, self.places, self.sums + right.sums, np.maximum(self.peak, right.peak))
+        mine, other = ((part.places, part.sums, part.peak) for part in (self, right))
+        return Occurring(self.names, *children_loops.merged(mine, other))
+
+    def named(self) -> dict[str, Array]:
+        """The sums by their names."""
+        k = (self.sums.shape[1] - 2) // len(self.names)
+        found = {name: np.ascontiguousarray(self.sums[:, k * n : k * (n + 1)]) for n, name in enumerate(self.names)}
+        return found | {"square": self.sums[:, -2].copy(), "total": self.sums[:, -1].copy()}
+
+
+def completed_sums(total: Sums) -> Sums:
+    """The sums of the hypotheses that occur, as ``Pool.sums`` describes them, "G" among them."""
+    found: Any = total.add[OCCURRING]
+    add = found.named()
+    if THETA + OCCURRING in total.add:
+        add[THETA + "G"] = total.add[THETA + OCCURRING].named()["G"]
+    return with_gradient(Sums(add=add, peak={"peak": found.peak}))
+
 
 class Narrowed(NamedTuple):
-    """Some hypotheses of a shard.
-
-    Parameters
-    ----------
-    shard : Shard
-    places : int64 array
-        Which, ascending.
-    """
+    """Some hypotheses of a shard."""
 
     shard: Shard
-    places: NDArray[np.int64]
+    places: NDArray[np.int64]  # Which, ascending.
 
 
 @dataclass(frozen=True, eq=False)
 class ProductsPool:
-    """The monomials over one data set.
-
-    Parameters
-    ----------
-    letters : int64 array, shape (l,)
-        Raw columns that take part, ascending.
-    low, width : float64 arrays, shape (l,)
-        Their scale.
-    decay : float
-        Largest scaled |x|.
-    two_valued : bool array, shape (l,)
-        Letters with two values, one of them 0: their powers are themselves but for a factor of at most 1.
-    nonnegative : bool
-        Whether every scaled value is >= 0.
-    min_degree : int
-    max_degree : int or inf
-    max_opened : int
-    enumerated : int
-        A class of more monomials is searched where their degree is above `SUMMED_DEGREE`.
-    formed : int64 array, shape (l,)
-        How many products each letter forms with single letters, counted in every example: at least so many as occur.
-    """
+    """The monomials over one data set."""
 
     # a large pool travels with every pass, and with every block of it
     sent_once: ClassVar[bool] = True
 
-    letters: NDArray[np.int64]
-    low: Array
+    letters: NDArray[np.int64]  # int64 array, shape (l,). Raw columns that take part, ascending.
+    low: Array  # low, width: float64 arrays, shape (l,). Their scale.
     width: Array
-    decay: float
+    decay: float  # Largest scaled |x|.
+    # bool array, shape (l,). Letters with two values, one of them 0: their powers are themselves but for a factor of at
+    # most 1.
     two_valued: NDArray[np.bool_]
-    nonnegative: bool
+    nonnegative: bool  # Whether every scaled value is >= 0.
     min_degree: int
     max_degree: float
     max_opened: int
-    enumerated: int
+    enumerated: int  # A class of more monomials is searched where their degree is above `SUMMED_DEGREE`.
+    # int64 array, shape (l,). How many products each letter forms with single letters, counted in every example: at
+    # least so many as occur.
     formed: NDArray[np.int64]
 
     @cached_property

@@ -29,23 +29,13 @@ from dboost.partition import Partition, Sums
 
 @dataclass(frozen=True)
 class Bin:
-    """A bin to look into, with what was summed below it.
+    """A bin to look into, with what was summed below it."""
 
-    Parameters
-    ----------
-    column, code : int
-        The raw column and the number of thresholds below.
-    below, total : float64 arrays, shape (q,)
-        Sums over the examples below the bin, and over all.
-    mass, weight : float
-        Weight of the examples below the bin, and of all.
-    """
-
-    column: int
+    column: int  # column, code: The raw column and the number of thresholds below.
     code: int
-    below: Array
+    below: Array  # below, total: float64 arrays, shape (q,). Sums over the examples below the bin, and over all.
     total: Array
-    mass: float
+    mass: float  # mass, weight: Weight of the examples below the bin, and of all.
     weight: float
 
 
@@ -53,30 +43,16 @@ class Bin:
 class BinnedStumps(StumpsPool):
     """The stumps over one data set, summed at the ends of bins.
 
-    Parameters
-    ----------
-    start, thresholds, signed, token
-        As in ``StumpsPool``, for the thresholds between the bins. Bin b of column j lies at start[j] + j + b.
-    hidden : bool array
-        Whether a bin has more than one distinct value.
-    rows : int64 array
-        Number of rows in each bin.
-    mass : float64 array
-        Weight of the examples below every threshold.
-    weight : float
-        That of all.
-    least_weight : float
-        Least positive weight of an example.
-    cut : str
-        Names the bins alone: values have the same codes wherever between two bins a threshold lies.
+    `start`, `thresholds`, `signed`, `token`: As in ``StumpsPool``, for the thresholds between the bins. Bin b of column
+    j lies at start[j] + j + b.
     """
 
-    hidden: NDArray[np.bool_]
-    rows: NDArray[np.int64]
-    mass: Array
-    weight: float
-    least_weight: float
-    cut: str
+    hidden: NDArray[np.bool_]  # Whether a bin has more than one distinct value.
+    rows: NDArray[np.int64]  # Number of rows in each bin.
+    mass: Array  # Weight of the examples below every threshold.
+    weight: float  # That of all.
+    least_weight: float  # Least positive weight of an example.
+    cut: str  # Names the bins alone: values have the same codes wherever between two bins a threshold lies.
 
     @classmethod
     def within(

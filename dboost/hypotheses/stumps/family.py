@@ -128,16 +128,8 @@ class Stumps(Joinable):
 def boundaries(start: NDArray[np.int64], least: Array, largest: Array) -> tuple[NDArray[np.int64], Array, Array]:
     """Where thresholds lie between neighbouring groups of values of the same column.
 
-    Parameters
-    ----------
-    start : int64 array, shape (n + 1,)
-        Where each column's groups lie.
-    least, largest : float64 arrays
-        Of every group, ascending within a column.
-
-    Returns
-    -------
-    Where each column's thresholds lie, the largest value below each, and the least above it.
+    `start`: int64 array, shape (n + 1,). Where each column's groups lie.
+    `least`, `largest`: Of every group, ascending within a column.
     """
     sizes = np.diff(start)
     first, last = np.zeros(len(least), np.bool_), np.zeros(len(least), np.bool_)

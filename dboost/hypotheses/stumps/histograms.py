@@ -119,17 +119,11 @@ def sums_below(
 ) -> None:
     """Sums of U over the examples below every threshold of the columns first..last - 1.
 
-    Parameters
-    ----------
-    start : int64 array, shape (n + 1,)
-        Where the thresholds of each column lie.
-    zero : int64 array, shape (n,)
-        Code of the value 0, which examples that are not stored have.
-    U : float64 array, shape (m, k)
-    total : float64 array, shape (k,)
-        Column sums of U.
-    out : float64 array, shape (thresholds of these columns, k)
-        Overwritten.
+    `start`: int64 array, shape (n + 1,). Where the thresholds of each column lie.
+    `zero`: int64 array, shape (n,). Code of the value 0, which examples that are not stored have.
+    `U`: float64 array, shape (m, k).
+    `total`: float64 array, shape (k,). Column sums of U.
+    `out`: float64 array, shape (thresholds of these columns, k). Overwritten.
     """
     if U.shape[1] == 1:
         u = np.ascontiguousarray(U).reshape(-1)
@@ -239,14 +233,9 @@ def split_sums_of_one(
     An example is added to the place of its code and its sign. Four stored columns without gaps are swept together:
     their sums do not wait for each other, and a column has the same bits beside any others.
 
-    Parameters
-    ----------
-    size : float64 array, shape (m,)
-        |u|.
-    negative : uint8 array, shape (m,)
-        Whether u < 0.
-    bins : float64 array, shape (bins of these columns + 1, 2)
-        Zeros but for the last, the sums over all examples.
+    `size`: float64 array, shape (m,). |u|.
+    `negative`: Uint8 array, shape (m,). Whether u < 0.
+    `bins`: float64 array, shape (bins of these columns + 1, 2). Zeros but for the last, the sums over all examples.
     """
     m, flat = size.shape[0], bins.reshape(-1)
     two = np.uint64(2)

@@ -55,12 +55,9 @@ def rows_below(
 ) -> None:
     """Write the rows of every stump, ascending.
 
-    Parameters
-    ----------
-    start : int64 array, shape (stumps + 1,)
-        Where the rows of each stump lie.
-    out : int32 array, shape (start[-1] + 1,)
-        The last entry has no meaning: a row is written before it is known whether it counts.
+    `start`: int64 array, shape (stumps + 1,). Where the rows of each stump lie.
+    `out`: int32 array, shape (start[-1] + 1,). The last entry has no meaning: a row is written before it is known
+    whether it counts.
     """
     for s in range(places.shape[0]):
         begin, end = indptr[places[s]], indptr[places[s] + 1]
@@ -105,24 +102,12 @@ def made(raw: Block, places: NDArray[np.int64], thresholds: Array, signed: bool)
 
 @dataclass(frozen=True, eq=False)
 class StumpSet:
-    """The stumps of a model.
+    """The stumps of a model."""
 
-    Parameters
-    ----------
-    columns : int64 array, shape (a,)
-        Raw column of each stump.
-    thresholds : float64 array, shape (a,)
-        A stump is 1 where the value is below its threshold.
-    signed : bool
-        Whether it is -1 elsewhere, and not 0.
-    names : tuple of str
-        In words.
-    """
-
-    columns: NDArray[np.int64]
-    thresholds: Array
-    signed: bool
-    names: tuple[str, ...]
+    columns: NDArray[np.int64]  # int64 array, shape (a,). Raw column of each stump.
+    thresholds: Array  # float64 array, shape (a,). A stump is 1 where the value is below its threshold.
+    signed: bool  # Whether it is -1 elsewhere, and not 0.
+    names: tuple[str, ...]  # In words.
 
     family = FAMILY
 
@@ -156,10 +141,7 @@ class StumpSet:
 def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> StumpSet:
     """The set that ``StumpSet.to_json`` and ``arrays`` describe, trusting nothing.
 
-    Raises
-    ------
-    ModelFormatError
-        Arrays or entries that are missing, of another shape or type, or out of range.
+    Raises ModelFormatError: Arrays or entries that are missing, of another shape or type, or out of range.
     """
 
     def bad(what: str) -> ModelFormatError:

@@ -48,13 +48,7 @@ def threshold_keys(columns: NDArray[np.int64], thresholds: Array) -> list[Key]:
 
 @dataclass(frozen=True)
 class ThresholdKeys(Sequence[Key]):
-    """Keys of stumps, each made when it is asked for: of the thousands that a round looks at it wants a few.
-
-    Parameters
-    ----------
-    columns : int64 array
-    thresholds : float64 array
-    """
+    """Keys of stumps, each made when it is asked for: of the thousands that a round looks at it wants a few."""
 
     columns: NDArray[np.int64]
     thresholds: Array
@@ -101,24 +95,12 @@ def encoded(partition: Partition, start: NDArray[np.int64], thresholds: Array) -
 
 @dataclass(frozen=True, eq=False)
 class StumpsPool:
-    """The stumps over one data set.
+    """The stumps over one data set."""
 
-    Parameters
-    ----------
-    start : int64 array, shape (n + 1,)
-        Where the thresholds of each raw column lie.
-    thresholds : float64 array
-        Ascending within a column.
-    signed : bool
-        As in ``Stumps``.
-    token : str
-        Names the contents.
-    """
-
-    start: NDArray[np.int64]
-    thresholds: Array
-    signed: bool
-    token: str
+    start: NDArray[np.int64]  # int64 array, shape (n + 1,). Where the thresholds of each raw column lie.
+    thresholds: Array  # Ascending within a column.
+    signed: bool  # As in ``Stumps``.
+    token: str  # Names the contents.
 
     @classmethod
     def of(cls, start: NDArray[np.int64], thresholds: Array, signed: bool) -> StumpsPool:
