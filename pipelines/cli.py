@@ -217,7 +217,7 @@ def _guarded(arguments: Sequence[str], start: Callable[[Session], int]) -> int:
     session = Session(arguments)
     received = session.received
     try:
-        with listening(received):
+        with listening(received), session.console.warnings():
             done = start(session)
         # a signal whose exception was swallowed when there was nothing left to end
         return _interrupted(session.console, received, Interrupted(), AFTER) if received.numbers else done

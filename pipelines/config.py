@@ -16,6 +16,7 @@ import difflib
 import json
 import math
 import tomllib
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -316,6 +317,23 @@ def near(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
+# Keys that had another name in the version before.
+FORMER = {"rows_per_round": "features_per_round", "max_active_rows": "max_features"}
+
+
+def named_now(name: str, known: Iterable[str], called: Callable[[str], str]) -> str:
+    """The key that a name means; one that the key had before is taken for one version, with a warning."""
+    now = FORMER.get(name, name)
+    if now == name or name in known or now not in known:
+        return name
+    warnings.warn(
+        f"{called(name)} is called {called(now)} now; the former name goes with the next version",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return now
+
+
 def read_keys(
     known: Mapping[str, Any],
     given: Mapping[str, Any],
@@ -332,7 +350,9 @@ def read_keys(
     called = called or (lambda name: f"{table}.{name}" if table else name)
     found = {}
     for name, value in given.items():
-        name = name.replace("-", "_")
+        name = named_now(name.replace("-", "_"), known, called)
+        if name in found:
+            raise UsageError(f"{called(name)} is given twice, once by its former name", hint="give it once", file=file)
         if name not in known:
             where = f" in [{table}]" if table else ""
             raise UsageError(f"unknown key {name!r}{where}{near(name, known) or elsewhere(name)}", file=file)

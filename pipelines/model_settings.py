@@ -218,19 +218,18 @@ class ModelSettings:
         "with alpha auto: fewer features than the default, or as accurate as any (default: the fewest features within "
         "one standard error of the best)",
     )
-    max_features: FromOne | None = key(None, "with alpha auto: at most so many features (default: no limit)")
+    max_features: FromOne | None = key(None, "at most so many features (default: no limit)")
     update: Annotated[str, OneOf(registries.updates)] | None = parameter("update", "how weights move")
     select: Annotated[str, OneOf(registries.selections)] | None = parameter("select", "order of features")
     sweeps: FromOne | None = key(
         None,
         "sweeps of updates gradboost and adaboost between two scorings; 1 is the paper's loop (default: until solved)",
     )
-    rows_per_round: FromOne | None = key(None, "features that may join in one round (default: chosen by the fit)")
+    features_per_round: FromOne | None = key(None, "features that may join in one round (default: chosen by the fit)")
     tol: Positive | None = parameter("tol", "certified relative duality gap to reach")
     max_rounds: FromOne | None = parameter("max_rounds", "limit of rounds")
     max_passes: FromOne | None = key(None, "limit of passes over the data (default: none)")
     max_seconds: Positive | None = key(None, "limit of seconds of training (default: none)")
-    max_active_rows: FromOne | None = key(None, "limit of features in use (default: none)")
     fit_intercept: Switch | None = parameter("fit_intercept", "fit an intercept, which is never penalised")
     standardize: Standardize | None = parameter(
         "standardize",

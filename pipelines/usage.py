@@ -15,7 +15,7 @@ import click
 
 from dboost.errors import UsageError
 
-from .config import Names, Switch, alternatives, choices, hints, load
+from .config import Names, Switch, alternatives, choices, hints, load, named_now
 from .flags import flag, near_flag
 from .registries import in_words
 
@@ -63,7 +63,7 @@ class SettingsCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The arguments, or an error that is one line with the nearest flag there is."""
-        args = list(args)
+        args = [self._named_now(word) for word in args]
         for word in ctx.help_option_names:
             if word in args and args[args.index(word) + 1 : args.index(word) + 2] == [ALL]:
                 args.remove(ALL)
@@ -83,6 +83,13 @@ class SettingsCommand(click.Command):
             if once.count(param) > 1:
                 raise self._twice(f"{max(param.opts, key=len)} is given twice")
         return rest
+
+    def _named_now(self, word: str) -> str:
+        """A flag by its name of today."""
+        name, equals, value = word[2:].partition("=")
+        key = name.replace("-", "_")
+        now = named_now(key, hints(self.kind), flag) if word.startswith("--") else key
+        return word if now == key else flag(now) + equals + value
 
     def _unknown(self, word: str) -> UsageError:
         known = [option for param in self.params for option in (*param.opts, *param.secondary_opts)]

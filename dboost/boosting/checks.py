@@ -55,13 +55,13 @@ def check_settings(settings: FitSettings) -> None:
             f"update='gradboost' needs a bounded curvature, which loss {loss.name!r} does not have",
             hint="use update='newton' or 'adaboost'",
         )
-    _check_integer("rows_per_round", settings.rows_per_round, 1, optional=True)
+    _check_integer("features_per_round", settings.features_per_round, 1, optional=True)
     _check_integer("max_rounds", settings.max_rounds, 1)
     _check_integer("max_passes", settings.max_passes, 1, optional=True)
     seconds = settings.max_seconds
     if seconds is not None and not (_is_number(seconds) and 0.0 < seconds < math.inf):
         raise UsageError(f"max_seconds must be a finite number > 0 or None, got {seconds!r}")
-    _check_integer("max_active_rows", settings.max_active_rows, 0, optional=True)
+    _check_integer("max_features", settings.max_features, 0, optional=True)
     _check_integer("random_state", settings.random_state, 0)
     _check_integer("sweeps", settings.sweeps, 1, optional=True)
     if not (_is_number(settings.tol) and 0.0 <= settings.tol < math.inf):
@@ -224,7 +224,7 @@ def _check_joint(settings: FitSettings, penalty: Penalty) -> None:
             "at W = 0 no single row can leave",
             hint="use select='template' or 'template_uniform', update='newton', or the row penalty 'l1/l2'",
         )
-    for name in ("rows_per_round", "max_active_rows"):
+    for name in ("features_per_round", "max_features"):
         if getattr(settings, name) is not None:
             raise UsageError(
                 f"{name} is {getattr(settings, name)!r}, but under penalty {penalty.name!r} all rows enter at once",
@@ -263,4 +263,4 @@ def _check_groups(settings: FitSettings, penalty: Penalty) -> None:
             )
 
 
-_OF_ROWS: dict[str, Any] = {"rows_per_round": None, "max_active_rows": None, "sample": "auto"}
+_OF_ROWS: dict[str, Any] = {"features_per_round": None, "max_features": None, "sample": "auto"}

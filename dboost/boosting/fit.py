@@ -302,7 +302,7 @@ class Fitting:
         else:
             state = self._begun(start, lam, lam_max, passes, loop.accelerators)
             # A fit that counts its features one by one begins without any, as does one whose model has none.
-            counted = settings.rows_per_round is not None or settings.max_active_rows is not None
+            counted = settings.features_per_round is not None or settings.max_features is not None
             if isinstance(loop, Loop) and not counted and lam < lam_max and problem.penalty.certified:
                 over = loop.limits.reason
                 state = through_wider_bends(problem, settings, state, null, lam, lambda done: bool(over(done)))

@@ -123,8 +123,8 @@ def refitted(
         update="newton",
         select="greedy",
         sweeps=None,
-        rows_per_round=None,
-        max_active_rows=None,
+        features_per_round=None,
+        max_features=None,
         standardize=False,
         penalty_factors=None,
         column_groups=None,
@@ -178,7 +178,7 @@ class RidgeRefits:
     def __init__(self, whole: Fitting, engine: Engine, columns: NDArray[np.int64] | None, tol: float) -> None:
         plan, settings, self._whole = whole.plan, whole.settings, whole
         asked = replace(
-            settings, penalty="l2_squared", rows_per_round=None, max_active_rows=None, tol=max(tol, settings.tol)
+            settings, penalty="l2_squared", features_per_round=None, max_features=None, tol=max(tol, settings.tol)
         )
         self.columns = columns
         if columns is not None:

@@ -66,7 +66,6 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
     warm_start: bool = False
     # Of those that choose a strength, and of every fit.
     prefer: str | None
-    max_features: int | None
     tol: float
     checkpoint: Any
     callbacks: Any
@@ -162,7 +161,11 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
             live_line(self.callbacks, X, self.tol) as line,
             prepared(self, X, y, sample_weight, feature_names, groups) as parts,
         ):
-            plan, settings = parts.plan, parts.settings
+            plan, settings, most = parts.plan, parts.settings, None
+            if choosing := chooses(parts, getattr(self, "alpha", None)):
+                # the search has a point with so many features, and its fits have no limit
+                most, settings = settings.max_features, replace(settings, max_features=None)
+                parts = replace(parts, settings=settings)
             if groups is not None and not holds_out(settings, getattr(self, "alpha", None)):
                 raise UsageError(
                     "groups= says which rows are held out together, and such a fit holds none out",
@@ -202,8 +205,8 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
                 return run(fitting, replace(fitting.settings, alpha=alpha), start, self.checkpoint, callback, [])
 
             try:
-                if chooses(parts, getattr(self, "alpha", None)):
-                    searched = Chosen(parts, fitting, self.prefer, self.max_features, rounds.told)
+                if choosing:
+                    searched = Chosen(parts, fitting, self.prefer, most, rounds.told)
                     result, record = searched.fit(start, on_select, on_refit, last_fit)
                 else:
                     result = run(fitting, settings, start, self.checkpoint, on_round, last)

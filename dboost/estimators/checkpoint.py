@@ -98,6 +98,9 @@ MAX_HEADER_BYTES = 256 << 20
 _FREE = ("tol", "max_rounds", "max_passes", "max_seconds")
 _NUMBERS = ("lam", "lower_bound", "objective", "gap")
 _COUNTS = ("round", "passes")
+# Settings that files of earlier versions name otherwise, and one that had this value in every estimator.
+_RENAMED = {"rows_per_round": "features_per_round", "max_active_rows": "max_features"}
+_GONE = ("curvature", "newton")
 # Arrays of a system of its own, and those of an anchor, are stored beside the others under these prefixes.
 _CARRIED = "carried."
 _ANCHOR = "anchor."
@@ -303,7 +306,9 @@ def _refuse_other(fit: Identity, document: Document, file: str) -> None:
     hint = "give another path, or delete the file to start again"
     if document.text("fingerprint") != fit.fingerprint:
         raise UsageError("the checkpoint belongs to other data", file=file, hint=hint)
-    theirs = document.mapping("settings")
+    theirs = {_RENAMED.get(name, name): value for name, value in document.mapping("settings").items()}
+    if theirs.get(_GONE[0]) == _GONE[1]:
+        del theirs[_GONE[0]]
     different = sorted(name for name in {*fit.settings, *theirs} if fit.settings.get(name) != theirs.get(name))
     if different:
         raise UsageError(f"the checkpoint belongs to other settings of {', '.join(different)}", file=file, hint=hint)

@@ -40,7 +40,6 @@ class ChosenByFoldsMixin(BoostedEstimator):
     # What has no meaning along a path.
     alpha: ClassVar[str] = "auto"
     prefer: ClassVar[None] = None  # type: ignore[misc]
-    max_features: ClassVar[None] = None  # type: ignore[misc]
     warm_start: ClassVar[bool] = False  # type: ignore[misc]
     _fits_several = True
     # The estimator of one strength, with the same parameters but those of the choice.

@@ -63,7 +63,8 @@ class BoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParameters, Bo
         standard error. ``"few"`` allows the standard error of the best one, which is larger;
         ``"accurate"`` takes the best.
     max_features : int, optional
-        With ``alpha="auto"``, at most so many features: as many, unless fewer are better.
+        At most so many features. With ``alpha="auto"`` as many, unless fewer are better; at a strength that is given
+        the fit may end above `tol`.
     hypotheses : Family, optional
         What is weighed: by default the raw columns. ``dboost.Products(max_degree=2)``, ``dboost.Kernels()``,
         ``dboost.Stumps()`` and ``dboost.Columns()``, or several joined by ``|``, are families of columns that are
@@ -103,8 +104,6 @@ class BoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParameters, Bo
     max_seconds : float, optional
         The fit ends once its rounds have taken so long, counted anew when it is resumed, with `stop_reason_`
         "max_seconds". How far it then came depends on the machine.
-    max_active_rows : int, optional
-        At most so many features are used. The fit may then end above `tol`.
     update : {"newton", "gradboost", "adaboost", "forward"}, default "newton"
         How the weights of the chosen features move: blocks of exact curvature, or the quadratic and exponential bounds
         of Duchi & Singer. These reach the same optimum; ``"newton"`` needs tens of passes over the data.
@@ -119,7 +118,7 @@ class BoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParameters, Bo
         At most so many updates, or sweeps of them, of ``"gradboost"`` and ``"adaboost"`` between two scorings of all
         features. 1 is the loop of the paper's Figs. 2 and 3, which scores before every update. By default the chosen
         features are solved to a share of the gap first, in at most a thousand passes a round (fewer on large data).
-    rows_per_round : int, optional
+    features_per_round : int, optional
         At most so many new features per round; chosen by the fit when missing.
     random_state : int, RandomState or None, default 0
     warm_start : bool, default False
@@ -135,6 +134,8 @@ class BoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParameters, Bo
     client : distributed.Client, optional
         Runs the fit. By default the current client for Dask and Parquet input, and this process otherwise. It is
         dropped on pickling.
+    rows_per_round, max_active_rows : optional
+        Former names of `features_per_round` and `max_features`, for one version; they warn (FutureWarning).
 
     Attributes
     ----------
@@ -161,7 +162,7 @@ class BoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParameters, Bo
         the fit that selected. ``objective_`` and ``duality_gap_`` are those of the refit, ``alpha_`` and
         ``alpha_max_`` those of the selection.
     stop_reason_ : str
-        "tol" or "gradient" (done), "max_rounds", "max_passes", "max_seconds", "max_active_rows", "max_opened" (the
+        "tol" or "gradient" (done), "max_rounds", "max_passes", "max_seconds", "max_features", "max_opened" (the
         search of hypotheses had to end), "callback", "precision" (numbers are not exact enough to go on, or scores of
         data far from zero to show `tol`), or "stalled" (at the pace of its last rounds the fit would not reach `tol` in
         a million more).

@@ -24,9 +24,9 @@ class BoostedClassifierCV(ChosenByFoldsMixin, BoostedClassifier):  # type: ignor
 
     Parameters
     ----------
-    loss, penalty, update, hypotheses, select, sweeps, rows_per_round, tol, max_rounds, max_passes, max_seconds, \
-max_active_rows, fit_intercept, standardize, penalty_factors, column_groups, positive, lower, upper, offset, \
-class_weight, classes, random_state, client
+    loss, penalty, update, hypotheses, select, sweeps, features_per_round, tol, max_rounds, max_passes, max_seconds, \
+max_features, fit_intercept, standardize, penalty_factors, column_groups, positive, lower, upper, offset, \
+class_weight, classes, random_state, client, rows_per_round, max_active_rows
         As in ``BoostedClassifier``; `random_state` is the seed of the folds too. The penalty must have a strength.
         The limits hold for each fit of the paths, that of one strength to the rows outside one fold.
     cv : int, splitter, or list of (training rows, test rows), default 10

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, dataclass_transform
@@ -62,8 +63,7 @@ class ObjectiveParameters:
     hypotheses: Any = None
     select: str = "greedy"
     sweeps: int | None = None
-    rows_per_round: int | None = None
-    max_active_rows: int | None = None
+    features_per_round: int | None = None
     fit_intercept: bool = True
     standardize: bool | str = "auto"
     penalty_factors: Any = None
@@ -74,12 +74,32 @@ class ObjectiveParameters:
     offset: Any = None
     warm_start: bool = False
     random_state: Any = 0
+    # Former names, kept for one version.
+    rows_per_round: int | None = None
+    max_active_rows: int | None = None
+
+
+FORMER = {"features_per_round": "rows_per_round", "max_features": "max_active_rows"}
+
+
+def limit_of(estimator: Any, name: str) -> Any:
+    """A limit of an estimator, which may have been given under the name that it had before (FutureWarning)."""
+    value, former = getattr(estimator, name), FORMER[name]
+    before = getattr(estimator, former, None)
+    if before is None:
+        return value
+    if value is not None:
+        raise UsageError(f"{name}={value!r} beside {former}={before!r}, its former name", hint=f"leave {former} out")
+    warnings.warn(
+        f"{former} is called {name} now; the former name goes with the next version", FutureWarning, stacklevel=2
+    )
+    return before
 
 
 def fit_settings(estimator: Any) -> FitSettings:
     """The settings of the core fit, from an estimator with ``ObjectiveParameters``, checked one by one and together."""
     shared = shared_settings(estimator)
-    check_choice(estimator.prefer, estimator.max_features, estimator.alpha)
+    check_prefer(estimator.prefer, estimator.alpha)
     flag("warm_start", estimator.warm_start)
     groups = estimator.column_groups
     signs = Signs.given(estimator.positive, estimator.lower, estimator.upper)
@@ -90,8 +110,8 @@ def fit_settings(estimator: Any) -> FitSettings:
         update=estimator.update,
         select=estimator.select,
         sweeps=estimator.sweeps,
-        rows_per_round=estimator.rows_per_round,
-        max_active_rows=estimator.max_active_rows,
+        features_per_round=limit_of(estimator, "features_per_round"),
+        max_features=limit_of(estimator, "max_features"),
         fit_intercept=flag("fit_intercept", estimator.fit_intercept),
         standardize=_standardize(estimator.standardize) is True,
         offset=None if estimator.offset is None else given_offset(estimator.offset),
@@ -141,19 +161,15 @@ def _of_several(loss: Any) -> bool:
     return isinstance(loss, (list, tuple, PerTarget)) or (isinstance(loss, str) and SEPARATOR in loss)
 
 
-def check_choice(prefer: Any, max_features: Any, alpha: Any) -> None:
-    """Refuse `prefer` and `max_features` that have no meaning."""
+def check_prefer(prefer: Any, alpha: Any) -> None:
+    """Refuse a `prefer` that has no meaning."""
     if prefer is not None and not (isinstance(prefer, str) and prefer in PREFER):
         raise UsageError(f"prefer={prefer!r}", hint='expected None, "few" or "accurate"')
-    whole = isinstance(max_features, int | np.integer) and not isinstance(max_features, bool)
-    if max_features is not None and not (whole and max_features >= 1):
-        raise UsageError(f"max_features={max_features!r}", hint="expected an integer >= 1, or None")
-    for name, value in (("prefer", prefer), ("max_features", max_features)):
-        if value is not None and alpha != "auto":
-            raise UsageError(
-                f"{name}={value!r} beside alpha={alpha!r}, which says how many features there are",
-                hint='use alpha="auto"',
-            )
+    if prefer is not None and alpha != "auto":
+        raise UsageError(
+            f"prefer={prefer!r} beside alpha={alpha!r}, which says how many features there are",
+            hint='use alpha="auto"',
+        )
 
 
 def check_hypotheses(hypotheses: Any) -> None:

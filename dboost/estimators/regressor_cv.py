@@ -15,8 +15,8 @@ class BoostedRegressorCV(ChosenByFoldsMixin, BoostedRegressor):  # type: ignore[
 
     Parameters
     ----------
-    loss, penalty, update, hypotheses, select, sweeps, rows_per_round, tol, max_rounds, max_passes, max_seconds, \
-max_active_rows, fit_intercept, standardize, penalty_factors, column_groups, positive, lower, upper, offset, \
+    loss, penalty, update, hypotheses, select, sweeps, features_per_round, tol, max_rounds, max_passes, max_seconds, \
+max_features, fit_intercept, standardize, penalty_factors, column_groups, positive, lower, upper, offset, \
 random_state, client
         As in ``BoostedRegressor``. The penalty must have a strength.
     scoring : "loss" (or None), str or callable, default "loss"

@@ -16,7 +16,7 @@ from dboost.errors import UsageError
 from dboost.estimators import predicting
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.history import Table
-from dboost.estimators.params import FitParameters, flag, parameters, resolve_seed, shared_settings
+from dboost.estimators.params import FitParameters, flag, limit_of, parameters, resolve_seed, shared_settings
 from dboost.estimators.scoring import ClassifyingMixin
 from dboost.losses import Loss
 from dboost.model.fitted import Model
@@ -73,7 +73,7 @@ class ShareBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
     tol : float, default 1e-3
         A re-optimisation ends with a gradient of at most `tol` times that of the feature that entered, of a group the
         mean over its features.
-    max_active_rows : int, optional
+    max_features : int, optional
         The fit ends once so many features are held.
     bound : float, optional
         Constant C of the generalisation bound (Theorem 1; the paper leaves it open): error in training plus
@@ -106,6 +106,8 @@ class ShareBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
         As in ``BoostedClassifier``.
     client : distributed.Client, optional
         As in ``BoostedClassifier``.
+    max_active_rows : optional
+        The former name of `max_features`, for one version; it warns (FutureWarning).
 
     Attributes
     ----------
@@ -141,13 +143,14 @@ class ShareBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
     hypotheses: Any = None
     max_rounds: int = 100
     tol: float = 1e-3
-    max_active_rows: int | None = None
+    max_features: int | None = None
     bound: float | None = None
     keep: int | None = None
     corrective: str = "newton"
     fit_intercept: bool = True
     standardize: Any = None
     random_state: Any = 0
+    max_active_rows: int | None = None  # The former name of `max_features`, kept for one version.
 
     @classmethod
     def _minimises(cls, loss: Loss) -> bool:
@@ -168,7 +171,7 @@ class ShareBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
             **shared,
             penalty=self.penalty,
             alpha=alpha,
-            max_active_rows=self.max_active_rows,
+            max_features=limit_of(self, "max_features"),
             fit_intercept=flag("fit_intercept", self.fit_intercept),
             standardize=scaled,
             random_state=resolve_seed(self.random_state),

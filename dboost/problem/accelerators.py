@@ -94,7 +94,7 @@ def _strong(problem: Problem, settings: FitSettings) -> bool:
 
 
 def _near(problem: Problem, settings: FitSettings) -> bool:
-    return _newton(problem, settings) and settings.rows_per_round is None and problem.screens
+    return _newton(problem, settings) and settings.features_per_round is None and problem.screens
 
 
 def one_output(loss: Loss, penalty: Penalty, k: int, n_rows: int, settings: FitSettings) -> bool:

@@ -56,13 +56,13 @@ class FitSettings:
     update: str = "newton"
     select: str = "greedy"
     sweeps: int | None = None
-    rows_per_round: int | None = None
+    features_per_round: int | None = None
     tol: float = 1e-4
     max_rounds: int = 1000
     max_passes: int | None = None
     max_seconds: float | None = None
     # As in the estimators; `alpha` is on the mean loss, or "auto" for 0.05 alpha_max.
-    max_active_rows: int | None = None
+    max_features: int | None = None
     fit_intercept: bool = True
     standardize: bool = False
     penalty_factors: PerColumn | None = None  # What the strength of each feature is multiplied by; None: by one.
@@ -89,7 +89,7 @@ class FitResult:
     objective: float  # P and the best dual value, per unit of weight (the mean form).
     lower_bound: float
     gap: float  # Certified relative duality gap (P - D) / P; nan where no certificate exists (penalty "none").
-    # "tol", "max_rounds", "max_passes", "max_seconds", "max_active_rows", "max_opened", "callback", "precision",
+    # "tol", "max_rounds", "max_passes", "max_seconds", "max_features", "max_opened", "callback", "precision",
     # "stalled", "gradient", or "uncertified": the objective is no number, or contradicts its lower bound by more than
     # rounding may; the gap is nan then.
     stop_reason: str

@@ -12,5 +12,5 @@ import dboost
 from dboost import plots
 
 X, y = load_digits(return_X_y=True)
-model = dboost.BoostedClassifier(penalty="l1", alpha=2e-3, rows_per_round=6).fit(X / 16, y)
+model = dboost.BoostedClassifier(penalty="l1", alpha=2e-3, features_per_round=6).fit(X / 16, y)
 plots.plot_feature_life(model)

@@ -362,7 +362,7 @@ def _settings(rng: Random, loss: str, words: list[str]) -> dict[str, Any]:
         "max_rounds": _MAX_ROUNDS,
         "fit_intercept": bool(rng.random() < 0.7),
         "standardize": standardize,
-        "rows_per_round": None if penalty == "l2" or rng.random() < 0.7 else int(rng.integers(1, 4)),
+        "features_per_round": None if penalty == "l2" or rng.random() < 0.7 else int(rng.integers(1, 4)),
     }
 
 

@@ -282,8 +282,8 @@ REFUSED = [
     ({"hypotheses": Products(max_degree=2)}, "made in the fit"),
     ({"update": "gradboost"}, "update='gradboost' moves one row at a time"),
     ({"update": "adaboost"}, "update='adaboost' moves one row at a time"),
-    ({"rows_per_round": 5}, "rows_per_round=5 is about single rows"),
-    ({"max_active_rows": 5}, "max_active_rows=5 is about single rows"),
+    ({"features_per_round": 5}, "features_per_round=5 is about single rows"),
+    ({"max_features": 5}, "max_features=5 is about single rows"),
     ({"sweeps": 2}, "sweeps=2"),
     ({"sample": 0.5}, "sample=0.5"),
 ]

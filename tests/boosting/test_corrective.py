@@ -18,7 +18,7 @@ def test_thirty_rows_a_round(loss, update, rows):
     alpha = 0.25 * plain.alpha_max(data, "l1/linf")
     select = "greedy" if update == "newton" else "template"
     tol = 1e-8 if update == "newton" else 1e-5
-    fitting = plain.fitting(data, penalty="l1/linf", update=update, select=select, tol=tol, rows_per_round=rows)
+    fitting = plain.fitting(data, penalty="l1/linf", update=update, select=select, tol=tol, features_per_round=rows)
     result = fitting.fit(alpha)
     best = plain.optimum(data, "l1/linf", alpha * data.s.sum())
     assert result.stop_reason == "tol" and result.gap <= tol

@@ -164,15 +164,15 @@ def test_a_class_without_examples_is_refused_with_a_free_intercept():
 
 
 @pytest.mark.parametrize("pair,limit", plain.covering(plain.DEFINED, [0, 1, 3])[::2])
-def test_max_active_rows(pair, limit):
+def test_max_features(pair, limit):
     loss, update = pair
     data = plain.make(loss, m=100, n=12, seed=11)
     plan, engine = plain.plan(data), LocalEngine(1)
     alpha = 0.2 * plain.alpha_max(data, "l1/l2")
-    settings = fits.FitSettings(loss, "l1/l2", alpha=alpha, update=update, tol=1e-6, max_active_rows=limit)
-    with pytest.warns(ConvergenceWarning, match=r"max_active_rows.*relative gap of 0\.\d+, above tol=1e-06"):
+    settings = fits.FitSettings(loss, "l1/l2", alpha=alpha, update=update, tol=1e-6, max_features=limit)
+    with pytest.warns(ConvergenceWarning, match=r"max_features.*relative gap of 0\.\d+, above tol=1e-06"):
         result = fits.fit(plan, engine, settings)
-    assert result.stop_reason == "max_active_rows"
+    assert result.stop_reason == "max_features"
     assert len(result.active) <= limit
     assert all(record["active_rows"] <= limit for record in result.history)
     value = plain.objective(data, "l1/l2", result.alpha * 100, plain.dense(result, 12), result.intercept)
@@ -235,9 +235,9 @@ def test_the_history_of_a_fit(loss):
     assert result.alpha == pytest.approx(0.05 * result.alpha_max)
 
 
-def test_rows_per_round(loss):
+def test_features_per_round(loss):
     data = plain.make(loss, seed=14)
-    result = plain.fitting(data, penalty="l1", tol=1e-8, rows_per_round=2).fit("auto")
+    result = plain.fitting(data, penalty="l1", tol=1e-8, features_per_round=2).fit("auto")
     assert result.stop_reason == "tol"
     assert max(record["rows_in"] for record in result.history) == 2
 

@@ -90,8 +90,8 @@ def test_the_round_budget_is_no_reason_to_warn(loss):
 
 def test_a_budget_of_features_goes_on_with_those_held(loss):
     data = plain.make(loss, m=60, n=8, seed=4)
-    result = forward(data, max_active_rows=2, tol=1e-5, max_rounds=2000).fit("auto")
-    assert result.stop_reason == "max_active_rows" and len(result.active) == 2
+    result = forward(data, max_features=2, tol=1e-5, max_rounds=2000).fit("auto")
+    assert result.stop_reason == "max_features" and len(result.active) == 2
     alone = plain.fitting(data.columns(result.active), penalty="none", tol=1e-8).fit("auto")
     assert result.objective == pytest.approx(alone.objective, rel=1e-2)
 
@@ -120,7 +120,7 @@ def test_a_loss_without_an_exponential_bound_is_refused():
     [
         ({"penalty": "l1"}, "penalty='none'.*update='adaboost'"),
         ({"penalty": "none", "select": "cyclic"}, "select.*update='adaboost'"),
-        ({"penalty": "none", "rows_per_round": 30}, "rows_per_round is 30.*update='adaboost'"),
+        ({"penalty": "none", "features_per_round": 30}, "features_per_round=30.*update='adaboost'"),
     ],
 )
 def test_what_it_has_no_use_for_is_refused(wrong, words):
@@ -132,7 +132,7 @@ def test_what_it_has_no_use_for_is_refused(wrong, words):
     "settings",
     [
         {"penalty": "none", "update": "forward", "tol": 0.0, "max_rounds": 15},
-        {"penalty": "smooth_l1", "rows_per_round": 1, "tol": 1e-6, "max_rounds": 6},
+        {"penalty": "smooth_l1", "features_per_round": 1, "tol": 1e-6, "max_rounds": 6},
         {"penalty": "l2", "tol": 1e-8},
         {"penalty": "l2_squared", "tol": 1e-8},
     ],

@@ -76,7 +76,7 @@ def test_without_steps_on_the_support_the_optimum_is_the_same(problem):
 def anchored(problem, **settings):
     """A fit whose rounds take in few rows, and the states between them."""
     X, y, loss = problem
-    settings = FitSettings(loss, "l1", alpha=0.01, tol=1e-9, rows_per_round=5, **settings)
+    settings = FitSettings(loss, "l1", alpha=0.01, tol=1e-9, features_per_round=5, **settings)
     states = []
     with LocalEngine(1) as engine:
         fitting = Fitting(build_plan(X, y, task=TASKS[loss], engine=engine), engine, settings)

@@ -348,8 +348,8 @@ def test_it_ends_when_there_is_nothing_to_add():
     result = fitted(data, rounds=50)
     # a constant column is the intercept
     assert result.n_iter == 3 and result.active.tolist() == [0, 1, 3]
-    limited = fitted(data, rounds=50, max_active_rows=2)
-    assert (limited.stop_reason, limited.n_iter) == ("max_active_rows", 2)
+    limited = fitted(data, rounds=50, max_features=2)
+    assert (limited.stop_reason, limited.n_iter) == ("max_features", 2)
 
 
 def test_the_generalisation_bound_ends_a_fit_at_its_lowest():

@@ -277,7 +277,7 @@ def test_a_path_needs_strengths_where_there_is_no_largest(loss):
 def test_smooth_l1_as_a_booster_adds_one_feature_a_round(loss):
     """Dekel et al.'s baseline: the best feature by score, then all held are re-optimised; nothing ever leaves."""
     data, (best, _, _) = solved(loss, "smooth_l1", m=60, n=6)
-    settings = {"penalty": "smooth_l1", "tol": 1e-5, "rows_per_round": 1}
+    settings = {"penalty": "smooth_l1", "tol": 1e-5, "features_per_round": 1}
     ends = []
     for update, select in (("adaboost", "greedy"), ("newton", "greedy")):
         if not plain.defined(loss, update):
@@ -295,7 +295,7 @@ def test_smooth_l1_as_a_booster_adds_one_feature_a_round(loss):
     assert (budget.stop_reason, len(budget.active)) == ("max_rounds", 3)
 
 
-@pytest.mark.parametrize("setting", [{"rows_per_round": 3}, {"max_active_rows": 3}])
+@pytest.mark.parametrize("setting", [{"features_per_round": 3}, {"max_features": 3}])
 def test_l2_refuses_what_moves_some_rows_only(setting):
     with pytest.raises(UsageError, match=f"{next(iter(setting))}.*'l2'"):
         plain.fitting(plain.make("log"), penalty="l2", **setting)

@@ -143,7 +143,7 @@ def test_every_round_knows_the_best_stump(loss, update, family):
     matrix, cuts = explicit(data, family.signed)
     settings = {"penalty": penalty, "update": update, "hypotheses": family}
     few = {} if update == "newton" else {"sweeps": 50}
-    check_rounds(data, matrix, cuts, rows_per_round=2, max_rounds=4, **few, **settings)
+    check_rounds(data, matrix, cuts, features_per_round=2, max_rounds=4, **few, **settings)
 
 
 @pytest.mark.parametrize("loss,penalty", plain.covering(LOSSES, plain.SIZED))

@@ -36,7 +36,7 @@ def unseen():
 
 def slow(**more):
     """Rounds whose models after a while fit the noise."""
-    return BoostedClassifier(update="newton", alpha=1e-5, tol=1e-6, rows_per_round=1, max_rounds=12, **more)
+    return BoostedClassifier(update="newton", alpha=1e-5, tol=1e-6, features_per_round=1, max_rounds=12, **more)
 
 
 def test_a_fit_ends_as_by_the_scores_of_all_its_rounds(seen, unseen):

@@ -153,7 +153,7 @@ def test_updates_of_no_rows_and_no_intercept_stand_still() -> None:
         warnings.simplefilter("ignore", ConvergenceWarning)
         fit = dboost.BoostedRegressor(penalty="l1", alpha=1e6, update="gradboost", fit_intercept=False).fit(X, T)
         none = dboost.BoostedRegressor(
-            penalty="l1", alpha=0.1, update="gradboost", fit_intercept=False, max_active_rows=0
+            penalty="l1", alpha=0.1, update="gradboost", fit_intercept=False, max_features=0
         ).fit(X, T)
     assert fit.stop_reason_ == "tol" and not fit.coef_.any() and not none.coef_.any()
 

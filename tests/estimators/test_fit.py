@@ -337,11 +337,11 @@ def test_a_fit_that_ends_early_warns_with_its_gap(multiclass):
     assert model.duality_gap_ > 1e-12
 
 
-def test_max_active_rows_limits_the_features(multiclass):
+def test_max_features_limits_the_features(multiclass):
     X, y = multiclass
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = BoostedClassifier(alpha=0.001, max_active_rows=3).fit(X, y)
+        model = BoostedClassifier(alpha=0.001, max_features=3).fit(X, y)
     assert len(model.active_features_) == 3
 
 

@@ -103,7 +103,7 @@ def test_names_and_order_of_the_hypotheses_are_those_of_the_keys(X):
     assert "lstat * rm" in repr(model)
     assert "age^2" in model._repr_html_()
     assert model.get_feature_names_out(NAMES).tolist() == model.active_features_
-    again = BoostedRegressor(hypotheses=PAIRS, alpha=0.02, update="gradboost", rows_per_round=1)
+    again = BoostedRegressor(hypotheses=PAIRS, alpha=0.02, update="gradboost", features_per_round=1)
     again.fit(pd.DataFrame(X, columns=NAMES), labels(X, "regression"))
     assert [word for word in again.active_features_ if word in model.active_features_] == model.active_features_
 

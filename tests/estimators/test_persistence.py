@@ -207,7 +207,7 @@ def test_a_killed_fit_goes_on_with_the_same_bits(multiclass, tmp_path, update, a
     X, y = multiclass
     params = {"alpha": 0.02, "tol": 1e-5, "update": update}
     if update == "gradboost":
-        params |= {"alpha": 0.1, "tol": 1e-3, "rows_per_round": 2}  # one round would otherwise do it all
+        params |= {"alpha": 0.1, "tol": 1e-3, "features_per_round": 2}  # one round would otherwise do it all
     whole = BoostedClassifier(**params).fit(X, y)
     assert whole.n_iter_ > after
     path = tmp_path / "state"

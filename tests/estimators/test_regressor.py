@@ -275,10 +275,12 @@ def test_warm_start_saves_passes(data):
 
 def test_induction_stop_follows_from_the_history(data):
     X, y, _ = data
-    model = BoostedRegressor(alpha=0.02, tol=1e-10, update="gradboost", rows_per_round=1).fit(X, y)
+    model = BoostedRegressor(alpha=0.02, tol=1e-10, update="gradboost", features_per_round=1).fit(X, y)
     entered = [record["round"] for record in model.history_ if record["rows_in"]]
     assert model.induction_stop_ == entered[-1] < model.n_iter_
-    early = BoostedRegressor(alpha=0.02, update="gradboost", rows_per_round=1, callbacks=[lambda r: r["round"] == 2])
+    early = BoostedRegressor(
+        alpha=0.02, update="gradboost", features_per_round=1, callbacks=[lambda r: r["round"] == 2]
+    )
     assert early.fit(X, y).induction_stop_ is None
     assert BoostedRegressor(alpha=1e3).fit(X, y).induction_stop_ == 0
 

@@ -36,9 +36,11 @@ PAIRS = Products(max_degree=2)
 SYSTEMS = {
     "forward": BoostedClassifier(update="forward", loss="exp", penalty="none", max_rounds=6),
     "forward, 10 classes": BoostedClassifier(update="forward", loss="multinomial", penalty="none", max_rounds=4),
-    "gradboost": BoostedClassifier(update="gradboost", alpha=0.02, rows_per_round=2, max_rounds=3),
-    "adaboost": BoostedClassifier(update="adaboost", penalty="none", rows_per_round=1, max_rounds=3),
-    "standardize": BoostedClassifier(update="gradboost", alpha=0.02, standardize=True, rows_per_round=2, max_rounds=3),
+    "gradboost": BoostedClassifier(update="gradboost", alpha=0.02, features_per_round=2, max_rounds=3),
+    "adaboost": BoostedClassifier(update="adaboost", penalty="none", features_per_round=1, max_rounds=3),
+    "standardize": BoostedClassifier(
+        update="gradboost", alpha=0.02, standardize=True, features_per_round=2, max_rounds=3
+    ),
     "shareboost": ShareBoostClassifier(max_rounds=4),
     "shareboost by trials": ShareBoostClassifier(rule="row", shortlist=3, max_rounds=3),
     "adaboost+l1": AdaBoostL1Classifier(hypotheses=Columns(), max_rounds=5),

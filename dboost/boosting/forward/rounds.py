@@ -69,10 +69,10 @@ class ForwardGreedy:
                 f"update 'forward' moves the best hypothesis of all, but select is {settings.select!r}",
                 hint="leave select at 'greedy', or use update='adaboost'",
             )
-        if settings.rows_per_round not in (None, 1):
+        if settings.features_per_round not in (None, 1):
             raise UsageError(
-                f"update 'forward' adds one hypothesis per round, but rows_per_round is {settings.rows_per_round!r}",
-                hint="leave rows_per_round out, or use update='adaboost', which re-optimises all it holds",
+                f"features_per_round={settings.features_per_round!r}, and update 'forward' adds one hypothesis a round",
+                hint="leave features_per_round out, or use update='adaboost', which re-optimises all it holds",
             )
         refuse_sweeps(settings, "update 'forward'")
 
@@ -89,7 +89,7 @@ class ForwardGreedy:
 class Forward(GreedyRounds):
     """Rounds of one fit, with the exponential bound and penalty "none".
 
-    They end by "gradient", "max_rounds", "max_active_rows" or "callback".
+    They end by "gradient", "max_rounds", "max_features" or "callback".
     """
 
     def advance(self, state: FitState) -> tuple[FitState, str]:
@@ -97,7 +97,7 @@ class Forward(GreedyRounds):
         started, problem = time.perf_counter(), self.problem
         passes = problem.passes
         at = Iterate.unsummed(state.active, state.W, state.intercept)
-        budget = self.settings.max_active_rows
+        budget = self.settings.max_features
         full = budget is not None and state.active.shape[0] >= budget
         # held hypotheses are no candidates of a scoring pass, but they may be moved again
         score = problem.score(at, None, 0.0, 0 if full else 1)
@@ -117,7 +117,7 @@ class Forward(GreedyRounds):
         keep = np.any(W != 0.0, axis=1)
         entering = int(np.count_nonzero(keep)) - int(held.active.shape[0])
         state = replace(state, active=active[keep], W=W[keep], objective=value)
-        reason = ("max_active_rows" if full else "gradient") if stop else ""
+        reason = ("max_features" if full else "gradient") if stop else ""
         return self._recorded(state, entering, 0.0 if stop else gain, started, passes), reason
 
     def _best(self, at: Iterate, active: Rows, W: Array) -> tuple[int, Array, float]:

@@ -192,7 +192,7 @@ class ShareBoostRounds(GreedyRounds):
         state : FitState
             After the last round, or, when the generalisation bound ended the fit, with the model of its best one.
         reason : str
-            "max_rounds", "max_passes", "max_seconds", "max_active_rows", "gradient" (no candidate has any pull),
+            "max_rounds", "max_passes", "max_seconds", "max_features", "gradient" (no candidate has any pull),
             "exhausted" (all candidates are in the model), "bound", "kept" (it grew, and went back) or "callback".
         """
         keep = self.system.keep
@@ -301,9 +301,9 @@ class ShareBoostRounds(GreedyRounds):
     def _reason(self, state: FitState) -> str:
         if spent := self._spent(state):
             return spent
-        budget = self.settings.max_active_rows
+        budget = self.settings.max_features
         if budget is not None and state.active.shape[0] >= budget:
-            return "max_active_rows"
+            return "max_features"
         if self.system.bound is not None:
             bounds = [record["bound"] for record in state.history]
             if bounds and len(bounds) - 1 - int(np.argmin(bounds)) >= _PATIENCE:

@@ -27,20 +27,20 @@ class Entering:
 
     def full(self, at: Iterate) -> bool:
         """Whether the model holds as many rows as it may."""
-        budget = self.settings.max_active_rows
+        budget = self.settings.max_features
         return budget is not None and at.active.shape[0] >= budget
 
     def most(self, n_active: int) -> int:
         """How many new rows a round may add."""
-        asked = self.settings.rows_per_round
+        asked = self.settings.features_per_round
         if asked is None:
             free = self.settings.update == "newton" and self.sparse
             more = min(_FIRST_ENTRIES // self.problem.k, _MOST_FIRST_ROWS) if self.problem.k > 1 else 0
             asked = max(FIRST_ROWS, more, n_active) if free else self.problem.n
             if not self.problem.screens and (self.problem.penalty.separable or self.problem.n > MOST_AT_ONCE):
                 asked = max(INDUCED_ROWS, n_active)
-        if self.settings.max_active_rows is not None:
-            asked = min(asked, max(0, self.settings.max_active_rows - n_active))
+        if self.settings.max_features is not None:
+            asked = min(asked, max(0, self.settings.max_features - n_active))
         return asked
 
     def widened(self, at: Iterate, score: Score, lam: float) -> tuple[Iterate, int, bool]:
@@ -51,5 +51,5 @@ class Entering:
         held = at.active.shape[0]
         fresh = self.most(held)
         new, G = score.best[:fresh], score.best_G[:fresh]
-        cut = self.settings.rows_per_round is None and len(new) == fresh < self.problem.n_candidates - held
+        cut = self.settings.features_per_round is None and len(new) == fresh < self.problem.n_candidates - held
         return at.widened(new, G), int(new.shape[0]), cut

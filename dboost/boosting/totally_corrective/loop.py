@@ -295,7 +295,7 @@ class Loop:
             self.entering.full(widened)
             and self._context.restricted_gap(after, self.lam, step) <= self.settings.tol * value
         ):
-            return "max_active_rows"
+            return "max_features"
         stuck = step.length == 0.0 and np.array_equal(before.active, after.active)
         if stuck and np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept):
             return "precision"
