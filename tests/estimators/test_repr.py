@@ -111,7 +111,7 @@ NOISE = ("nan", "1 of 1", "shared by", " 1 rounds", " 1 passes")
 @pytest.mark.parametrize("params", [{}, {"penalty": "none"}, {"penalty": "l2_squared"}, {"penalty": "l1"}], ids=str)
 def test_repr_of_two_classes_says_nothing_that_is_always_so(binary, params):
     X, y = binary
-    model = BoostedClassifier(**params).fit(X, np.array(["no", "yes"])[y])
+    model = BoostedClassifier(alpha="quick", **params).fit(X, np.array(["no", "yes"])[y])
     for text in (repr(model), map_html(model)):
         assert "weight for yes" in text
         assert not any(noise in text for noise in NOISE), text

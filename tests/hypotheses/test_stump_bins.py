@@ -202,9 +202,9 @@ def test_the_best_above_zero_are_in_the_order_of_all(count):
         assert leading(scores, count).tolist() == whole[:count]
 
 
-@pytest.mark.parametrize(("loss", "summed"), [("log", True), ("exp", False), ("epsilon_insensitive", False)])
+@pytest.mark.parametrize(("loss", "summed"), [("log", True), ("exp", True), ("epsilon_insensitive", False)])
 def test_pulls_by_column_are_those_by_row_where_a_loss_pulls_one_way(raw, loss, summed):
-    """Losses that pull both ways, or whose sums need a unit, keep the way by row."""
+    """Losses that pull both ways keep the way by row."""
     pool, m = raw.prepare(BINNED[0]), len(raw.X)
     rng = np.random.default_rng(3)
     y = rng.normal(size=m) if loss == "epsilon_insensitive" else rng.choice([-1, 1], (m, 1)).astype(np.int8)
@@ -215,7 +215,7 @@ def test_pulls_by_column_are_those_by_row_where_a_loss_pulls_one_way(raw, loss, 
     assert (found is not None) == summed
     if found is not None:
         columns = replace(point, held=Held(np.zeros(0, np.int64), "held", ByRow(pool), keys))
-        plus, minus, _, loss_at, _ = branches(partition, Memo(MemoStore(0), "run", "whole"), columns)
+        plus, minus, _, loss_at = branches(partition, Memo(MemoStore(0), "run", "whole"), columns)
         np.testing.assert_allclose(np.hstack(found[:2]), np.hstack([plus, minus]), rtol=1e-12, atol=1e-15)
         assert found[2] == pytest.approx(loss_at, rel=1e-12)
 
