@@ -16,7 +16,6 @@ import difflib
 import json
 import math
 import tomllib
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +37,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, Valida
 
 from dboost.errors import UsageError
 from dboost.files.paths import local_path
+from dboost.notices import warn_user
 
 from . import registries, trust
 from .flags import flag
@@ -326,11 +326,7 @@ def named_now(name: str, known: Iterable[str], called: Callable[[str], str]) -> 
     now = FORMER.get(name, name)
     if now == name or name in known or now not in known:
         return name
-    warnings.warn(
-        f"{called(name)} is called {called(now)} now; the former name goes with the next version",
-        FutureWarning,
-        stacklevel=2,
-    )
+    warn_user(f"{called(name)} is called {called(now)} now; the former name goes with the next version", FutureWarning)
     return now
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, dataclass_transform
@@ -28,6 +27,7 @@ from dboost.hypotheses import Family
 from dboost.hypotheses.columns import Columns
 from dboost.losses import Loss, PerTarget, get_loss
 from dboost.losses.per_target import SEPARATOR
+from dboost.notices import warn_user
 from dboost.penalties import Penalty, get_penalty
 
 
@@ -90,9 +90,7 @@ def limit_of(estimator: Any, name: str) -> Any:
         return value
     if value is not None:
         raise UsageError(f"{name}={value!r} beside {former}={before!r}, its former name", hint=f"leave {former} out")
-    warnings.warn(
-        f"{former} is called {name} now; the former name goes with the next version", FutureWarning, stacklevel=2
-    )
+    warn_user(f"{former} is called {name} now; the former name goes with the next version", FutureWarning)
     return before
 
 

@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from dboost import BoostedClassifier, DataError, MultiTaskBoostedClassifier, UsageError
+from dboost import BoostedClassifier, ConvergenceWarning, DataError, MultiTaskBoostedClassifier, UsageError
 from dboost.estimators import fitting
 
 BAD = {
@@ -156,3 +156,17 @@ def test_labels_of_another_type_are_not_scored(multiclass, binary):
     model = BoostedClassifier(alpha=0.05).fit(X, y)
     assert model.score(X, y.astype(float)) == model.score(X, y[:, None]) == model.score(X, y) > 0.5
     assert model.score(X, np.full(len(y), 7)) == 0.0
+
+
+@pytest.mark.parametrize("alpha", ["auto", 0.01])
+def test_a_limit_under_its_former_name_is_taken_with_a_warning_and_never_beside_its_name(alpha):
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    y = (X[:, :3].sum(axis=1) > 0).astype(int)
+    with pytest.warns(FutureWarning, match="max_active_rows is called max_features now"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = BoostedClassifier(penalty="l1", alpha=alpha, max_active_rows=2).fit(X, y)
+        wanted = BoostedClassifier(penalty="l1", alpha=alpha, max_features=2).fit(X, y)
+    assert 0 < np.count_nonzero(found.coef_) <= 2
+    np.testing.assert_array_equal(found.coef_, wanted.coef_)
+    with pytest.raises(UsageError, match="max_features=3 beside max_active_rows=2, its former name"):
+        BoostedClassifier(max_active_rows=2, max_features=3).fit(X, y)

@@ -133,3 +133,11 @@ def test_what_is_needed_is_named() -> None:
 def test_every_key_has_a_help_text_and_words_for_what_it_takes(kind: Any) -> None:
     for item in dataclasses.fields(kind):
         assert item.metadata["help"] and config.expected(config.hints(kind)[item.name], None), item.name
+
+
+def test_a_key_under_its_former_name_is_taken_with_a_warning_and_never_beside_its_name() -> None:
+    known = {"max_features": config.FromOne}
+    with pytest.warns(FutureWarning, match="max_active_rows is called max_features now"):
+        assert config.read_keys(known, {"max-active-rows": "2"}) == {"max_features": 2}
+        with pytest.raises(UsageError, match="max_features is given twice"):
+            config.read_keys(known, {"max_features": 3, "max_active_rows": 2})
