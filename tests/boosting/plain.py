@@ -303,18 +303,6 @@ def objective(data, penalty, lam, W, b):
     return data.value(data.X @ W + b) + float(np.sum(np.where(size > 0, lam * size, 0.0)))
 
 
-def one_pass_gap(problem, at, size, lam):
-    """Gap of the scaled residuals from L, G and W alone (docs/math.md, eq. 16); it needs no intercept, and lam_j = lam.
-
-    `at` holds the sums, and `size` is ``penalty.dual_size`` of all rows.
-    """
-    assert not problem.fit_intercept and (problem.lam_weight == 1.0).all()
-    scale, charge = problem.penalty.dual_point(size, lam)
-    floor = problem.loss.floor * problem.statistics.weight
-    value = problem.penalty.total(at.W, lam)
-    return (1.0 - scale) * (at.loss - floor) + value - scale * np.sum(at.G * at.W) + charge
-
-
 def null_intercept(data):
     """Optimal intercept without features, by Newton's method (every label must occur)."""
     b = np.zeros(data.k)

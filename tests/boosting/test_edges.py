@@ -235,13 +235,6 @@ def test_the_history_of_a_fit(loss):
     assert result.alpha == pytest.approx(0.05 * result.alpha_max)
 
 
-def test_rows_per_round(loss):
-    data = plain.make(loss, seed=14)
-    result = plain.fitting(data, penalty="l1", tol=1e-8, rows_per_round=2).fit("auto")
-    assert result.stop_reason == "tol"
-    assert max(record["rows_in"] for record in result.history) == 2
-
-
 def test_a_tolerance_of_zero_ends_at_the_precision_of_the_numbers(loss, penalty):
     data = plain.make(loss, m=80, n=8, seed=15)
     result = plain.fitting(data, penalty=penalty, tol=0.0).fit("auto")

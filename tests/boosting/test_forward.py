@@ -105,12 +105,6 @@ def test_any_round_can_be_resumed_and_threads_change_nothing(loss):
     assert bits(forward(data, cuts=4, threads=3, max_rounds=12).fit("auto")) == bits(whole)
 
 
-def test_a_callback_ends_it(loss):
-    data = plain.make(loss, m=60, n=6, seed=20)
-    result = forward(data).fit("auto", callback=lambda record, state: record["round"] == 3)
-    assert (result.stop_reason, result.n_iter) == ("callback", 3)
-
-
 def test_a_loss_without_an_exponential_bound_is_refused():
     plain.refused(plain.make("squared"), penalty="none", update="forward")
 

@@ -10,8 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
-from sklearn.linear_model import Lasso
 
 import dboost
 from dboost.boosting import fit as fits
@@ -89,47 +87,6 @@ def test_the_bound_is_below_and_near_the_value_of_another_point():
     np.testing.assert_allclose(np.append(data.X[:, FREE].T @ theta, theta.sum()), 0.0, atol=1e-12)
     for scale in (1.0, 0.7):
         assert free_rows.dual_value(problem, at, repair, scale) == pytest.approx(data.dual(scale * theta), rel=1e-12)
-
-
-@pytest.mark.parametrize("intercept", [True, False])
-def test_scikit_learns_lasso_on_what_the_free_columns_leave(intercept):
-    """Of the squared loss the free columns, and the intercept, are taken off the others and the labels beforehand."""
-    data = plain.make("squared", m=90, n=N, seed=4)
-    given = np.ones(N)
-    given[list(FREE)] = 0.0
-    asked = plain.fitting(
-        data, penalty="l1", tol=1e-10, fit_intercept=intercept, penalty_factors=PENALTY_FACTORS.read(given)
-    )
-    fixed = np.hstack([data.X[:, FREE], np.ones((90, 1))]) if intercept else data.X[:, FREE]
-    Q = np.linalg.qr(fixed)[0]
-    kept = np.setdiff1d(np.arange(N), FREE)
-    X, y = data.X[:, kept] - Q @ (Q.T @ data.X[:, kept]), data.y - Q @ (Q.T @ data.y)
-    alpha = 0.1 * asked.alpha_max()
-    assert asked.alpha_max() == pytest.approx(np.abs(X.T @ y).max() / 90, rel=1e-12)
-    best = Lasso(alpha=alpha, fit_intercept=False, tol=1e-14, max_iter=100_000).fit(X, y)
-    found = asked.fit(alpha)
-    np.testing.assert_allclose(plain.dense(found, N)[kept, 0], best.coef_, atol=1e-6)
-    value = np.sum((y - X @ best.coef_) ** 2) / 180 + alpha * np.abs(best.coef_).sum()
-    assert found.objective == pytest.approx(value, rel=1e-9)
-
-
-def test_bounded_quasi_newton_finds_the_same_logistic_model():
-    """Weights as differences of two that are not negative, but for those without penalty: SciPy's L-BFGS-B."""
-    data, f = plain.make("log", m=90, n=N, seed=4), factors()
-    found = fitting(data, penalty="l1").fit(0.02)
-    lam = 0.02 * data.s.sum() * f
-
-    def value(x):
-        w, b = x[:N] - x[N : 2 * N], x[-1]
-        U = data.residual(data.X @ w[:, None] + b)
-        g = -(data.X.T @ U)[:, 0]
-        return data.value(data.X @ w[:, None] + b) + lam @ (x[:N] + x[N : 2 * N]), np.r_[g + lam, lam - g, -U.sum()]
-
-    limits = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-10}
-    bounds = [(0.0, None)] * (2 * N) + [(None, None)]
-    best = minimize(value, np.zeros(2 * N + 1), jac=True, method="L-BFGS-B", bounds=bounds, options=limits)
-    assert found.objective * data.s.sum() == pytest.approx(best.fun, rel=1e-6)
-    assert found.lower_bound * data.s.sum() <= best.fun
 
 
 @pytest.mark.parametrize("update,select", [("gradboost", "cyclic"), ("adaboost", "template")])

@@ -84,13 +84,6 @@ def test_every_update_and_standardize(loss, update):
     assert a.objective == pytest.approx(b.objective, rel=3e-6)
 
 
-def test_rows_per_round_bounds_what_is_induced(loss):
-    data = plain.make(loss, m=80, n=6, seed=43)
-    result = induced(data, penalty="l1", tol=1e-6, rows_per_round=3).fit("auto")
-    assert result.gap <= 1e-6
-    assert max(r["rows_in"] for r in result.history) == 3
-
-
 def test_a_path_goes_on_with_the_hypotheses_it_has(loss):
     data = plain.make(loss, m=80, n=5, seed=44)
     fitting = induced(data, penalty="l1/linf", tol=1e-8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ import pytest
 
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.boosting.jointboost.rounds import JointBoost
-from dboost.boosting.jointboost.sharing import shared_by
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
 from dboost.hypotheses.columns import Columns
@@ -92,33 +90,6 @@ def test_round_by_round(loss):
     assert {r["sharing_classes"] for r in result.history} <= set(range(1, z.shape[1] + 1))
 
 
-def test_the_greedy_search_is_near_the_best_of_all_sets():
-    rng = np.random.default_rng(71)
-    T, k = 40, 5
-    Bw, Aw = rng.uniform(0, 2, (2, T, k)) * (rng.random((2, T, k)) < 0.9)
-    Bz, Az = Bw * rng.uniform(-1, 1, (T, k)), Aw * rng.uniform(-1, 1, (T, k))
-    gain, order, count = shared_by(Bz, Bw, Az, Aw)
-
-    def value(t, S):
-        """What a set of classes takes off the weighted squares."""
-        def part(z, w):
-            return z**2 / w if w > 0 else 0.0
-
-        alone = sum(part(Bz[t, c] + Az[t, c], Bw[t, c] + Aw[t, c]) for c in range(k) if c not in S)
-        S = list(S)
-        return part(Bz[t, S].sum(), Bw[t, S].sum()) + part(Az[t, S].sum(), Aw[t, S].sum()) + alone
-
-    best = []
-    for t in range(T):
-        assert sorted(order[t].tolist()) == list(range(k))
-        assert gain[t] == pytest.approx(value(t, order[t, : count[t]].tolist()), rel=1e-12)
-        every = [value(t, S) for size in range(1, k + 1) for S in itertools.combinations(range(k), size)]
-        singles = every[:k]
-        assert max(singles) - 1e-12 <= gain[t] <= max(every) + 1e-12
-        best.append(gain[t] >= max(every) - 1e-12)
-    assert np.mean(best) > 0.8
-
-
 @pytest.mark.parametrize("loss", ["multinomial", "exp"])
 def test_any_round_can_be_resumed_and_threads_do_not_change_the_bits(loss):
     data = make(loss)
@@ -127,12 +98,6 @@ def test_any_round_can_be_resumed_and_threads_do_not_change_the_bits(loss):
     for stopped in (0, 4):
         assert bits(fitting(data).fit("auto", resume=pickle.loads(states[stopped]))) == bits(whole)
     assert bits(fitting(data, LocalEngine(1)).fit("auto")) == bits(whole)
-
-
-def test_shards_do_not_change_the_choice():
-    data = make("multinomial")
-    whole = fitting(data).fit("auto")
-    assert bits(fitting(data, system=JointBoost(shard_bytes=100, chunk=20)).fit("auto")) == bits(whole)
 
 
 def test_it_stops_when_no_round_gains():

@@ -9,8 +9,7 @@ import pytest
 
 from dboost import JointBoostClassifier, Stumps, UsageError, load_model
 from dboost.boosting.jointboost.rounds import JointBoost
-from dboost.boosting.jointboost.sharing import MOST_CLASSES, of_all_sets, shared_by
-from dboost.hypotheses.stumps.pool import key_arrays
+from dboost.boosting.jointboost.sharing import MOST_CLASSES
 from tests.boosting.test_jointboost import fitted_by_hand, fitting, labels, make
 from tests.boosting.test_resume import bits
 from tests.boosting.test_stump_fits import thresholds_of
@@ -45,56 +44,6 @@ def test_every_round_is_the_best_of_all_stumps_and_sets(k):
         F = F + best_by_hand(data.X, s, z, w)[1]
     np.testing.assert_allclose([r["objective"] for r in result.history], values, rtol=1e-9)
     assert result.objective == pytest.approx((s[:, None] * np.exp(-z * F)).sum() / s.sum(), rel=1e-9)
-
-
-@pytest.mark.parametrize("k", [1, 2, 5, 7])
-def test_gains_of_all_sets_and_the_greedy_one_is_never_better(k):
-    rng = np.random.default_rng(k)
-    below = 0
-    for case in range(10):
-        Bw, Aw = rng.exponential(size=(2, 6, k)) * (rng.random((2, 6, k)) < 0.9)
-        Bz, Az = Bw * rng.uniform(-1, 1, (6, k)), Aw * rng.uniform(-1, 1, (6, k))
-        gain, shares = of_all_sets(Bz, Bw, Az, Aw)
-        greedy = shared_by(Bz, Bw, Az, Aw)[0]
-        assert np.all(greedy <= gain * (1 + 1e-12)), case
-        below += int(np.count_nonzero(greedy < gain * (1 - 1e-9)))
-
-        def square(z, w):
-            return z * z / w if w > 0 else 0.0
-
-        for t in range(6):
-            values = []
-            for S in sets_of(k):
-                rest = sum(square(Bz[t, c] + Az[t, c], Bw[t, c] + Aw[t, c]) for c in set(range(k)) - set(S))
-                values.append(square(Bz[t, S].sum(), Bw[t, S].sum()) + square(Az[t, S].sum(), Aw[t, S].sum()) + rest)
-            assert gain[t] == pytest.approx(max(values), rel=1e-12)
-            assert values[sets_of(k).index(np.flatnonzero(shares[t]).tolist())] == pytest.approx(gain[t], rel=1e-11)
-    assert below == 0 or k > 2
-
-
-def scores(state, X):
-    """F (m, k) of the stumps of a state."""
-    if not state.keys:
-        return np.tile(state.intercept, (len(X), 1))
-    columns, thresholds = key_arrays(state.keys)
-    below = (X[:, columns] < thresholds).astype(float)
-    return below[:, state.active] @ state.W + state.intercept
-
-
-def test_no_round_is_better_by_the_greedy_search():
-    """From the scores of every round of a greedy fit: what one round of each search leaves of the weighted squares."""
-    data, states, fewer = make("multinomial", m=100, n=4, k=8, seed=2), [], 0
-    z = labels(data)
-    fitting(data, max_rounds=6).fit("auto", callback=lambda r, state: states.append(state))
-    for state in states:
-        F = scores(state, data.X)
-        w, left = data.s[:, None] * np.exp(-z * F), {}
-        for search in ("greedy", "exhaustive"):
-            one = fitting(data, system=JointBoost(search), max_rounds=state.round + 1).fit("auto", resume=state)
-            left[search] = float((w * (z - scores(one.state, data.X) + F) ** 2).sum())
-        assert left["exhaustive"] <= left["greedy"] * (1 + 1e-12)
-        fewer += left["exhaustive"] < left["greedy"] * (1 - 1e-9)
-    assert fewer > 0, "the two searches found the same sets: the data proves nothing"
 
 
 def test_bits_of_chunks_threads_and_resumed_fits():

@@ -21,10 +21,9 @@ from dboost import (
 from dboost.boosting.leveraging.box import given_bounds
 from dboost.boosting.leveraging.system import Leveraging
 from tests.boosting import plain
-from tests.boosting.test_leveraging import along, correlated
+from tests.boosting.test_leveraging import correlated
 from tests.boosting.test_resume import bits
 
-LOSSES = ("exp", "log", "squared")
 BOXES = {
     "not negative": (0.0, math.inf),
     "narrow": (-0.2, 0.3),
@@ -76,25 +75,6 @@ def test_the_fit_ends_at_the_minimum_within_the_box(loss, share, box):
     free = fitting(data, (-math.inf, math.inf), alpha).fit(alpha)
     assert free.objective < result.objective, "the box changed nothing: the data proves nothing"
     assert (mine == low).any() or (mine == high).any()
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_rounds_are_coordinate_descent_within_the_box(loss):
-    data = correlated(loss, m=60, n=6, seed=5)
-    result = fitting(data, (0.0, 0.4), max_rounds=20, tol=0.0).fit(0.0)
-    X, w, values = np.hstack([data.X, np.ones((60, 1))]), np.append(np.zeros(6), plain.null_intercept(data)), []
-    low, high = np.append(np.zeros(6), -np.inf), np.append(np.full(6, 0.4), np.inf)
-    for _ in range(len(result.history)):
-        F = (X @ w)[:, None]
-        values.append(data.value(F))
-        G = X.T @ data.residual(F)[:, 0]
-        worth = np.maximum(np.where(w < high, G, -np.inf), np.where(w > low, -G, -np.inf))
-        j = int(np.argmax(worth))
-        sign = 1.0 if G[j] > 0 else -1.0
-        room = high[j] - w[j] if sign > 0 else w[j] - low[j]
-        w[j] += sign * along(data, X, w, j, sign, room, 0.0)
-    np.testing.assert_allclose([r["objective"] for r in result.history], np.array(values) / data.s.sum(), rtol=1e-8)
-    np.testing.assert_allclose(plain.dense(result, 6)[:, 0], w[:6], atol=1e-6)
 
 
 def test_the_joint_learner_takes_the_largest_fall_within_the_box():

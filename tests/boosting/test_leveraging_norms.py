@@ -12,7 +12,6 @@ from dboost import Columns, Learned, LeveragingClassifier, Products, Stumps, Usa
 from dboost.boosting.leveraging import steepest as l2
 from dboost.boosting.leveraging.system import Leveraging
 from tests.boosting import plain
-from tests.boosting.test_leveraging import stumps
 from tests.boosting.test_resume import bits
 
 LOSSES = ("exp", "log", "squared")
@@ -75,31 +74,6 @@ def test_the_promise_is_never_above_the_true_progress(loss, norm):
         steps = np.array([r["step"] == "step" for r in result.history])
         assert steps.sum() >= 10 and np.all(promised[steps] >= 0.0) and promised[0] > 0.0
         assert np.all(promised[steps] <= (before - after)[steps] + 1e-13 * before[0])
-
-
-def test_for_classifiers_the_promise_of_lemma_1_2_is_the_progress_of_adaboost():
-    result = fitting(stumps(), "l1", max_rounds=20).fit(0.0)
-    after = np.array([r["objective"] for r in result.history[1:]] + [result.objective])
-    fallen = np.array([r["objective"] for r in result.history]) - after
-    np.testing.assert_allclose([r["promised"] for r in result.history], fallen, rtol=1e-6, atol=1e-14)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_no_direction_of_unit_length_falls_faster(loss):
-    data = make(loss)
-    problem = fitting(data).problem
-    rng = np.random.default_rng(0)
-    W = 0.3 * rng.normal(size=(2, 1))
-    found = l2.steepest(problem, l2.every_row(problem), np.array([1, 4]), W, np.array([0.2]))
-    v = np.append(found.D[:, 0], found.d)
-    assert np.linalg.norm(v) == pytest.approx(1.0)
-    gradient = -np.append(found.at.G[:, 0], found.at.bias)
-    assert found.slope == pytest.approx(v @ gradient)
-    others = rng.normal(size=(1000, 7))
-    others /= np.linalg.norm(others, axis=1, keepdims=True)
-    assert (others @ gradient).min() >= found.slope
-    H = np.hstack([data.X, np.ones((len(data.s), 1))]) @ v
-    assert np.abs(H).max() <= found.reach and data.s @ H**2 <= found.square
 
 
 @pytest.mark.parametrize(

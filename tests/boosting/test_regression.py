@@ -6,33 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Lasso
 
 from dboost.losses import EpsilonInsensitive
 from tests.boosting import plain
 
 REAL = ["squared", "epsilon_insensitive"]
-
-
-@pytest.mark.parametrize("offset", [0.0, 1e4])
-@pytest.mark.parametrize("intercept", [True, False])
-def test_squared_with_l1_is_the_lasso(offset, intercept):
-    data = plain.make("squared", m=120, n=15, seed=3)
-    data = replace(data, y=data.y + offset * intercept)
-    fitting = plain.fitting(data, penalty="l1", tol=1e-12, fit_intercept=intercept)
-    alpha = 0.1 * fitting.alpha_max()
-    peer = Lasso(alpha=alpha, fit_intercept=intercept, tol=1e-14, max_iter=100_000).fit(data.X, data.y)
-    result = fitting.fit(alpha)
-    np.testing.assert_allclose(plain.dense(result, 15)[:, 0], peer.coef_, atol=1e-6)
-    assert result.intercept[0] == pytest.approx(peer.intercept_, rel=1e-9, abs=1e-6)
-
-
-def test_squared_without_penalty_is_least_squares():
-    data = plain.make("squared", m=80, n=6, seed=4)
-    result = plain.fitting(data, penalty="none", tol=1e-13).fit("auto")
-    wanted = np.linalg.lstsq(np.hstack([data.X, np.ones((80, 1))]), data.y, rcond=None)[0]
-    assert result.stop_reason == "gradient"
-    np.testing.assert_allclose([*plain.dense(result, 6)[:, 0], *result.intercept], wanted, atol=1e-6)
 
 
 @pytest.mark.parametrize("loss", REAL)

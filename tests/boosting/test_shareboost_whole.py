@@ -62,15 +62,6 @@ def test_columns_of_a_group_that_say_the_same_count_once_for_newton_alone():
     assert fitted(data, "full", 1, shortlist=2, groups=groups).active.tolist() == first["newton"]
 
 
-def test_a_shortlist_misses_what_no_shortlist_finds():
-    data = mixed()
-    for rule in ("line", "row", "full"):
-        short, whole = (fitted(data, rule, rounds=1, shortlist=one) for one in (1, None))
-        assert short.active.tolist() != whole.active.tolist()
-        if rule == "full":
-            assert whole.objective < short.objective
-
-
 @pytest.mark.parametrize("rule", COSTLY)
 def test_groups_and_listed_hypotheses(rule, monkeypatch):
     data = mixed()
@@ -131,27 +122,10 @@ def test_nesterov_with_an_intercept_and_on_the_way_back(penalty):
     assert nesterov.objective == pytest.approx(newton.objective, rel=1e-9)
 
 
-def test_the_gradient_asked_for_is_reached_on_data_that_features_separate():
-    data = plain.make("log", m=60, n=5, seed=3)
-    data.X[:, 2] = np.ravel(data.y)
-    result = fitted(data, "scaled", rounds=2, alpha=1e-6, tol=1e-3, corrective="nesterov")
-    assert result.history[0]["error"] == 0.0 and np.isfinite(result.W).all()
-    values = [r["objective"] for r in result.history]
-    assert all(a >= b for a, b in zip(values, values[1:], strict=False))
-
-
 def test_a_limit_of_passes_ends_a_step():
     data = plain.make("multinomial", m=80, n=8, seed=9)
     result = fitted(data, "scaled", rounds=5, tol=1e-9, corrective="nesterov", max_passes=40)
     assert result.stop_reason == "max_passes" and result.passes < 60
-
-
-def test_bits_of_threads():
-    data = plain.make("multinomial", m=80, n=8, seed=9)
-    runs = [
-        bits(fitted(data, "row", 2, tol=1e-4, cuts=5, threads=t, corrective="nesterov", shortlist=None)) for t in (1, 3)
-    ]
-    assert runs[0] == runs[1]
 
 
 def test_refusals_and_what_a_model_keeps(tmp_path):

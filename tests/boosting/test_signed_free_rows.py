@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize, nnls
+from scipy.optimize import minimize
 
 from dboost.boosting import fit as fits
 from dboost.boosting import path as paths
@@ -87,36 +87,6 @@ def bounded(data, alpha, intercept=True):
     limits = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 40}
     start = np.zeros(2 * n * k + k)
     return minimize(value, start, jac=True, method="L-BFGS-B", bounds=[*up, *down, *bias], options=limits).fun
-
-
-@pytest.mark.parametrize("standardize", [False, True])
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("loss", ["log", "multinomial", "squared", "poisson", "huber", "multitask"])
-def test_bounded_quasi_newton_finds_the_same_objective(loss, intercept, standardize):
-    data = plain.make(loss, m=120, n=N, seed=7, weights=True)
-    if standardize:
-        # columns of deviation one: scaled strengths are then those of the other solver
-        mean = np.average(data.X, axis=0, weights=data.s)
-        data = replace(data, X=data.X / np.sqrt(np.average((data.X - mean) ** 2, axis=0, weights=data.s)))
-    found = fitting(data, penalty="l1", fit_intercept=intercept, standardize=standardize).fit(0.02)
-    best = bounded(data, 0.02, intercept)
-    assert found.objective * data.s.sum() == pytest.approx(best, rel=1e-6)
-    assert found.objective * data.s.sum() <= best * (1.0 + 1e-7)
-    assert found.lower_bound * data.s.sum() <= best * (1.0 + 1e-12) and found.gap <= 1e-8
-
-
-def test_without_any_penalty_left_it_is_scipys_nnls():
-    rng = np.random.default_rng(0)
-    data = plain.make("squared", m=90, n=N, seed=4)
-    data.X[:, 1] = data.X[:, 0] + 1e-4 * rng.normal(size=90)
-    asked = plain.fitting(
-        data, penalty="l1", fit_intercept=False, tol=1e-10, penalty_factors=PENALTY_FACTORS.read(np.zeros(N)),
-        signs=Signs.given(positive=True),
-    )  # fmt: skip
-    weights, length = nnls(data.X, data.y)
-    found = asked.fit(1.0)
-    assert found.objective * 90 == pytest.approx(length**2 / 2, rel=1e-9) and found.gap <= 1e-10
-    np.testing.assert_allclose(plain.dense(found, N)[:, 0], weights, atol=1e-6)
 
 
 def test_the_bound_is_the_value_of_another_point_that_pulls_against_the_signs():

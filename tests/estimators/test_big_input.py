@@ -195,12 +195,6 @@ def test_parquet_predictions_read_the_models_columns_only(fitted, tmp_path):
     assert same(model.predict_proba(ParquetData(tmp_path / "narrow.parquet")), model.predict_proba(frame))
 
 
-def test_parquet_of_an_empty_model(fitted, parquet):
-    _, frame, y = fitted
-    empty = BoostedClassifier(alpha=10.0).fit(frame, y)
-    assert same(empty.predict_proba(ParquetData(parquet)), empty.predict_proba(frame))
-
-
 def test_sparse_rows_in_parquet(multiclass, tmp_path):
     X, y = multiclass
     rows = [np.flatnonzero(row).astype(np.int32) for row in X]

@@ -81,18 +81,6 @@ def test_two_processes_find_the_optimum_with_the_bits_of_one(loss, penalty, two_
     assert there.stop_reason_ == "tol" and there.objective_ == pytest.approx(best, rel=1e-6)
 
 
-@pytest.mark.full
-def test_gradient_steps_of_two_processes_have_the_bits_of_one(data, two_processes):
-    """More entries than the curvature is formed for."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 1100)), rng.normal(size=60)
-    lazy = da.from_array(X, chunks=(30, -1)), da.from_array(y, chunks=30)
-    asked = BoostedRegressor(alpha=0.02, penalty="l1/linf", column_groups=np.arange(1100) // 500, client=two_processes)
-    there, here = asked.fit(*lazy), clone(asked).set_params(client=None).fit(*lazy)
-    assert "proximal" in {record["step"] for record in there.history_} and there.duality_gap_ <= 1e-4
-    np.testing.assert_array_equal(there.coef_, here.coef_)
-
-
 @pytest.mark.parametrize("given", [LABELS, LABELS.tolist(), BY_NAME])
 def test_they_are_saved(data, given, tmp_path):
     table = pd.DataFrame(data.X, columns=NAMES)

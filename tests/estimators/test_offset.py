@@ -19,7 +19,6 @@ from dboost import (
     BoostedClassifierCV,
     BoostedRegressor,
     DataError,
-    MultiTaskBoostedClassifier,
     UsageError,
 )
 
@@ -72,16 +71,6 @@ def test_by_place_is_by_name(counts, classes):
     last = BoostedClassifier(penalty="l1/l2", alpha=0.02, offset=[-3, -2, -1]).fit(wide, labels)
     np.testing.assert_array_equal(found.coef_, last.coef_)
     np.testing.assert_allclose(found.predict_proba(wide).sum(axis=1), 1.0)
-
-
-def test_tasks_have_a_column_each(classes):
-    wide, labels = classes
-    Y = np.stack([labels == "ant", labels != "bee"], axis=1).astype(float)
-    Y[::9, 0] = np.nan
-    X = wide[[*NAMES, "o0", "o1"]]
-    found = MultiTaskBoostedClassifier(alpha=0.02, tol=1e-8, offset=["o0", "o1"]).fit(X, Y)
-    assert found.duality_gap_ <= 1e-8
-    np.testing.assert_array_equal(found.coef_[:, 4:], np.eye(2))
 
 
 @pytest.mark.full

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import doctest
 import json
 
 import dask.array as da
@@ -24,11 +22,9 @@ from dboost import (
     ParquetData,
     UsageError,
     load_model,
-    regularization_path,
 )
-from dboost.estimators import regressor
 from dboost.losses import EpsilonInsensitive
-from tests.estimators.test_persistence import Killed, Unpicklable, killer
+from tests.estimators.test_persistence import Unpicklable
 
 NAMES = [f"c{j}" for j in range(8)]
 LOSSES = ["squared", "epsilon_insensitive", EpsilonInsensitive(epsilon=0.5)]
@@ -71,36 +67,6 @@ def test_without_penalty_it_is_least_squares(data):
     model = BoostedRegressor(penalty="none", tol=1e-10).fit(X, y, weight)
     plain = LinearRegression().fit(X, y, weight)
     np.testing.assert_allclose(model.coef_[0], plain.coef_, atol=1e-5)
-
-
-@pytest.mark.parametrize(("loss", "epsilon"), [("epsilon_insensitive", EpsilonInsensitive().epsilon), (LOSSES[2], 0.5)])
-def test_the_tube_is_certified_and_its_objective_that_of_the_definition(data, loss, epsilon):
-    X, y, weight = data
-    model = BoostedRegressor(standardize=False, loss=loss, alpha=0.05, tol=1e-9).fit(X, y, weight)
-    assert model.duality_gap_ <= 1e-9
-    assert model.objective_ == pytest.approx(objective(model, X, y, weight, epsilon), rel=1e-12)
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        moved = copy.copy(model)
-        moved.model_ = copy.copy(model.model_)
-        object.__setattr__(moved.model_, "W", model.model_.W + 0.01 * rng.normal(size=model.model_.W.shape))
-        assert objective(moved, X, y, weight, epsilon) > model.objective_
-
-
-@pytest.mark.parametrize("update", ["newton", "gradboost"])
-@pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf"])
-def test_with_one_output_all_row_penalties_are_one(data, update, penalty):
-    X, y, _ = data
-    model = BoostedRegressor(alpha=0.1, tol=1e-8, update=update, penalty=penalty).fit(X, y)
-    assert model.objective_ == pytest.approx(BoostedRegressor(alpha=0.1, tol=1e-8).fit(X, y).objective_, rel=2e-8)
-
-
-def test_a_path_of_regressions(data):
-    X, y, _ = data
-    path = regularization_path(X, y, n_alphas=5, estimator=BoostedRegressor())
-    assert path.coefs.shape == (5, 1, 8)
-    assert np.all(np.diff(path.objectives) < 0)
-    assert path.estimator(2).predict(X).shape == (120,)
 
 
 # ---- every kind of input -------------------------------------------------------------------------------------------
@@ -166,19 +132,6 @@ def test_dask_and_parquet_on_both_engines(data, client, tmp_path, loss, cluster)
     assert model.score(stored) == pytest.approx(score, abs=1e-6)
 
 
-def test_predictions_of_dask_are_lazy(data):
-    X, y, _ = data
-    model = BoostedRegressor(alpha=0.1).fit(X, y)
-
-    def explode(block):
-        raise AssertionError("computed")
-
-    lazy = da.map_blocks(explode, da.from_array(X, chunks=(50, 8)), dtype=float, meta=np.empty((0, 0)))
-    found = model.predict(lazy)
-    with pytest.raises(AssertionError, match="computed"):
-        found.compute(scheduler="sync")
-
-
 def test_it_is_a_regressor_to_scikit_learn(data):
     X, y, _ = data
     model = BoostedRegressor(alpha=0.1).fit(X, y)
@@ -242,34 +195,6 @@ def test_folders_that_claim_something_else_are_refused(data, tmp_path):
     assert load_model(tmp_path / "m").loss == LOSSES[2]
 
 
-@pytest.mark.parametrize("loss", LOSSES[:2])
-def test_a_killed_fit_goes_on_with_the_same_bits(data, tmp_path, loss):
-    X, y, _ = data
-    params = {"loss": loss, "alpha": 0.02, "tol": 1e-9}
-    whole = BoostedRegressor(**params).fit(X, y)
-    path = tmp_path / "state"
-    with pytest.raises(Killed):
-        BoostedRegressor(**params, checkpoint=path, callbacks=[killer(2)]).fit(X, y)
-    resumed = BoostedRegressor(**params, checkpoint=path).fit(X, y)
-    assert resumed.coef_.tobytes() == whole.coef_.tobytes()
-    assert resumed.n_iter_ == whole.n_iter_ > 2
-    with pytest.raises(UsageError, match="other settings of loss"):
-        BoostedRegressor(**params | {"loss": LOSSES[2]}, checkpoint=path).fit(X, y)
-    with pytest.raises(UsageError, match="other data"):
-        BoostedRegressor(**params, checkpoint=path).fit(X, y + 1.0)
-
-
-def test_warm_start_saves_passes(data):
-    X, y, _ = data
-    model = BoostedRegressor(alpha=0.1, tol=1e-8, warm_start=True).fit(X, y)
-    cold = model.model_.certificate.passes
-    model.fit(X, y)
-    assert model.model_.certificate.passes < cold
-    assert model.induction_stop_ == 0
-    with pytest.raises(UsageError, match="8 features, this one has 7"):
-        model.fit(X[:, :7], y)
-
-
 # ---- induction -----------------------------------------------------------------------------------------------------
 
 
@@ -322,19 +247,3 @@ def test_nothing_to_score(data):
     model = BoostedRegressor(alpha=0.1).fit(X, y)
     with pytest.raises(DataError, match="nothing to score"):
         model.score(X, y, np.zeros(120))
-
-
-def test_repr_shows_signed_weights(data):
-    X, y, _ = data
-    model = BoostedRegressor(alpha=0.1).fit(X, y)
-    lines = repr(model).splitlines()
-    assert "one target" in lines[1]
-    assert lines[4].split() == ["feature", "weight"]
-    assert lines[5].split() == ["x0", f"{model.coef_[0, 0]:+.4g}"]
-    assert "shared by" not in model._repr_html_().split("<div class='dboost'>")[1]
-
-
-def test_examples_in_docstrings_run():
-    found = doctest.testmod(regressor)
-    assert found.attempted > 0
-    assert found.failed == 0

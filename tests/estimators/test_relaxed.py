@@ -169,14 +169,6 @@ def test_every_loss_is_refitted(name):
     assert found.objective_ < fitted.objective_ and found.active_features_ == fitted.active_features_
 
 
-def test_weights_of_classes_hold_for_the_refit_too():
-    fitted = BoostedClassifier(penalty="l1", alpha=0.03, class_weight="balanced").fit(X, TWO)
-    Z = X[:, fitted.model_.active]
-    tight = {"tol": 1e-12, "max_iter": 10_000, "solver": "newton-cholesky"}
-    peer = LogisticRegression(C=np.inf, class_weight="balanced", **tight).fit(Z, TWO)
-    np.testing.assert_allclose(relaxed(fitted, X, TWO).model_.W.T, peer.coef_, atol=1e-6)
-
-
 @pytest.mark.filterwarnings("ignore:alpha_best_")
 def test_names_and_columns_that_are_given_beside_the_features():
     names = list("abcdefgh")

@@ -106,18 +106,6 @@ def test_every_input_gives_the_same_path(multiclass, client):
         assert all((a == b).all() for a, b in zip(staged, expected, strict=True))
 
 
-def test_a_checkpoint_goes_on_with_the_same_bits(multiclass, tmp_path):
-    X, y = multiclass
-    whole = ShareBoostClassifier(max_rounds=5, rule="row").fit(X, y)
-    file = tmp_path / "state"
-    ShareBoostClassifier(max_rounds=2, rule="row", checkpoint=file).fit(X, y)
-    rest = ShareBoostClassifier(max_rounds=5, rule="row", checkpoint=file).fit(X, y)
-    assert rest.coef_.tobytes() == whole.coef_.tobytes()
-    assert [r["objective"] for r in rest.path_] == [r["objective"] for r in whole.path_]
-    with pytest.raises(UsageError, match="other settings of system"):
-        ShareBoostClassifier(max_rounds=5, rule="norm", checkpoint=file).fit(X, y)
-
-
 def test_a_callback_ends_the_fit_and_sees_the_model(multiclass):
     X, y = multiclass
     seen = []
@@ -169,6 +157,9 @@ def test_groups_of_columns_enter_together(multiclass):
         ({"penalty": "l1"}, "puts rows to zero"),
         ({"penalty": "none", "alpha": 0.1}, "has no strength"),
         ({"groups": [0.5] * 12}, "expected an integer for each column"),
+        ({"groups": [0, 1]}, "groups has 2 entries for 12 columns"),
+        ({"groups": [0] * 12, "hypotheses": Products(max_degree=1)}, "groups= are groups of raw columns"),
+        ({"shortlist": 0}, "shortlist=0"),
         ({"rule": "best"}, "rule='best'"),
         ({"bound": 0.0}, "bound=0.0"),
         ({"keep": 0}, "keep=0"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import pickle
 import re
 
@@ -19,7 +18,6 @@ from sklearn.utils import estimator_checks
 
 import dboost
 from dboost.errors import DataError, UsageError
-from dboost.estimators import text_features
 from tests.data.unicode_documents import random_documents
 
 DOCUMENTS = [
@@ -325,8 +323,3 @@ def test_the_longest_words_and_many_terms():
     ours = assert_equals_scikit_learn(texts)
     assert len(ours.vocabulary_) > 1500
     assert re.fullmatch("x{99999}y", max(ours.vocabulary_))
-
-
-def test_the_example_runs():
-    found = doctest.testmod(text_features)
-    assert found.attempted >= 6 and found.failed == 0

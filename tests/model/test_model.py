@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -169,8 +168,3 @@ def test_saving_refuses_what_it_cannot_read_back(tmp_path):
         with pytest.raises(UsageError, match="cannot be saved"):
             make(classes=labels).save(tmp_path / "odd")
     assert not (tmp_path / "odd").exists()
-
-
-def test_pickle_round_trip():
-    model = pickle.loads(pickle.dumps(make()))
-    assert model.W.tobytes() == make().W.tobytes()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -18,7 +17,6 @@ from matplotlib import pyplot as plt  # noqa: E402
 
 from dboost import plots  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORDS = [
     {"round": i + 1, "seconds": 0.5, "passes": 3 * i, "gap": g, "objective": 1.0 / (i + 1)}
     for i, g in enumerate([float("nan"), 0.5, 0.1, 0.0])
@@ -145,12 +143,6 @@ def test_the_map_shows_the_largest_features_and_leaves_zeros_blank(tmp_path):
     assert plots.plot_sparsity_map(model, top=1).get_ylabel() == "Feature, the largest 1 of 2"
     two = Model(W[:, :1], Held(["small", "large", "zero"]), task="binary", classes=np.array(["no", "yes"]))
     assert [text.get_text() for text in plots.plot_sparsity_map(two).get_xticklabels()] == ["yes"]
-
-
-def test_plots_share_axes_that_are_given():
-    _, ax = plt.subplots()
-    assert plots.plot_progress(RECORDS, ax=ax) is ax and plots.plot_staged(STAGES, ax=ax) is ax
-    assert len(ax.get_lines()) == 2
 
 
 def test_lines_differ_by_more_than_colour():
