@@ -107,13 +107,6 @@ def test_it_stops_when_no_round_gains():
     assert (result.stop_reason, result.n_iter, len(result.active)) == ("gradient", 1, 0)
 
 
-def test_the_ends_of_bins_are_candidates():
-    data = make("multinomial", m=200)
-    few = fitting(data, hypotheses=Stumps(bins=4, max_listed=0)).fit("auto")
-    every = fitting(data).fit("auto")
-    assert every.objective < few.objective < every.history[0]["objective"]
-
-
 def test_refusals():
     data = make("multinomial")
     for settings in ({"hypotheses": None}, {"hypotheses": Stumps(signed=True)}, {"hypotheses": Columns() | Stumps()}):

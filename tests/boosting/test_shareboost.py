@@ -243,13 +243,6 @@ def test_any_round_can_be_resumed(rule, family):
             assert value.tobytes() == resumed.state.carried[name].tobytes()
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_threads_do_not_change_the_bits(loss):
-    data = plain.make(loss, m=60, n=8, seed=21)
-    runs = [bits(fitted(data, "row", cuts=5, threads=t, tol=1e-5)) for t in (1, 3)]
-    assert runs[0] == runs[1]
-
-
 def test_separated_classes_have_finite_weights():
     """With a ridge there is an optimum; without one the steps end by the gradient."""
     X = np.repeat(np.eye(3), 4, axis=0)

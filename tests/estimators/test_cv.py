@@ -75,15 +75,6 @@ def test_equal_to_a_plain_loop(multiclass, params):
     assert np.all(found.fold_gaps_ <= 1e-9)
 
 
-def test_equal_to_a_plain_loop_for_two_classes(binary):
-    X, y = binary
-    folds = folds_of(len(y), 3)
-    found = BoostedClassifierCV(penalty="l1", folds=folds, alphas=ALPHAS, tol=1e-9, fold_tol=1e-9).fit(X, y)
-    losses, errors = plain_loop(X, y, folds, ALPHAS, tol=1e-9, penalty="l1")
-    np.testing.assert_allclose(found.fold_losses_, losses, rtol=1e-6)
-    np.testing.assert_allclose(found.fold_errors_, errors, atol=1e-12)
-
-
 def test_the_model_is_the_single_fit_at_the_chosen_strength(multiclass):
     X, y = multiclass
     found = BoostedClassifierCV(penalty="l1/l2", cv=4, n_alphas=12, tol=1e-8).fit(X, y)

@@ -55,19 +55,6 @@ def test_a_plain_solver_finds_the_same(kind, loss):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_screened_and_bounded_fit_of_a_path_is_the_cold_one(kind):
-    data = plain.make("multinomial", m=150, n=60, seed=5)
-    fitting, penalty = plain.fitting(data, penalty=kind(0.7), tol=1e-7), kind(0.7)
-    largest, last = fitting.alpha_max(), None
-    for share in (0.5, 0.3, 0.15, 0.08):
-        last = fitting.fit(share * largest, last)
-        cold = plain.fitting(data, penalty=penalty, tol=1e-7).fit(share * largest)
-        assert last.gap <= 1e-7 and abs(last.objective - cold.objective) <= 2e-7 * cold.objective
-    assert plain.fitting(data, penalty=penalty).fit(1.0001 * largest).active.size == 0
-    assert plain.fitting(data, penalty=penalty, tol=1e-9).fit(0.99 * largest).active.size > 0
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_the_ratio_travels(kind, tmp_path):
     data = plain.make("multinomial", m=90, n=6)
     model = BoostedClassifier(penalty=kind(0.3), alpha=0.02).fit(data.X, data.y)

@@ -8,19 +8,6 @@ import pytest
 from dboost import BoostedClassifier, BoostedRegressor, DataError, MultiTaskBoostedClassifier, UsageError, load_model
 
 
-@pytest.mark.parametrize("update", ["newton", "adaboost"])
-def test_the_objective_is_that_of_the_definition(binary, update):
-    X, y = binary
-    model = BoostedClassifier(standardize=False, loss="exp", penalty="l1", alpha=0.03, tol=1e-6, update=update).fit(
-        X, y
-    )
-    f = model.decision_function(X)
-    value = np.exp(-f * (2 * y - 1)).mean() + 0.03 * np.abs(model.coef_).sum()
-    assert model.objective_ == pytest.approx(value, rel=1e-12)
-    assert model.duality_gap_ <= 1e-6
-    assert model.predict(X).tolist() == (f > 0).astype(int).tolist()
-
-
 def test_probabilities_have_the_link_of_the_loss(binary, tmp_path):
     X, y = binary
     model = BoostedClassifier(loss="exp", penalty="l1", alpha=0.03).fit(X, y)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import numpy as np
@@ -240,14 +239,6 @@ def test_missing_labels_leave_their_entries_out(tasks):
     assert signed.coef_.tobytes() == model.coef_.tobytes()
 
 
-def test_one_task_is_the_binary_problem(binary):
-    X, y = binary
-    one = MultiTaskBoostedClassifier(penalty="l1", alpha=0.05, tol=TIGHT).fit(X, y[:, None])
-    two = BoostedClassifier(penalty="l1", alpha=0.05, tol=TIGHT).fit(X, y)
-    np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-6)
-    assert one.predict(X).shape == (len(y), 1)
-
-
 def test_task_names_come_from_the_table(tasks):
     X, Y = tasks
     model = MultiTaskBoostedClassifier(alpha=0.02).fit(X, pd.DataFrame(Y, columns=["left", "up", "far"]))
@@ -265,10 +256,3 @@ def test_a_fit_that_ends_early_warns_with_its_gap(multiclass):
     assert model.duality_gap_ > 1e-12
 
 
-def test_penalty_none_has_no_gap(multiclass):
-    X, y = multiclass
-    model = BoostedClassifier(penalty="none").fit(X, y)
-    assert math.isnan(model.duality_gap_)
-    assert model.stop_reason_ == "gradient"
-    assert model.alpha_ == 0
-    assert "no certificate" in repr(model)

@@ -187,27 +187,6 @@ def test_folds_choose_a_strength(missing):
     assert len(path.models) == 5
 
 
-@pytest.mark.full
-def test_offsets_signs_factors_and_relaxed_refits(rows):
-    X, Y = rows
-    plain = MultiTaskBoostedRegressor(loss=LOSSES, alpha=0.05, tol=1e-9)
-    fitted = plain.fit(X, Y)
-    offset = 0.3 * np.random.default_rng(3).normal(size=(len(X), 4))
-    shifted = MultiTaskBoostedRegressor(loss=LOSSES, alpha=0.05, tol=1e-9, offset=[20, 21, 22, 23])
-    shifted.fit(np.hstack([X, offset]), Y)
-    held, V = parts(Y, X @ shifted.coef_[:, :20].T + shifted.intercept_ + offset)[0].sum() / len(Y), shifted.coef_
-    assert held + 0.05 * np.linalg.norm(V[:, :20], axis=0).sum() == pytest.approx(shifted.objective_, rel=1e-12)
-    signed = MultiTaskBoostedRegressor(loss=LOSSES, penalty="l1", alpha=0.05, positive=True).fit(X, Y)
-    assert signed.coef_.min() >= 0.0 and signed.stop_reason_ == "tol"
-    factors = np.ones(20)
-    factors[:2] = 0.0
-    free = MultiTaskBoostedRegressor(loss=LOSSES, alpha=0.05, tol=1e-8, penalty_factors=factors).fit(X, Y)
-    assert free.stop_reason_ == "tol" and free.objective_ < fitted.objective_
-    refit = dboost.relaxed(fitted, X, Y)
-    loss = parts(Y, X @ refit.coef_.T + refit.intercept_)[0].sum()
-    assert loss < parts(Y, X @ fitted.coef_.T + fitted.intercept_)[0].sum()
-
-
 def test_other_libraries_predict_the_same(rows):
     X, Y = rows
     counts = MultiTaskBoostedRegressor(loss=["squared", "poisson"], alpha=0.05).fit(X, Y[:, [0, 2]])

@@ -15,7 +15,6 @@ from sklearn.exceptions import NotFittedError
 
 from dboost import (
     BoostedClassifier,
-    ConvergenceWarning,
     ModelFormatError,
     MultiTaskBoostedClassifier,
     StorageError,
@@ -135,17 +134,6 @@ def test_folders_that_name_something_else_are_refused(multiclass, tmp_path):
             load_model(tmp_path / "m")
 
 
-def test_to_local_predicts_alone(multiclass):
-    X, y = multiclass
-    model = BoostedClassifier(alpha=0.05, callbacks=[lambda record: False]).fit(X, y)
-    model.set_params(client=Unpicklable())
-    local = model.to_local()
-    assert local.client is None
-    assert local.callbacks is None
-    assert isinstance(model.client, Unpicklable)
-    assert pickle.loads(pickle.dumps(local)).predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
-
-
 def test_warm_start_saves_work(multiclass):
     X, y = multiclass
     cold = BoostedClassifier(alpha=0.02, tol=1e-6).fit(X, y)
@@ -224,16 +212,6 @@ def test_a_killed_fit_goes_on_with_the_same_bits(multiclass, tmp_path, update, a
     again = BoostedClassifier(**params, checkpoint=path).fit(X, y)
     assert again.n_iter_ == whole.n_iter_
     assert again.coef_.tobytes() == whole.coef_.tobytes()
-
-
-def test_a_checkpoint_goes_on_with_more_rounds(multiclass, tmp_path):
-    X, y = multiclass
-    path = tmp_path / "state"
-    with pytest.warns(ConvergenceWarning):
-        BoostedClassifier(alpha=0.02, max_rounds=2, checkpoint=path).fit(X, y)
-    model = BoostedClassifier(alpha=0.02, checkpoint=path).fit(X, y)
-    assert model.stop_reason_ == "tol"
-    assert model.n_iter_ == BoostedClassifier(alpha=0.02).fit(X, y).n_iter_
 
 
 def test_a_checkpoint_of_another_fit_is_refused(multiclass, tmp_path):

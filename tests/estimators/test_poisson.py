@@ -13,11 +13,8 @@ from scipy.special import xlogy
 from sklearn.linear_model import PoissonRegressor
 
 from dboost import (
-    BoostedClassifier,
     BoostedRegressor,
-    Columns,
     DataError,
-    LeveragingRegressor,
     ParquetData,
     UsageError,
     load_model,
@@ -157,13 +154,6 @@ def test_pairs_without_a_bound_are_refused(data, settings, message):
     X, y, _ = data
     with pytest.raises(UsageError, match=message):
         BoostedRegressor(loss="poisson", **settings).fit(X, y)
-
-
-def test_other_estimators_do_not_take_it(data):
-    X, y, _ = data
-    with pytest.raises(UsageError, match="BoostedClassifier takes None or"):
-        BoostedClassifier(alpha="quick", loss="poisson").fit(X, y > 1)
-    assert "loss" not in LeveragingRegressor(hypotheses=Columns()).get_params()
 
 
 # ---- what is made of the scores, and what is kept --------------------------------------------------------------------

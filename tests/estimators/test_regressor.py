@@ -13,7 +13,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Lasso, LinearRegression
 from sklearn.metrics import r2_score
-from sklearn.model_selection import cross_val_score
 
 from dboost import (
     BoostedRegressor,
@@ -130,16 +129,6 @@ def test_dask_and_parquet_on_both_engines(data, client, tmp_path, loss, cluster)
     model = fit(stored)
     assert model.predict(stored).tobytes() == model.predict(frame[NAMES]).tobytes()
     assert model.score(stored) == pytest.approx(score, abs=1e-6)
-
-
-def test_it_is_a_regressor_to_scikit_learn(data):
-    X, y, _ = data
-    model = BoostedRegressor(alpha=0.1).fit(X, y)
-    for name in ("predict_proba", "decision_function", "classes_", "classes", "class_weight"):
-        assert name not in model.get_params()
-    for name in ("predict_proba", "decision_function", "classes_"):
-        assert not hasattr(model, name), name
-    assert cross_val_score(BoostedRegressor(alpha=0.1), X, y, cv=3).shape == (3,)
 
 
 # ---- what outlives a fit -------------------------------------------------------------------------------------------

@@ -368,19 +368,6 @@ def test_both_engines_and_a_folder_give_the_bits_of_one_run(client, tmp_path):
     np.testing.assert_array_equal(kept.fold_losses_, here.fold_losses_)
 
 
-@pytest.mark.filterwarnings("ignore:alpha_best_")
-def test_files_give_the_choice_of_memory(tmp_path):
-    for number, rows in enumerate(np.array_split(np.arange(M), 3)):
-        table = {f"x{j}": X[rows, j] for j in range(8)} | {"y": KIND[rows]}
-        pq.write_table(pa.table(table), tmp_path / f"{number}.parquet")
-    asked = BoostedClassifierCV(penalty="l1/l2", cv=3, alphas=[0.1, 0.03], relax=[0.0, 1.0], scoring="neg_log_loss")
-    asked.set_params(tol=1e-11, fold_tol=1e-11)
-    stored, here = clone(asked).fit(ParquetData(tmp_path, label="y")), clone(asked).fit(X, KIND)
-    np.testing.assert_allclose(stored.fold_scores_, here.fold_scores_, rtol=1e-9)
-    np.testing.assert_allclose(-stored.fold_scores_, stored.fold_losses_, rtol=1e-9)
-    assert (stored.alpha_, stored.relaxed_["gamma"]) == (here.alpha_, here.relaxed_["gamma"])
-
-
 def test_damage_met_in_a_refit_is_told_and_not_taken_for_a_fit_without_one(monkeypatch):
     """Only that there is no refit leaves the penalised model; another error is the user's to see."""
 

@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-import dboost
 from dboost import Products, ShareBoostClassifier, UsageError, load_model
 
 
@@ -180,7 +179,3 @@ def test_a_class_without_end_grows_from_the_model(multiclass):
     assert len(model.active_features_) == 4 and model.score(X, y) > 0.6
 
 
-def test_the_margin_loss_serves_the_certified_fits_too(multiclass):
-    X, y = multiclass
-    model = dboost.BoostedClassifier(loss="margin_softmax", alpha=0.002).fit(X, y)
-    assert model.duality_gap_ <= 1e-4 and model.score(X, y) > 0.6

@@ -68,13 +68,6 @@ def test_dense_rows_have_the_same_bits_wherever_they_are_cut_and_however_they_ar
         assert b"".join(model.decision_function(same[i : i + 1]).tobytes() for i in range(70)) == whole
 
 
-def test_no_copy_of_a_dense_batch_is_made_that_lists_its_nonzeros(monkeypatch):
-    """A look for nonzeros, in coordinates, took most of the time of a prediction."""
-    X, model = np.random.default_rng(5).normal(size=(6, 9)), make()
-    monkeypatch.setattr(type(model), "held_columns", None)
-    np.testing.assert_allclose(model.decision_function(X), dense_scores(model, X), rtol=1e-13)
-
-
 def test_only_the_active_columns_are_read():
     model = make()
     X = np.random.default_rng(4).normal(size=(6, 9))

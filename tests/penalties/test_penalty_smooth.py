@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
 
 from dboost.bounds import exponential
 from dboost.penalties import L2Squared, SmoothL1
@@ -47,24 +46,6 @@ def test_the_step_lowers_bound_plus_penalty_from_any_row(cases, sharpness):
     change = exponential.change(new - W, mu_plus, mu_minus, a) + lam * (rule.value(new) - rule.value(W))
     assert np.all(change <= 1e-12 * (lam * rule.value(W) + a * (mu_plus + mu_minus).sum(axis=1)))
     assert np.count_nonzero(change < 0) > 400
-
-
-def test_scores_of_the_ridge_are_the_best_that_any_step_does(cases, rng):
-    """Entries of a row are on their own: each against a scalar minimisation by scipy, under both bounds."""
-    rule = L2Squared()
-    _, mu_plus, mu_minus, a, lam = cases.exponential(60, 1)
-    D = 10.0 ** rng.uniform(-1, 1, size=60)
-    G = mu_plus - mu_minus
-    for j in range(60):
-
-        def bound(w, j=j):
-            change = exponential.change(np.array([[w]]), mu_plus[[j]], mu_minus[[j]], a[[j]])[0]
-            return float(change + lam[j] * w * w / 2)
-
-        found = minimize_scalar(bound, bracket=(-1e-3 * a[j], 1e-3 * a[j]), tol=1e-12)
-        score = rule.score_exponential(mu_plus[[j]], mu_minus[[j]], a[j], lam[j])[0]
-        assert score == pytest.approx(-found.fun, rel=1e-7, abs=1e-12 * a[j] * (mu_plus[j] + mu_minus[j])[0] + 1e-30)
-        assert rule.score_quadratic(G[[j]], D[j], lam[j])[0] == pytest.approx(G[j, 0] ** 2 / 2 / (D[j] + lam[j]))
 
 
 def test_scores_stay_positive_next_to_zero_pull():

@@ -175,31 +175,6 @@ def test_extreme_magnitudes(rng):
         assert np.abs(new - W).max() / a.max() < 1e5
 
 
-def test_row_weights_act_row_by_row(cases):
-    for penalty in SEPARABLE:
-        W, mu_plus, mu_minus, a, lam = cases.exponential(50, 3)
-        lam[::5] = 0.0
-        G = mu_plus - mu_minus
-        together = (
-            penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)[0],
-            penalty.solve_quadratic(W, G, a, lam),
-            penalty.score_exponential(mu_plus, mu_minus, a, lam),
-            penalty.score_quadratic(G, a, lam),
-            penalty.prox(W, lam),
-        )
-        for j in range(50):
-            one = slice(j, j + 1)
-            alone = (
-                penalty.solve_exponential(W[one], mu_plus[one], mu_minus[one], a[j], lam[j])[0],
-                penalty.solve_quadratic(W[one], G[one], a[j], lam[j]),
-                penalty.score_exponential(mu_plus[one], mu_minus[one], a[j], lam[j]),
-                penalty.score_quadratic(G[one], a[j], lam[j]),
-                penalty.prox(W[one], lam[j]),
-            )
-            for whole, single in zip(together, alone, strict=True):
-                assert np.allclose(whole[one], single, rtol=1e-13, atol=0)
-
-
 def test_inputs_are_not_changed(cases):
     for penalty in SEPARABLE:
         arrays = cases.exponential(40, 3)

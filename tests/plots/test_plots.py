@@ -145,12 +145,6 @@ def test_the_map_shows_the_largest_features_and_leaves_zeros_blank(tmp_path):
     assert [text.get_text() for text in plots.plot_sparsity_map(two).get_xticklabels()] == ["yes"]
 
 
-def test_lines_differ_by_more_than_colour():
-    ax = plots.plot_coverage({str(i): STAGES for i in range(7)})
-    looks = {(line.get_color(), str(line.get_linestyle()), line.get_marker()) for line in ax.get_lines()}
-    assert len({c for c, _, _ in looks}) == 7 == len({m for _, _, m in looks})
-
-
 def test_nonsense_is_refused():
     for call, message in [
         (lambda: plots.plot_progress({}), "empty"),
