@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 from dboost.boosting.adaboost_l1.rounds import AdaBoostL1
+from dboost.boosting.adaboost_l1.simplex import minimise_quadratic
 from dboost.boosting.rules import NormalisedEdges
 from dboost.errors import UsageError
 from tests.boosting import plain
@@ -85,3 +86,18 @@ def test_refusals():
         fitting(noisy(), nu=1.5)
     with pytest.raises(UsageError, match="AdaBoostL1Classifier"):
         plain.fitting(noisy(), system=AdaBoostL1(), penalty="l1")
+
+
+@pytest.mark.parametrize("n,rank", [(1, 1), (5, 3), (12, 12), (12, 3)])
+def test_quadratic_programs_against_their_optimality(n, rank):
+    rng = np.random.default_rng([n, rank])
+    for case in range(20):
+        B = rng.normal(size=(rank, n))
+        H, g, r = B.T @ B, rng.normal(size=n), float(rng.uniform(0.1, 3.0))
+        start = rng.dirichlet(np.ones(n + 1))[:n] * r * (rng.random(n) < 0.6)
+        z = minimise_quadratic(g, H, start.copy(), r)
+        assert z.min() >= 0.0 and z.sum() <= r * (1 + 1e-12)
+        # optimal: no feasible point is lower along the gradient there
+        gradient = g + H @ (z - start)
+        gap = gradient @ z - min(0.0, r * gradient.min())
+        assert gap <= 1e-7 * (1 + np.abs(g).max() * r), (case, gap)

@@ -5,16 +5,13 @@ The transcription solves step 4 by an active-set Newton method of its own, to fa
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 
-from dboost import AdaBoostL1Classifier, Columns, Stumps, UsageError, load_model
+from dboost import AdaBoostL1Classifier, Columns, UsageError
 from dboost.boosting.adaboost_l1.rounds import AdaBoostL1
 from dboost.boosting.rules import NormalisedEdges
 from tests.boosting import plain
-from tests.boosting.test_resume import bits
 
 ROUNDS = 200
 
@@ -131,31 +128,6 @@ def test_two_hundred_rounds_are_those_of_the_transcription(both, keep_zeros):
     np.testing.assert_allclose(values, expected[:, 3], atol=1e-8)
     mine = plain.dense(result, data.X.shape[1])[:, 0] * np.abs(data.X).max(axis=0)
     np.testing.assert_allclose(np.append(mine, result.intercept), al, atol=1e-3)
-
-
-@pytest.mark.parametrize("family", [None, Stumps(signed=True)], ids=["columns", "stumps"])
-def test_bits_of_resumed_fits_and_of_threads(family):
-    data, states = crowded(), []
-    more = {"hypotheses": family, "max_rounds": 60}
-    whole = fitting(data, True, **more).fit(0.0, callback=lambda r, state: states.append(pickle.dumps(state)))
-    if family is None:
-        assert whole.history[-1]["ensemble"] > len(whole.active) + 1, "nothing vanished: the data proves nothing"
-    for stopped in (0, 40):
-        assert bits(fitting(data, True, **more).fit(0.0, resume=pickle.loads(states[stopped]))) == bits(whole)
-    runs = [bits(fitting(data, True, cuts=5, threads=t, **more).fit(0.0)) for t in (1, 3)]
-    assert runs[0] == runs[1]
-
-
-def test_the_model_and_its_checkpoint_know_the_setting(tmp_path):
-    data = crowded()
-    AdaBoostL1Classifier(hypotheses=Columns(), keep_zeros=True, max_rounds=3).fit(data.X, data.y[:, 0]).save(
-        tmp_path / "model"
-    )
-    assert load_model(tmp_path / "model").get_params()["keep_zeros"] is True
-    settings = {"max_rounds": 5, "checkpoint": tmp_path / "checkpoint"}
-    AdaBoostL1Classifier(keep_zeros=True, **settings).fit(data.X, data.y[:, 0])
-    with pytest.raises(UsageError, match="other settings of system"):
-        AdaBoostL1Classifier(keep_zeros=False, **settings).fit(data.X, data.y[:, 0])
 
 
 def test_what_is_no_switch_is_refused():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,6 @@ from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses.one_vs_rest import OneVsRestExponential
 from tests.boosting import plain
-from tests.boosting.test_resume import bits
 from tests.boosting.test_stump_fits import thresholds_of
 
 
@@ -88,16 +86,6 @@ def test_round_by_round(loss):
     np.testing.assert_allclose(H @ result.W + result.intercept, F, atol=1e-9)
     assert result.stop_reason == "max_rounds" and np.isnan(result.gap)
     assert {r["sharing_classes"] for r in result.history} <= set(range(1, z.shape[1] + 1))
-
-
-@pytest.mark.parametrize("loss", ["multinomial", "exp"])
-def test_any_round_can_be_resumed_and_threads_do_not_change_the_bits(loss):
-    data = make(loss)
-    states = []
-    whole = fitting(data).fit("auto", callback=lambda record, state: states.append(pickle.dumps(state)))
-    for stopped in (0, 4):
-        assert bits(fitting(data).fit("auto", resume=pickle.loads(states[stopped]))) == bits(whole)
-    assert bits(fitting(data, LocalEngine(1)).fit("auto")) == bits(whole)
 
 
 def test_it_stops_when_no_round_gains():

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from dboost import JointBoostClassifier, Stumps, UsageError, load_model
+from dboost import JointBoostClassifier, UsageError
 from dboost.boosting.jointboost.rounds import JointBoost
 from dboost.boosting.jointboost.sharing import MOST_CLASSES
 from tests.boosting.test_jointboost import fitted_by_hand, fitting, labels, make
@@ -64,14 +64,7 @@ def test_many_classes_are_refused_with_their_number_of_sets():
     fitting(data, system=JointBoost("greedy"), max_rounds=1).fit("auto")
 
 
-def test_what_is_no_search_is_refused_and_a_model_knows_its_own(tmp_path):
+def test_what_is_no_search_is_refused():
     data = make("multinomial", k=3)
     with pytest.raises(UsageError, match="search='all'.*expected one of 'greedy', 'exhaustive'"):
         JointBoostClassifier(search="all").fit(data.X, data.y)
-    model = JointBoostClassifier(search="exhaustive", hypotheses=Stumps(), max_rounds=3).fit(data.X, data.y)
-    model.save(tmp_path / "model")
-    assert load_model(tmp_path / "model").get_params()["search"] == "exhaustive"
-    settings = {"checkpoint": tmp_path / "checkpoint", "max_rounds": 3}
-    JointBoostClassifier(search="exhaustive", **settings).fit(data.X, data.y)
-    with pytest.raises(UsageError, match="other settings of system"):
-        JointBoostClassifier(**settings).fit(data.X, data.y)

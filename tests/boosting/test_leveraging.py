@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from scipy.optimize import brentq
 
 from dboost.boosting.leveraging.system import Leveraging
 from tests.boosting import plain
-from tests.boosting.test_resume import bits
 
 LOSSES = ("exp", "log", "squared")
 
@@ -184,15 +182,3 @@ def test_a_hypothesis_that_is_never_wrong_is_capped():
     data.X[:, 1] = 2.0 * data.y[:, 0]
     result = fitting(data, max_rounds=1, fit_intercept=False).fit(0.0)
     assert result.active.tolist() == [1] and result.W[0, 0] == pytest.approx(15.0)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("alpha", [0.0, 0.02])
-def test_bits_of_resumed_fits_and_of_threads(loss, alpha):
-    data = plain.make(loss, m=60, n=8, seed=56)
-    states = []
-    whole = fitting(data, alpha=alpha).fit(alpha, callback=lambda r, state: states.append(pickle.dumps(state)))
-    for stopped in (0, 12):
-        assert bits(fitting(data, alpha=alpha).fit(alpha, resume=pickle.loads(states[stopped]))) == bits(whole)
-    runs = [bits(fitting(data, alpha=alpha, cuts=5, threads=t).fit(alpha)) for t in (1, 2, 3)]
-    assert runs[0] == runs[1] == runs[2]

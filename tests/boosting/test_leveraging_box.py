@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -16,13 +15,11 @@ from dboost import (
     LeveragingRegressor,
     Products,
     UsageError,
-    load_model,
 )
 from dboost.boosting.leveraging.box import given_bounds
 from dboost.boosting.leveraging.system import Leveraging
 from tests.boosting import plain
 from tests.boosting.test_leveraging import correlated
-from tests.boosting.test_resume import bits
 
 BOXES = {
     "not negative": (0.0, math.inf),
@@ -123,30 +120,6 @@ def test_factors_and_a_box_together():
     assert (np.abs(G[w == 0]) <= lam[w == 0] * (1 + 1e-6)).all()
     at_bound = np.abs(w) == 0.1
     assert at_bound.any() and (G[at_bound] * np.sign(w[at_bound]) >= lam[at_bound] * (1 - 1e-6)).all()
-
-
-def test_bits_of_families_threads_and_resumed_fits():
-    data, states = correlated("log", m=70, n=5, seed=2), []
-    for family in (None, Products(max_degree=2)):
-        more = {"hypotheses": family, "max_rounds": 12}
-        whole = fitting(data, (0.0, 0.5), **more).fit(0.0, callback=lambda r, s: states.append(pickle.dumps(s)))
-        again = fitting(data, (0.0, 0.5), **more).fit(0.0, resume=pickle.loads(states[-6]))
-        assert again.W.tobytes() == whole.W.tobytes() and (whole.W > 0).all()
-        runs = [bits(fitting(data, (0.0, 0.5), cuts=5, threads=t, **more).fit(0.0)) for t in (1, 3)]
-        assert runs[0] == runs[1]
-
-
-def test_a_model_and_its_checkpoint_keep_the_bounds(tmp_path):
-    data = correlated("log", m=70, n=5, seed=2)
-    settings = {"hypotheses": Columns(), "loss": "log", "max_rounds": 4}
-    model = LeveragingClassifier(bounds=(0, np.inf), **settings).fit(data.X, data.y[:, 0])
-    model.save(tmp_path / "model")
-    assert load_model(tmp_path / "model").get_params()["bounds"] == (0.0, math.inf)
-    each = LeveragingClassifier(bounds=(np.zeros(5), np.full(5, 0.3)), checkpoint=tmp_path / "c", **settings)
-    each.fit(data.X, data.y[:, 0]).save(tmp_path / "each")
-    assert load_model(tmp_path / "each").get_params()["bounds"] == ([0.0] * 5, [0.3] * 5)
-    with pytest.raises(UsageError, match="other settings of system"):
-        LeveragingClassifier(checkpoint=tmp_path / "c", **settings).fit(data.X, data.y[:, 0])
 
 
 @pytest.mark.parametrize(

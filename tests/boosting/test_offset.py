@@ -21,7 +21,6 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, UsageError
 from dboost.losses import LOSSES
 from dboost.passes.offsets import Offsets
-from dboost.problem.accelerators import EVERY
 from tests.boosting import plain
 
 N = 12
@@ -87,16 +86,6 @@ def test_every_update_ends_there(loss, update):
     found = plain.fitting(whole, **asked(whole, penalty="l1", update=update, select="template", tol=1e-6)).fit(0.05)
     assert found.gap <= 1e-6
     same_as_plain(found, data, "l1", 0.05, rel=2e-6)
-
-
-@pytest.mark.parametrize("loss", ["multinomial", "log"])
-def test_without_accelerators_it_is_the_same_optimum(loss):
-    _, whole = problem(loss)
-    values = [
-        plain.fitting(whole, **asked(whole, penalty="l1", tol=1e-8, accelerators=names)).fit(0.01).objective
-        for names in ((), EVERY)
-    ]
-    assert values[0] == pytest.approx(values[1], rel=2e-8)
 
 
 def test_along_a_path_with_factors():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import pickle
 import weakref
 from dataclasses import replace
 
@@ -108,22 +107,6 @@ def test_bits_do_not_depend_on_where_the_columns_are(problem, blocks, dtype, mon
     monkeypatch.setattr(slices, "PART", 500)
     here = fitted(problem, dtype=dtype)
     assert bits(here) == bits(fitted(problem, Away(1), dtype)) == bits(fitted(problem, LocalEngine(3), dtype))
-
-
-def test_any_round_is_resumed_with_the_same_bits(problem):
-    X, y, loss = problem
-    settings = FitSettings(loss, "l1", alpha=0.01, tol=1e-9)
-
-    def fitting(engine):
-        return Fitting(build_plan(X, y, task=TASKS[loss], engine=engine), engine, settings)
-
-    states = []
-    with LocalEngine(1) as engine:
-        whole = fitting(engine).fit(0.01, callback=lambda record, state: states.append(pickle.dumps(state)))
-    assert len(states) > 2 and any(pickle.loads(state).memory.anchor is not None for state in states[:-1])
-    for state in states[:-1]:
-        with LocalEngine(1) as engine:
-            assert bits(fitting(engine).fit(0.01, resume=pickle.loads(state))) == bits(whole)
 
 
 def test_a_checkpoint_has_the_anchor(problem, tmp_path):

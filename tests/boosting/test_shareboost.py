@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
@@ -16,7 +14,6 @@ from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.products.family import Products
 from dboost.solvers.corrective import Solved, left_over
 from tests.boosting import plain
-from tests.boosting.test_resume import bits
 
 RIDGE = 1e-4
 LOSSES = ("margin_softmax", "multinomial", "log")
@@ -224,23 +221,6 @@ def test_products_are_chosen_as_from_the_explicit_matrix():
     explicit = fitted(plain.Data(data.loss, columns, data.y, data.s, data.k), standardize=True)
     assert keys == [every[j] for j in explicit.state.carried["order"].tolist()]
     assert induced.objective == pytest.approx(explicit.objective, rel=1e-8)
-
-
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("family", [None, Products(max_degree=2)])
-def test_any_round_can_be_resumed(rule, family):
-    data = plain.make("margin_softmax", m=60, n=6, weights=True, seed=20)
-    states = []
-
-    def run(**more):
-        return fitted(data, rule, rounds=4, hypotheses=family, tol=1e-5, **more)
-
-    whole = run(callback=lambda record, state: states.append(pickle.dumps(state)))
-    for stopped in (0, 2, 3):
-        resumed = run(resume=pickle.loads(states[stopped]))
-        assert bits(resumed) == bits(whole)
-        for name, value in whole.state.carried.items():
-            assert value.tobytes() == resumed.state.carried[name].tobytes()
 
 
 def test_separated_classes_have_finite_weights():

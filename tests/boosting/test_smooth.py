@@ -5,7 +5,6 @@ Every update against scipy on a dense problem; certificates; what the parameters
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 from functools import cache
 
@@ -211,24 +210,6 @@ def test_standardize_is_scaling_the_columns_by_hand(loss):
             assert 10 not in result.active
     with pytest.raises(UsageError, match="standardize=True.*smooth_l1"):
         plain.fitting(data, penalty="smooth_l1", standardize=True)
-
-
-@pytest.mark.parametrize("pair,penalty", plain.covering(plain.DEFINED, SMOOTH)[::2])
-def test_any_round_can_be_resumed_and_threads_change_nothing(pair, penalty):
-    loss, update = pair
-    data = plain.make(loss, m=60, n=5, seed=20)
-    select = "greedy" if update == "newton" else "template"
-    settings = {"penalty": penalty, "tol": 1e-4, "update": update, "select": select}
-    states = []
-    whole = plain.fitting(data, cuts=5, **settings).fit(
-        ALPHA[penalty], callback=lambda r, state: states.append(pickle.dumps(state))
-    )
-    for stopped in {0, len(states) // 2}:
-        if stopped < whole.n_iter - 1:
-            resumed = plain.fitting(data, cuts=5, **settings).fit(ALPHA[penalty], resume=pickle.loads(states[stopped]))
-            assert bits(resumed) == bits(whole)
-    threads = plain.fitting(data, cuts=5, threads=3, **settings).fit(ALPHA[penalty])
-    assert bits(threads) == bits(whole)
 
 
 def test_a_path_needs_strengths_where_there_is_no_largest(loss):

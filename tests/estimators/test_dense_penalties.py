@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from dboost import BoostedClassifier, load_model
-from dboost.penalties import SmoothL1
+from dboost import BoostedClassifier
 
 
 def test_the_ridge_is_scikit_learns_logistic_regression(multiclass):
@@ -23,26 +20,3 @@ def test_the_ridge_is_scikit_learns_logistic_regression(multiclass):
     np.testing.assert_allclose(
         ours.intercept_ - ours.intercept_.mean(), theirs.intercept_ - theirs.intercept_.mean(), atol=1e-4
     )
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"penalty": "l2"},
-        {"penalty": "l2_squared"},
-        {"penalty": SmoothL1(sharpness=4.0), "alpha": 0.01},
-        {"penalty": "none", "update": "forward", "max_rounds": 7},
-    ],
-    ids=lambda params: str(params["penalty"]),
-)
-def test_saved_and_loaded(multiclass, tmp_path, params):
-    X, y = multiclass
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = BoostedClassifier(**params).fit(X, y)
-    model.save(tmp_path / "model")
-    again = load_model(tmp_path / "model")
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert again.get_params()["penalty"] == params["penalty"]
-    assert again.stop_reason_ == model.stop_reason_
-    assert repr(again)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import dboost
@@ -52,21 +51,6 @@ def test_a_plain_solver_finds_the_same(kind, loss):
         assert found.lower_bound * total <= best.value * (1 + 1e-12)
         kept = np.flatnonzero(np.abs(best.W).max(axis=1) > 1e-4)
         assert np.isin(kept, found.active).all()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_ratio_travels(kind, tmp_path):
-    data = plain.make("multinomial", m=90, n=6)
-    model = BoostedClassifier(penalty=kind(0.3), alpha=0.02).fit(data.X, data.y)
-    assert clone(model).get_params()["penalty"] == kind(0.3)
-    model.save(tmp_path / "model")
-    again = dboost.load_model(tmp_path / "model")
-    assert again.get_params()["penalty"] == kind(0.3) and again.model_.penalty == kind.name
-    np.testing.assert_array_equal(again.coef_, model.coef_)
-    named = BoostedClassifier(penalty=kind.name, alpha=0.02).fit(data.X, data.y)
-    np.testing.assert_array_equal(
-        named.coef_, BoostedClassifier(penalty=kind(0.5), alpha=0.02).fit(data.X, data.y).coef_
-    )
 
 
 def test_what_is_not_certified_is_refused_by_name():

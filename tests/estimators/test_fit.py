@@ -154,21 +154,6 @@ def test_booleans_are_two_classes(binary):
     assert model.predict(X).dtype == bool
 
 
-def test_weight_two_is_the_row_twice_and_zero_its_absence(multiclass):
-    X, y = multiclass
-    weight = np.ones(len(y))
-    weight[:20], weight[20:35] = 2, 0
-    repeat = np.repeat(np.arange(len(y)), weight.astype(int))
-    for penalty in ("l1", "l1/l2", "l1/linf"):
-        a = BoostedClassifier(standardize=False, penalty=penalty, alpha=0.03, tol=TIGHT).fit(X, y, weight)
-        b = BoostedClassifier(standardize=False, penalty=penalty, alpha=0.03, tol=TIGHT).fit(X[repeat], y[repeat])
-        np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-6)
-        assert a.objective_ == pytest.approx(b.objective_, rel=1e-9)
-        assert a.objective_ == pytest.approx(objective(a, X, y, weight), rel=1e-10)
-        plain = BoostedClassifier(standardize=False, penalty=penalty, alpha=0.03, tol=TIGHT).fit(X, y)
-        assert np.abs(plain.coef_ - a.coef_).max() > 1e-3
-
-
 def test_class_weight_is_a_sample_weight(multiclass):
     X, y = multiclass
     factors = {"ant": 3.0, "bee": 0.5}
@@ -254,5 +239,3 @@ def test_a_fit_that_ends_early_warns_with_its_gap(multiclass):
     assert model.stop_reason_ == "max_rounds"
     assert model.n_iter_ == 4
     assert model.duality_gap_ > 1e-12
-
-

@@ -11,7 +11,6 @@ import pytest
 from sklearn.linear_model import QuantileRegressor
 from sklearn.metrics import d2_pinball_score
 
-import dboost
 from dboost import BoostedRegressor
 from dboost.losses import Quantile
 
@@ -41,12 +40,3 @@ def test_the_pinball_loss_of_a_linear_program_is_within_the_gap_and_an_eighth_of
     assert best - 1e-9 <= ours.objective_ <= best + width / 8
     assert abs(np.mean(y <= ours.predict(X)) - tau) < 0.05
     assert ours.score(X, y) == pytest.approx(d2_pinball_score(y, ours.predict(X), alpha=tau), abs=1e-2)
-
-
-def test_their_parameters_are_saved(skewed, tmp_path):
-    X, y = skewed
-    model = BoostedRegressor(loss=Quantile(0.8, 0.3), alpha=0.02).fit(X, y)
-    model.save(tmp_path / "model")
-    again = dboost.load_model(tmp_path / "model")
-    assert again.loss == Quantile(0.8, 0.3) and again.score(X, y) == model.score(X, y)
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))

@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import warnings
 
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from scipy import sparse
 from sklearn.linear_model import LinearRegression, MultiTaskElasticNet, MultiTaskLasso
 from sklearn.metrics import r2_score
 
 import dboost
-from dboost import MultiTaskBoostedRegressor, MultiTaskBoostedRegressorCV, ParquetData
+from dboost import MultiTaskBoostedRegressor, MultiTaskBoostedRegressorCV
 from dboost.errors import DataError, UsageError
 from dboost.penalties import GroupElasticNet
 
@@ -68,44 +62,6 @@ def test_without_a_penalty_each_target_is_fitted_where_it_is_observed(missing):
         np.testing.assert_allclose(ours.coef_[r], alone.coef_, atol=1e-6)
     scores = [r2_score(y[~np.isnan(y)], ours.predict(X)[~np.isnan(y), r]) for r, y in enumerate(Y.T)]
     assert ours.score(X, Y) == pytest.approx(np.mean(scores), abs=1e-12)
-
-
-def test_every_input_and_engine_has_the_same_bits(missing, tmp_path, client):
-    X, Y = missing
-    settings = {"alpha": 0.1, "standardize": False, "tol": 1e-8}
-    wanted = MultiTaskBoostedRegressor(**settings).fit(X, Y)
-    names, targets = [f"x{j}" for j in range(20)], ["north", "south", "west"]
-    frame, table = pd.DataFrame(X, columns=names), pd.DataFrame(Y, columns=targets)
-    found = {"sparse": MultiTaskBoostedRegressor(**settings).fit(sparse.csr_array(X), Y)}
-    found["frame"] = MultiTaskBoostedRegressor(**settings).fit(frame, table)
-    assert found["frame"].target_names_.tolist() == targets and not hasattr(found["frame"], "classes_")
-    whole = pa.Table.from_pandas(pd.concat([frame, table], axis=1), preserve_index=False)
-    pq.write_table(whole, tmp_path / "a.parquet", row_group_size=200, write_page_checksum=True)
-    data = ParquetData(tmp_path / "a.parquet", features=names, label=targets)
-    found["files"] = MultiTaskBoostedRegressor(**settings).fit(data)
-    found["files on workers"] = MultiTaskBoostedRegressor(client=client, **settings).fit(data)
-    arrays = da.from_array(X, 200), da.from_array(Y, 200)
-    found["dask"] = MultiTaskBoostedRegressor(client=client, **settings).fit(*arrays)
-    parts = dd.from_pandas(frame, npartitions=1), dd.from_pandas(table, npartitions=1)
-    found["dask frame"] = MultiTaskBoostedRegressor(client=client, **settings).fit(*parts)
-    for name, model in found.items():
-        np.testing.assert_array_equal(model.model_.W, wanted.model_.W, err_msg=name)
-        np.testing.assert_array_equal(model.intercept_, wanted.intercept_, err_msg=name)
-    assert found["files"].target_names_.tolist() == targets
-    predicted = found["dask frame"].predict(parts[0]).compute()
-    assert predicted.columns.tolist() == targets
-    # Products with a batch of rows are summed in the order of its size.
-    np.testing.assert_allclose(predicted.to_numpy(), wanted.predict(X), rtol=1e-12)
-
-
-def test_a_saved_model_predicts_the_same(missing, tmp_path):
-    X, Y = missing
-    model = MultiTaskBoostedRegressor(alpha=0.1).fit(X, Y)
-    model.save(tmp_path / "model")
-    again = dboost.load_model(tmp_path / "model")
-    assert type(again) is MultiTaskBoostedRegressor and again.target_names_.tolist() == [0, 1, 2]
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert "3 targets" in repr(model) and model.coef_.shape == (3, 20)
 
 
 def test_its_strength_is_chosen_by_folds(missing):

@@ -37,28 +37,6 @@ def test_by_name_is_by_place(data):
     assert not by_place.coef_[:, 3].any() and by_place.duality_gap_ <= 1e-4
 
 
-@pytest.mark.parametrize(
-    "given",
-    [FREED, pd.Series(FREED), BY_NAME, pd.Series(FREED, index=NAMES)[::-1]],
-    ids=["array", "series", "by name", "series by name"],
-)
-def test_they_are_saved(data, given, tmp_path):
-    table = pd.DataFrame(data.X, columns=NAMES)
-    model = BoostedClassifier(alpha=0.01, penalty_factors=given).fit(table, data.y)
-    assert given is BY_NAME or model.coef_[:, 1].all() and not model.coef_[:, 3].any()
-    model.save(tmp_path / "model")
-    again = dboost.load_model(tmp_path / "model")
-    np.testing.assert_array_equal(again.fit(table, data.y).coef_, model.coef_)
-
-
-def test_a_checkpoint_belongs_to_its_factors(data, tmp_path):
-    asked = BoostedClassifier(alpha=0.01, penalty_factors=F, checkpoint=tmp_path / "state")
-    first = asked.fit(data.X, data.y)
-    np.testing.assert_array_equal(clone(asked).fit(data.X, data.y).coef_, first.coef_)
-    with pytest.raises(UsageError, match="penalty_factors"):
-        clone(asked).set_params(penalty_factors=F + 1.0).fit(data.X, data.y)
-
-
 def test_a_path_has_them(data):
     found = dboost.regularization_path(data.X, data.y, n_alphas=5, penalty="l1/l2", penalty_factors=FREED)
     assert (found.gaps <= 1e-4).all() and not found.coefs[:, :, 3].any() and found.n_active_rows[-1] == 7

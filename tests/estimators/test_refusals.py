@@ -92,11 +92,11 @@ LABELS = [
 ]
 
 
-@pytest.mark.parametrize("Y", LABELS)
-def test_what_labels_of_tasks_may_be_is_what_scikit_learn_says(Y):
-    refused = any(word in type_of_target(Y) for word in ("continuous", "multiclass"))
-    with pytest.raises(DataError) if refused else nullcontext():
-        fitting.check_tasks(Y)
+def test_what_labels_of_tasks_may_be_is_what_scikit_learn_says():
+    for Y in LABELS:
+        refused = any(word in type_of_target(Y) for word in ("continuous", "multiclass"))
+        with pytest.raises(DataError) if refused else nullcontext():
+            fitting.check_tasks(Y)
 
 
 def warns_of_many(function):

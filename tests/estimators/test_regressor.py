@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import json
 
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
-import scipy.sparse as sp
 from sklearn.linear_model import Lasso, LinearRegression
-from sklearn.metrics import r2_score
 
 from dboost import (
     BoostedRegressor,
     DataError,
     ModelFormatError,
-    ParquetData,
     UsageError,
     load_model,
 )
 from dboost.losses import EpsilonInsensitive
-from tests.estimators.test_persistence import Unpicklable
 
-NAMES = [f"c{j}" for j in range(8)]
 LOSSES = ["squared", "epsilon_insensitive", EpsilonInsensitive(epsilon=0.5)]
 
 
@@ -71,86 +63,7 @@ def test_without_penalty_it_is_least_squares(data):
 # ---- every kind of input -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_every_input_in_memory_gives_the_same_fit_and_bits(data, loss):
-    X, y, weight = data
-    frame = pd.DataFrame(X, columns=NAMES)
-    expected = BoostedRegressor(standardize=False, loss=loss, alpha=0.1).fit(X, y, weight)
-    prediction = expected.predict(X)
-    assert (prediction.shape, prediction.dtype) == ((120,), np.float64)
-    np.testing.assert_allclose(prediction, X @ expected.coef_[0] + expected.intercept_[0], rtol=1e-12, atol=1e-12)
-    arrow = pa.Table.from_pandas(frame)
-    labelled = frame.assign(price=y)
-    cases = [
-        (sp.csr_array(X), y, sp.csr_array(X)),
-        (frame, pd.Series(y), frame),
-        (arrow, pa.array(y), arrow),
-        (labelled, "price", frame),
-        (X, y.astype(object), X),
-    ]
-    for fitted_on, target, predicted_on in cases:
-        model = BoostedRegressor(standardize=False, loss=loss, alpha=0.1).fit(fitted_on, target, weight)
-        assert model.predict(predicted_on).tobytes() == prediction.tobytes()
-        assert model.score(fitted_on, target, weight) == r2_score(y, prediction, sample_weight=weight)
-
-
-@pytest.mark.parametrize("loss", LOSSES[:2])
-@pytest.mark.parametrize("cluster", [False, True], ids=["in-process", "cluster"])
-def test_dask_and_parquet_on_both_engines(data, client, tmp_path, loss, cluster):
-    X, y, _ = data
-    expected = BoostedRegressor(loss=loss, alpha=0.1, tol=1e-10).fit(X, y)
-    score = expected.score(X, y)
-
-    def fit(*given):
-        model = BoostedRegressor(loss=loss, alpha=0.1, tol=1e-10, client=client if cluster else None).fit(*given)
-        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-5)
-        return model
-
-    lazy, target = da.from_array(X, chunks=(50, 8)), da.from_array(y, chunks=50)
-    model = fit(lazy, target)
-    found = model.predict(lazy)
-    assert isinstance(found, da.Array)
-    assert (found.dtype, found.chunks) == (np.float64, ((50, 50, 20),))
-    assert found.compute(scheduler="sync").tobytes() == model.predict(X).tobytes()
-    assert model.score(lazy, target) == pytest.approx(score, abs=1e-6)
-
-    frame = pd.DataFrame(X, columns=NAMES, index=np.arange(120) + 5).assign(price=y)
-    model = fit(dd.from_pandas(frame, npartitions=3), "price")
-    series = model.predict(dd.from_pandas(frame, npartitions=3))
-    assert isinstance(series, dd.Series)
-    computed = series.compute(scheduler="sync")
-    assert computed.index.tolist() == frame.index.tolist()
-    assert computed.to_numpy().tobytes() == model.predict(frame[NAMES]).tobytes()
-    assert model.score(dd.from_pandas(frame, npartitions=2), "price") == pytest.approx(score, abs=1e-6)
-
-    frame[:70].to_parquet(tmp_path / "a.parquet", index=False)
-    frame[70:].to_parquet(tmp_path / "b.parquet", index=False)
-    stored = ParquetData(tmp_path, label="price")
-    model = fit(stored)
-    assert model.predict(stored).tobytes() == model.predict(frame[NAMES]).tobytes()
-    assert model.score(stored) == pytest.approx(score, abs=1e-6)
-
-
 # ---- what outlives a fit -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_save_and_load_keep_every_bit(data, tmp_path, loss):
-    X, y, _ = data
-    frame = pd.DataFrame(X, columns=NAMES)
-    model = BoostedRegressor(loss=loss, alpha=0.1).fit(frame, y)
-    model.save(tmp_path / "m")
-    back = load_model(tmp_path / "m")
-    assert type(back) is BoostedRegressor
-    assert back.get_params() == model.get_params()
-    assert back.predict(frame).tobytes() == model.predict(frame).tobytes()
-    assert repr(back) == repr(model)
-    assert back.induction_stop_ == model.induction_stop_
-    back.fit(frame, y)
-    assert back.coef_.tobytes() == model.coef_.tobytes()
-    local = model.set_params(client=Unpicklable()).to_local()
-    assert local.client is None
-    assert local.predict(frame).tobytes() == model.predict(frame).tobytes()
 
 
 def test_folders_that_claim_something_else_are_refused(data, tmp_path):

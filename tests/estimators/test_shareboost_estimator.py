@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
-from sklearn.base import clone
 
 from dboost import Products, ShareBoostClassifier, UsageError, load_model
 
@@ -88,31 +85,6 @@ def test_save_and_load_keep_the_path(multiclass, tmp_path, hypotheses):
         assert one.tobytes() == other.tobytes()
 
 
-def test_every_input_gives_the_same_path(multiclass, client):
-    X, y = multiclass
-    code = np.searchsorted(np.unique(y), y)
-    whole = ShareBoostClassifier(max_rounds=3, hypotheses=Products(max_degree=2)).fit(X, code)
-    inputs = {
-        "sparse": (sp.csr_array(X), code),
-        "dask": (da.from_array(X, chunks=(50, -1)), da.from_array(code, chunks=50)),
-    }
-    for name, (given, labels) in inputs.items():
-        model = clone(whole).set_params(client=client if name == "dask" else None).fit(given, labels)
-        assert [r["entered"] for r in model.path_] == [r["entered"] for r in whole.path_]
-        np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), rtol=1e-3, atol=1e-6)
-        staged = [np.asarray(labels) for labels in model.staged_predict(given)]
-        expected = list(model.staged_predict(X))
-        assert all((a == b).all() for a, b in zip(staged, expected, strict=True))
-
-
-def test_a_callback_ends_the_fit_and_sees_the_model(multiclass):
-    X, y = multiclass
-    seen = []
-    model = ShareBoostClassifier(callbacks=[lambda r: seen.append(r["error"]) or r["active_rows"] == 2]).fit(X, y)
-    assert model.stop_reason_ == "callback" and len(model.active_features_) == 2
-    assert seen == model.path_.column("error").tolist()
-
-
 def test_features_are_taken_out_again(multiclass, tmp_path):
     X, y = multiclass
     file = tmp_path / "state"
@@ -177,5 +149,3 @@ def test_a_class_without_end_grows_from_the_model(multiclass):
     X, y = multiclass
     model = ShareBoostClassifier(max_rounds=4, hypotheses=Products(), standardize=False).fit(X, y)
     assert len(model.active_features_) == 4 and model.score(X, y) > 0.6
-
-

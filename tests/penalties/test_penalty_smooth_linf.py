@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dboost import BoostedClassifier, ShareBoostClassifier, UsageError
-from dboost.penalties import SmoothLinf, get_penalty
+from dboost.penalties import SmoothLinf
 
 SHARP = (0.5, 1.0, 20.0)
 
@@ -106,17 +106,6 @@ def test_shareboost_ends_without_gradient_under_it():
     stronger = ShareBoostClassifier(max_rounds=4, penalty="smooth_l1/linf", alpha=0.1).fit(X, y)
     weaker = ShareBoostClassifier(max_rounds=4, penalty="smooth_l1/linf", alpha=0.001).fit(X, y)
     assert np.abs(stronger.coef_).max() < np.abs(weaker.coef_).max()
-
-
-def test_it_survives_saving(tmp_path):
-    from dboost import load_model
-
-    rng = np.random.default_rng(4)
-    X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, 60)
-    model = ShareBoostClassifier(max_rounds=2, penalty=SmoothLinf(2.0), alpha=0.1).fit(X, y)
-    model.save(tmp_path / "m")
-    assert load_model(tmp_path / "m").penalty == SmoothLinf(2.0)
-    assert get_penalty("smooth_l1/linf") == SmoothLinf(1.0)
 
 
 def test_one_row_updates_end_at_the_optimum_of_newton_steps():
