@@ -13,7 +13,6 @@ from dboost.boosting.fit import Fitting
 from dboost.problem.problem import Problem
 from dboost.solvers.conjugate import class_blocks
 from dboost.solvers.conjugate.class_blocks import ClassBlocks
-from dboost.solvers.corrective import Free, solve
 from tests.boosting import plain
 
 
@@ -47,22 +46,3 @@ def test_it_is_symmetric_and_positive(monkeypatch: pytest.MonkeyPatch, loss: str
     assert least >= -1e-12 * np.abs(M).max()
 
 
-def together(m: int, n: int, k: int) -> tuple[Problem, Free]:
-    """A smooth problem over columns that go together: each is made from the same few numbers of an example."""
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(m, 20))
-    X = np.maximum(Z @ rng.normal(size=(20, n)) / np.sqrt(20.0), 0.0) + 0.02 * rng.normal(size=(m, n))
-    y = (2.0 * np.tanh(Z[:, :k]) @ rng.normal(size=(k, k)) + rng.gumbel(size=(m, k))).argmax(axis=1)
-    problem = plain.fitting(plain.Data("multinomial", X, y, np.full(m, 1.0 / m), k), penalty="l2_squared").problem
-    return problem, Free(np.ones(n, bool), True, np.sqrt((X**2).mean(axis=0)), m)
-
-
-@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-4, 1e-5])
-def test_a_solve_that_is_nearly_there_aims_no_lower_than_it_must(tol: float) -> None:
-    """A step that left a little too much was followed by one to a tenth of it, at two hundred products and more."""
-    problem, free = together(2_000, 60, 5)
-    solved = solve(problem, problem.evaluate(np.arange(60), np.zeros((60, 5)), np.zeros(5)), 1e-6, free, tol)
-    before = problem.passes
-    again = solve(problem, solved.at, 1e-6, free, 0.9 * solved.rest)
-    assert again.steps == 1 and again.rest <= 0.9 * solved.rest
-    assert problem.passes - before <= 3

@@ -150,28 +150,6 @@ def test_groups_of_one_column_change_no_bit():
 
 
 @pytest.mark.parametrize("penalty", ["l1/l2", "l1/linf"])
-def test_a_group_of_which_one_column_is_left_is_a_row(penalty):
-    """Solved as a group, with the optimum of the rows by themselves: the size of a group is that of what is in it."""
-    data = data_of("multinomial")
-    factors = np.ones(N)
-    factors[[2, 6]] = np.inf
-    pairs = np.arange(N)
-    pairs[2], pairs[6] = pairs[1], pairs[5]
-    mine = grouped(
-        data,
-        penalty=penalty,
-        tol=1e-12,
-        penalty_factors=PENALTY_FACTORS.read(factors),
-        column_groups=ColumnGroups.given(pairs),
-    ).fit(0.01)
-    theirs = grouped(
-        data, penalty=penalty, tol=1e-12, penalty_factors=PENALTY_FACTORS.read(factors), column_groups=None
-    ).fit(0.01)
-    assert mine.objective == pytest.approx(theirs.objective, rel=1e-11)
-    np.testing.assert_allclose(plain.dense(mine, N), plain.dense(theirs, N), atol=1e-6)
-
-
-@pytest.mark.parametrize("penalty", ["l1/l2", "l1/linf"])
 def test_standardised_columns_are_columns_that_were_scaled(penalty):
     data = data_of("squared", weights=False)
     moved = replace(data, X=data.X * np.exp(np.linspace(-1.0, 1.0, N)) + 0.5)

@@ -196,24 +196,6 @@ def test_max_rounds_warns_with_the_gap(loss):
     assert caught[0].filename == __file__
 
 
-@each_update
-def test_a_callback_stops_and_leaves_a_certified_model(loss, update):
-    data = plain.make(loss, m=80, n=8, seed=13)
-    fitting = plain.fitting(data, penalty="l1/l2", update=update, tol=1e-9)
-    records = []
-
-    def stop(record, state):
-        records.append(record)
-        return len(records) == 1
-
-    result = fitting.fit(0.05 * fitting.alpha_max(), callback=stop)
-    assert (result.stop_reason, result.n_iter, len(records)) == ("callback", 1, 1)
-    value = plain.objective(data, "l1/l2", result.alpha * 80, plain.dense(result, 8), result.intercept)
-    assert result.objective * 80 == pytest.approx(value, rel=1e-12)
-    best = plain.optimum(data, "l1/l2", result.alpha * 80)
-    assert result.gap >= (value - best.value) / value - 1e-12
-
-
 def test_the_history_of_a_fit(loss):
     data = plain.make(loss, seed=14)
     result = plain.fitting(data, penalty="l1", tol=1e-8).fit("auto")

@@ -85,6 +85,9 @@ def test_folders_that_name_something_else_are_refused(multiclass, tmp_path):
         ("params", {"penalty": {"name": "l9"}}),
         ("params", {"penalty": {"name": "l1/l2+l1", "l1_ratio": 7}}),
         ("params", {"penalty": "l1"}),
+        ("params", {"loss": {"name": "epsilon_insensitive", "epsilon": -1.0}}),
+        ("params", {"hypotheses": {"family": "everything"}}),
+        ("params", {"hypotheses": "columns"}),
         ("params", {"class_weight": [1.0]}),
         ("params", []),
     ]

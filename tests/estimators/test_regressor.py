@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,13 +10,9 @@ from sklearn.linear_model import Lasso, LinearRegression
 from dboost import (
     BoostedRegressor,
     DataError,
-    ModelFormatError,
     UsageError,
-    load_model,
 )
 from dboost.losses import EpsilonInsensitive
-
-LOSSES = ["squared", "epsilon_insensitive", EpsilonInsensitive(epsilon=0.5)]
 
 
 @pytest.fixture(scope="module")
@@ -64,37 +58,6 @@ def test_without_penalty_it_is_least_squares(data):
 
 
 # ---- what outlives a fit -------------------------------------------------------------------------------------------
-
-
-def test_folders_that_claim_something_else_are_refused(data, tmp_path):
-    X, y, _ = data
-    BoostedRegressor(loss=LOSSES[2], alpha=0.1).fit(X, y).save(tmp_path / "m")
-    document = json.loads((tmp_path / "m" / "model.json").read_text())
-    estimator = document["manifest"]["estimator"]
-    changes = [
-        (document, "task", "binary"),
-        (document, "loss", "log"),
-        (document, "classes", {"dtype": "<i8", "values": [0, 1]}),
-        (estimator, "class", "BoostedClassifier"),
-        (estimator["params"], "loss", {"name": "epsilon_insensitive", "epsilon": -1.0}),
-        (estimator["params"], "loss", {"name": "epsilon_insensitive", "width": 1.0}),
-        (estimator["params"], "loss", {"name": "l2"}),
-        (estimator["params"], "hypotheses", {"family": "everything"}),
-        (estimator["params"], "hypotheses", "columns"),
-        (estimator["params"], "class_weight", None),
-    ]
-    for place, name, value in changes:
-        before = place.get(name)
-        place[name] = value
-        (tmp_path / "m" / "model.json").write_text(json.dumps(document))
-        with pytest.raises(ModelFormatError):
-            load_model(tmp_path / "m")
-        if name == "class_weight":
-            del place[name]
-        else:
-            place[name] = before
-    (tmp_path / "m" / "model.json").write_text(json.dumps(document))
-    assert load_model(tmp_path / "m").loss == LOSSES[2]
 
 
 # ---- induction -----------------------------------------------------------------------------------------------------

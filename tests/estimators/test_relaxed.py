@@ -343,31 +343,6 @@ def test_only_the_model_alone_is_chosen_where_some_fold_has_no_refit():
     assert ranks[0.01, 1.0] == 1 and ranks[0.01, 0.0] == 4
 
 
-@pytest.mark.full
-@pytest.mark.filterwarnings("ignore:alpha_best_")
-def test_both_engines_and_a_folder_give_the_bits_of_one_run(client, tmp_path):
-    lazy = da.from_array(X, chunks=(70, 8)), da.from_array(KIND, chunks=70)
-    asked = BoostedClassifierCV(penalty="l1/l2", cv=3, n_alphas=3, relax=[0.0, 0.5, 1.0])
-    here = clone(asked).fit(*lazy)
-    there = clone(asked).set_params(client=client).fit(*lazy)
-    np.testing.assert_array_equal(there.fold_losses_, here.fold_losses_)
-    np.testing.assert_array_equal(there.coef_, here.coef_)
-    seen = []
-
-    def stop(record):
-        seen.append(record)
-        if len(seen) == 8:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        clone(asked).set_params(checkpoint=tmp_path / "c", callbacks=[stop]).fit(*lazy)
-    again = clone(asked).set_params(checkpoint=tmp_path / "c").fit(*lazy)
-    np.testing.assert_array_equal(again.fold_losses_, here.fold_losses_)
-    np.testing.assert_array_equal(again.coef_, here.coef_)
-    kept = clone(asked).set_params(checkpoint=tmp_path / "c").fit(*lazy)
-    np.testing.assert_array_equal(kept.fold_losses_, here.fold_losses_)
-
-
 def test_damage_met_in_a_refit_is_told_and_not_taken_for_a_fit_without_one(monkeypatch):
     """Only that there is no refit leaves the penalised model; another error is the user's to see."""
 

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize, nnls
-from sklearn.base import clone
 
 import dboost
 from dboost import (
@@ -29,7 +28,6 @@ NAMES = [f"x{j}" for j in range(N)]
 SIGNS = np.array([1, -1, 0, 1, -1, 1, -1, 0, 1, 1])
 BOUNDS = {"lower": np.where(SIGNS > 0, 0.0, -np.inf), "upper": np.where(SIGNS < 0, 0.0, np.inf)}
 FREE = {"x0": 0.0, "x3": 0.0, "x4": 0.0}
-FREED = np.where(np.isin(np.arange(N), [0, 3, 4]), 0.0, 1.0)
 LOSSES = ["log", "multinomial", "squared", "poisson", "huber", "multitask"]
 
 
@@ -141,23 +139,6 @@ def test_offsets_and_names_stay_and_a_refit_is_saved(tmp_path):
 
 
 # ---- features without penalty ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_free_features_have_their_signs_by_name_and_by_place(loss, tmp_path):
-    data = made(loss)
-    table = pd.DataFrame(data.X, columns=NAMES)
-    asked = estimator(data, penalty="l1/l2", alpha=0.03, penalty_factors=FREE, **BOUNDS)
-    found = clone(asked).fit(table, labels(data))
-    assert found.duality_gap_ <= 1e-9 and np.all(SIGNS * np.atleast_2d(found.coef_) >= 0.0)
-    by_place = clone(asked).set_params(penalty_factors=FREED).fit(data.X, labels(data))
-    np.testing.assert_array_equal(by_place.coef_, found.coef_)
-    kept = clone(asked).set_params(checkpoint=tmp_path / "state")
-    kept.fit(table, labels(data))
-    np.testing.assert_array_equal(clone(kept).fit(table, labels(data)).coef_, found.coef_)
-    warm = clone(asked).set_params(warm_start=True).fit(table, labels(data)).set_params(alpha=0.01)
-    alone = clone(asked).set_params(alpha=0.01).fit(table, labels(data))
-    assert warm.fit(table, labels(data)).objective_ == pytest.approx(alone.objective_, rel=3e-9)
 
 
 @pytest.mark.filterwarnings("ignore:alpha_best_")

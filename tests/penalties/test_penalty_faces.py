@@ -115,23 +115,3 @@ def test_coordinates_undo_expand_and_places_name_entries(cases, rng):
         np.testing.assert_allclose(face.expand(v), wanted)
 
 
-def test_the_penalty_is_straight_along_its_lines_only(cases):
-    for any_penalty in ANY:
-        W, lam = settled(any_penalty, cases)
-        face = any_penalty.face(W, lam)
-        lines = face.lines()
-        assert lines.shape == W.shape
-        chosen = np.flatnonzero(np.any(lines != 0.0, axis=1))
-        bend = np.zeros(face.dim + 1)
-        bend[:-1] = face.diagonal(lam)
-        places = face.places()
-        for j in chosen:
-            alone = np.zeros_like(W)
-            alone[j] = lines[j]
-            v = face.restrict(alone)
-            np.testing.assert_allclose(np.linalg.norm(v), 1.0, rtol=1e-12)
-            np.testing.assert_allclose(face.hessian(v, lam), 0.0, atol=1e-12 * (1.0 + bend.max()))
-        # a row that has no line of its own is curved in none of its entries, or in all directions
-        curved = np.any(bend[places] > 0.0, axis=1)
-        if any_penalty.threshold and any_penalty.separable and any_penalty.degree == 1:
-            assert np.array_equal(np.flatnonzero(curved & (np.count_nonzero(places >= 0, axis=1) > 1)), chosen)

@@ -204,18 +204,6 @@ def test_calibration_counts_each_example_in_its_bin_and_its_interval_holds_the_s
         plots.plot_calibration([1.5], [True])
 
 
-def test_a_curve_of_relaxed_fits_is_that_of_the_share_that_was_chosen() -> None:
-    @dataclass
-    class Fit:
-        cv_results_: list[dict[str, float]]
-        gammas_: tuple[float, ...] = (1.0, 0.5)
-        relaxed_: dict[str, float] = field(default_factory=lambda: {"gamma": 0.5})
-        alpha_: float = 0.1
-
-    table = [{"alpha": a, "gamma": g, "mean_loss": a * g, "se_loss": 0.1} for a in (0.4, 0.1) for g in (1.0, 0.5)]
-    assert plots.plot_cv(Fit(table)).containers[0].lines[0].get_ydata().tolist() == [0.2, 0.05]
-
-
 def test_a_curve_of_cross_validation_shows_its_table_and_the_chosen_strength() -> None:
     @dataclass
     class Fit:
