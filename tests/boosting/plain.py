@@ -197,7 +197,7 @@ def defined(loss, update):
 
 
 # (loss, update) for which there is a bound. The quadratic bound of quantiles is as narrow as their width, so that every
-# fit by it takes a thousand passes: one test of its own must do (test_corrective.py).
+# fit by it takes a thousand passes: one test of its own must do (test_agreement.py).
 SLOW = [("quantile", "gradboost")]
 DEFINED = [
     (loss, update)

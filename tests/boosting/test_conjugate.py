@@ -1,4 +1,4 @@
-"""Conjugate gradients on the support: blocks for heavy rows, and columns that are almost copies."""
+"""Conjugate gradients on the support: blocks for heavy rows, columns that are almost copies, samples of the curvature."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
 from dboost.penalties import get_penalty
 from dboost.problem.tuning import Blocks, Tuning
+from dboost.sampled.sample import Sample
 from dboost.solvers.conjugate import settled_support
 from dboost.solvers.conjugate.preconditioner import HeavyRows
 from dboost.solvers.newton import step as newton
@@ -145,3 +146,27 @@ def test_entries_that_a_solve_sends_far_outside_do_not_spoil_its_step(seed, monk
     lengths = [found.length for found in steps if found.kind == "conjugate"]
     assert result.gap <= 1e-6
     assert len(lengths) > 5 and sum(length < 0.5 for length in lengths) <= 1
+
+
+ROWS, COLUMNS, CLASSES = 300, 12, 4
+
+
+@pytest.fixture
+def sampled():
+    return plain.fitting(plain.make("multinomial", m=ROWS, n=COLUMNS, k=CLASSES), penalty="l1/l2").sampled
+
+
+def test_column_that_the_sample_lacks_is_as_curved_as_the_others(sampled):
+    rare = np.zeros(COLUMNS)
+    # beyond what a quotient by the smallest number holds
+    rare[[2, 5]] = 10.0, 30.0
+    some = Sample.drawn(sampled, np.arange(COLUMNS), 0.5, 0)
+    indptr, row, values = some.by_column
+    # take the values of the two columns out of the sample
+    values[indptr[2] : indptr[3]] = values[indptr[5] : indptr[6]] = 0.0
+    square = np.where(rare > 0.0, rare, sampled.statistics.square)
+    diagonal = np.where(rare[:, None] > 0.0, 0.0, 1.0) * np.arange(1.0, CLASSES + 1.0)
+    full = some.of_all(diagonal, square)
+    assert np.all(full > 0.0)
+    np.testing.assert_allclose(full[5], 3.0 * full[2])
+    np.testing.assert_allclose(full[2] / full[2].sum(), np.arange(1.0, CLASSES + 1.0) / 10.0)

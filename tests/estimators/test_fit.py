@@ -9,9 +9,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
 
 from dboost import (
     BoostedClassifier,
+    BoostedRegressor,
     DataError,
     DboostWarning,
     MultiTaskBoostedClassifier,
@@ -231,3 +233,34 @@ def test_task_names_come_from_the_table(tasks):
     assert named.classes_.tolist() == ["a", "b", "c"]
 
 
+def test_probabilities_have_the_link_of_the_loss(binary):
+    X, y = binary
+    model = BoostedClassifier(loss="exp", penalty="l1", alpha=0.03).fit(X, y)
+    f = model.decision_function(X)
+    P = model.predict_proba(X)
+    np.testing.assert_allclose(P[:, 1], 1.0 / (1.0 + np.exp(-2.0 * f)), rtol=1e-13)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-14)
+    # The score that minimises the mean loss of one group is half its log-odds.
+    constant = BoostedClassifier(loss="exp", alpha=10.0).fit(X, y)
+    assert constant.predict_proba(X[:1])[0, 1] == pytest.approx(y.mean(), rel=1e-9)
+
+
+def test_it_takes_two_classes_only(multiclass):
+    with pytest.raises(DataError, match="3 classes for a binary loss"):
+        BoostedClassifier(alpha="quick", loss="exp").fit(*multiclass)
+    for kind in (BoostedRegressor, MultiTaskBoostedClassifier):
+        with pytest.raises(UsageError, match="loss='exp'"):
+            kind(loss="exp").fit(*multiclass)
+
+
+def test_the_ridge_is_scikit_learns_logistic_regression(multiclass):
+    """With alpha left alone it is its C = 1."""
+    X, y = multiclass
+    ours = BoostedClassifier(standardize=False, alpha="quick", penalty="l2_squared", tol=1e-10).fit(X, y)
+    theirs = LogisticRegression(C=1.0, tol=1e-9, max_iter=10_000).fit(X, y)
+    assert ours.alpha_ == pytest.approx(1.0 / len(y))
+    assert ours.duality_gap_ <= 1e-10 and ours.stop_reason_ == "tol"
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    np.testing.assert_allclose(
+        ours.intercept_ - ours.intercept_.mean(), theirs.intercept_ - theirs.intercept_.mean(), atol=1e-4
+    )
