@@ -1,4 +1,4 @@
-"""Every loss, penalty, update and selection reaches the optimum that an independent solver finds, in rounds of any size."""
+"""Every loss, penalty, update and selection reaches the optimum of an independent solver, in rounds of any size."""
 
 from __future__ import annotations
 

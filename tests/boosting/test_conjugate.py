@@ -1,21 +1,40 @@
-"""Conjugate gradients on the support: blocks for heavy rows, columns that are almost copies, samples of the curvature."""
+"""Conjugate gradients on the support: blocks for heavy rows, columns that are almost copies, sampled curvature."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
+from dboost.compiled.sparse import columns
 from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
 from dboost.penalties import get_penalty
+from dboost.problem.sample import Sample
 from dboost.problem.tuning import Blocks, Tuning
-from dboost.sampled.sample import Sample
 from dboost.solvers.conjugate import settled_support
 from dboost.solvers.conjugate.preconditioner import HeavyRows
 from dboost.solvers.newton import step as newton
 from tests.boosting import plain
-from tests.boosting.curved import A, K
 
-# with more columns the curvature would not be formed
+M, A, K = 60, 9, 3
+
+
+@pytest.fixture
+def curved():
+    """Examples by row with their Hessians, the dense matrix, and the diagonal of the curvature, the intercept last."""
+    rng = np.random.default_rng(3)
+    X = (rng.normal(size=(M, A)) * (rng.random((M, A)) < 0.5)).astype(np.float32)
+    csc = sp.csc_array(X)
+    csc.sort_indices()
+    csc = (csc.indptr.astype(np.int64), csc.indices.astype(np.int32), csc.data)
+    cut = columns.cut_rows(*csc, np.arange(A), M)
+    q = rng.dirichlet(np.ones(K), M)
+    weight = rng.uniform(0.5, 2.0, M)
+    h = np.zeros((M, 4), np.float32)
+    h[:, :K] = q * weight[:, None]
+    d = h[:, :K].astype(float) - h[:, :K].astype(float) ** 2 / weight[:, None]
+    Z = np.hstack([X.astype(float), np.ones((M, 1))])
+    return cut, h, 1.0 / weight, Z, d, np.einsum("ij,ir->jr", Z**2, d)
 
 
 def copies(seed, m=400):
@@ -153,7 +172,7 @@ ROWS, COLUMNS, CLASSES = 300, 12, 4
 
 @pytest.fixture
 def sampled():
-    return plain.fitting(plain.make("multinomial", m=ROWS, n=COLUMNS, k=CLASSES), penalty="l1/l2").sampled
+    return plain.fitting(plain.make("multinomial", m=ROWS, n=COLUMNS, k=CLASSES), penalty="l1/l2").problem
 
 
 def test_column_that_the_sample_lacks_is_as_curved_as_the_others(sampled):

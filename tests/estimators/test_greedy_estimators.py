@@ -1,4 +1,4 @@
-"""AdaBoost+L1 and leveraging as estimators: inputs and engines, weights, files, checkpoints, callbacks, refusals.
+"""AdaBoost+L1 and leveraging as estimators: stumps, margins, the l1 problem, warm starts, refusals.
 
 Their rounds are compared with the formulas in tests/boosting/test_adaboost_l1.py and test_leveraging.py.
 """

@@ -1,4 +1,4 @@
-"""``JointBoostClassifier``: inputs and engines, weights, files, checkpoints, callbacks, refusals.
+"""``JointBoostClassifier``: scores, probabilities, classes, refusals.
 
 Its rounds are compared with the formulas in tests/boosting/test_jointboost.py.
 """

@@ -1,4 +1,4 @@
-"""What outlives a fit: pickles, clones, saved folders, local copies, warm starts, checkpoints."""
+"""What outlives a fit: pickles, clones, damaged folders, warm starts; what comes back is in test_every_kind.py."""
 
 from __future__ import annotations
 

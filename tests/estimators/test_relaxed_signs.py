@@ -27,7 +27,6 @@ N = 10
 NAMES = [f"x{j}" for j in range(N)]
 SIGNS = np.array([1, -1, 0, 1, -1, 1, -1, 0, 1, 1])
 BOUNDS = {"lower": np.where(SIGNS > 0, 0.0, -np.inf), "upper": np.where(SIGNS < 0, 0.0, np.inf)}
-FREE = {"x0": 0.0, "x3": 0.0, "x4": 0.0}
 LOSSES = ["log", "multinomial", "squared", "poisson", "huber", "multitask"]
 
 
