@@ -8,9 +8,6 @@ import pytest
 
 from dboost.losses import LOSSES
 from tests.boosting import plain
-from tests.boosting.curved import curved
-
-__all__ = ["curved"]
 
 
 @cache

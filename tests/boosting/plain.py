@@ -197,7 +197,7 @@ def defined(loss, update):
 
 
 # (loss, update) for which there is a bound. The quadratic bound of quantiles is as narrow as their width, so that every
-# fit by it takes a thousand passes: one test of its own must do (test_corrective.py).
+# fit by it takes a thousand passes: one test of its own must do (test_agreement.py).
 SLOW = [("quantile", "gradboost")]
 DEFINED = [
     (loss, update)
@@ -301,18 +301,6 @@ def objective(data, penalty, lam, W, b):
     """P(W, b), sum form; lam is a number or one per row."""
     size = get_penalty(penalty).value(W)
     return data.value(data.X @ W + b) + float(np.sum(np.where(size > 0, lam * size, 0.0)))
-
-
-def one_pass_gap(problem, at, size, lam):
-    """Gap of the scaled residuals from L, G and W alone (docs/math.md, eq. 16); it needs no intercept, and lam_j = lam.
-
-    `at` holds the sums, and `size` is ``penalty.dual_size`` of all rows.
-    """
-    assert not problem.fit_intercept and (problem.lam_weight == 1.0).all()
-    scale, charge = problem.penalty.dual_point(size, lam)
-    floor = problem.loss.floor * problem.statistics.weight
-    value = problem.penalty.total(at.W, lam)
-    return (1.0 - scale) * (at.loss - floor) + value - scale * np.sum(at.G * at.W) + charge
 
 
 def null_intercept(data):

@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dboost.boosting.fit import FitSettings, Fitting
+from dboost.boosting.fit import FitSettings
 from dboost.boosting.path import path
 from dboost.columns.given import ColumnGroups
 from dboost.engine.local import LocalEngine
@@ -22,7 +22,7 @@ from dboost.errors import UsageError
 from dboost.estimators.checkpoint import identity
 from dboost.hypotheses.products.family import Products
 from dboost.hypotheses.stumps.family import Stumps
-from dboost.problem.accelerators import ACCELERATORS, EVERY, Accelerators
+from dboost.problem.accelerators import EVERY, Accelerators
 from dboost.problem.tuning import Samples, Tuning
 from tests.boosting import plain
 
@@ -183,14 +183,6 @@ def test_unknown_names_are_refused_with_the_nearest():
         Accelerators(("nothing",))
 
 
-def test_what_does_not_apply_is_off():
-    data = plain.make("log", m=40, n=5)
-    fitting = plain.fitting(data, penalty="l1", update="gradboost")
-    names = Accelerators.of(fitting.problem, fitting.settings).names
-    assert "strong_rule" in names and not names & {"one_output", "conjugate_gradients", "near_rows"}
-    assert all(one.does and not one.does.endswith(".") for one in ACCELERATORS.values())
-
-
 def test_a_checkpoint_is_of_its_accelerators():
     plan = plain.plan(plain.make("log", m=20, n=3))
     plan.fingerprint = "data"
@@ -199,10 +191,3 @@ def test_a_checkpoint_is_of_its_accelerators():
     assert identity(plan, usual) != some != identity(plan, replace(usual, accelerators=EVERY[:3]))
     assert "accelerators" not in identity(plan, usual).settings
     assert identity(plan, replace(usual, tuning=ALWAYS_SAMPLED)) != identity(plan, usual)
-
-
-def test_counts_are_of_one_fit():
-    data = plain.make("log", m=60, n=8)
-    fitting = Fitting(plain.plan(data), LocalEngine(1), FitSettings("log", "l1", tol=1e-6))
-    first, second = (fitting.fit(0.02) for _ in range(2))
-    assert first.taken["near_rows"] == second.taken["near_rows"] > 0

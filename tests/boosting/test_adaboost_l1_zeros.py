@@ -5,17 +5,13 @@ The transcription solves step 4 by an active-set Newton method of its own, to fa
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 
-from dboost import AdaBoostL1Classifier, Columns, Stumps, UsageError, load_model
-from dboost.boosting.adaboost_l1.ensemble import CONSTANT, Ensemble
+from dboost import AdaBoostL1Classifier, Columns, UsageError
 from dboost.boosting.adaboost_l1.rounds import AdaBoostL1
 from dboost.boosting.rules import NormalisedEdges
 from tests.boosting import plain
-from tests.boosting.test_resume import bits
 
 ROUNDS = 200
 
@@ -134,56 +130,7 @@ def test_two_hundred_rounds_are_those_of_the_transcription(both, keep_zeros):
     np.testing.assert_allclose(np.append(mine, result.intercept), al, atol=1e-3)
 
 
-def test_the_two_ways_agree_until_a_weight_has_vanished_and_part_then(both):
-    (dropped, *_), (kept, *_) = both[False], both[True]
-    edges = [np.array([r["edge"] for r in one.history]) for one in (dropped, kept)]
-    apart = np.flatnonzero(np.abs(edges[0] - edges[1]) > 1e-6)
-    vanished = [sum(r["rows_out"] for r in dropped.history[:t]) for t in range(ROUNDS)]
-    assert apart.size and vanished[apart[0]] > 0
-    # what is solved over more hypotheses is never higher for the same budget
-    assert kept.history[-1]["ensemble"] > len(kept.active)
-    assert dropped.history[-1]["ensemble"] == len(dropped.active) + np.count_nonzero(dropped.intercept)
-    for one in (dropped, kept):
-        entered, left = (sum(r[name] for r in one.history) for name in ("rows_in", "rows_out"))
-        assert entered - left == len(one.active) and (one.W != 0).all()
-
-
-@pytest.mark.parametrize("family", [None, Stumps(signed=True)], ids=["columns", "stumps"])
-def test_bits_of_resumed_fits_and_of_threads(family):
-    data, states = crowded(), []
-    more = {"hypotheses": family, "max_rounds": 60}
-    whole = fitting(data, True, **more).fit(0.0, callback=lambda r, state: states.append(pickle.dumps(state)))
-    if family is None:
-        assert whole.history[-1]["ensemble"] > len(whole.active) + 1, "nothing vanished: the data proves nothing"
-    for stopped in (0, 40):
-        assert bits(fitting(data, True, **more).fit(0.0, resume=pickle.loads(states[stopped]))) == bits(whole)
-    runs = [bits(fitting(data, True, cuts=5, threads=t, **more).fit(0.0)) for t in (1, 3)]
-    assert runs[0] == runs[1]
-
-
-def test_the_model_and_its_checkpoint_know_the_setting(tmp_path):
-    data = crowded()
-    AdaBoostL1Classifier(hypotheses=Columns(), keep_zeros=True, max_rounds=3).fit(data.X, data.y[:, 0]).save(
-        tmp_path / "model"
-    )
-    assert load_model(tmp_path / "model").get_params()["keep_zeros"] is True
-    settings = {"max_rounds": 5, "checkpoint": tmp_path / "checkpoint"}
-    AdaBoostL1Classifier(keep_zeros=True, **settings).fit(data.X, data.y[:, 0])
-    with pytest.raises(UsageError, match="other settings of system"):
-        AdaBoostL1Classifier(keep_zeros=False, **settings).fit(data.X, data.y[:, 0])
-
-
 def test_what_is_no_switch_is_refused():
     data = crowded()
     with pytest.raises(UsageError, match="keep_zeros='yes'.*expected True or False"):
         AdaBoostL1Classifier(hypotheses=Columns(), keep_zeros="yes").fit(data.X, data.y[:, 0])
-
-
-def test_a_hypothesis_and_its_negative_have_one_weight():
-    rows, signs = np.array([3, CONSTANT, 3, 1, 3]), np.array([1.0, 1.0, -1.0, -1.0, 1.0])
-    chosen = Ensemble.of(rows, signs, np.array([1]), np.full(5, 2.0))
-    assert chosen.active.tolist() == [1, 3] and chosen.place.tolist() == [0, 1, 1, 2]
-    assert chosen.scale.tolist() == [-0.5, 0.5, -0.5, 1.0]
-    z = chosen.netted(np.array([1.0, 3.0, 5.0, 2.0]))
-    assert z.tolist() == [1.0, 0.0, 2.0, 2.0]
-    assert chosen.model(z).tolist() == [-0.5, -1.0, 2.0]

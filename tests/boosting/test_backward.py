@@ -1,4 +1,4 @@
-"""The way back of ShareBoost: costs from the formula, every model a minimum, the path, resuming, redundant features."""
+"""The way back of ShareBoost: costs from the formula, every model a minimum, the path, resuming."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost.boosting.shareboost.backward import WayBack, removal_costs
+from dboost.boosting.shareboost.backward import removal_costs
 from dboost.boosting.shareboost.rounds import REMOVAL
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.pieces.family import PiecewiseLinear
@@ -16,15 +16,6 @@ from dboost.hypotheses.products.family import Products
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 from tests.boosting.test_shareboost import LOSSES, Reference, fitted, stages
-
-
-def redundant(m=400, seed=0):
-    """Three classes that two columns tell; a third, nearly their sum, is better than either alone."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(m, 6))
-    X[:, 0] = X[:, 1] + X[:, 2] + 0.3 * rng.normal(size=m)
-    y = (X[:, 1] + X[:, 2] > 0).astype(np.int32) + (X[:, 1] + 1.3 * X[:, 2] > 1.5)
-    return plain.Data("margin_softmax", X, y.astype(np.int32), np.ones(m), 3)
 
 
 def hessians(data, rows, W, b, lam):
@@ -61,19 +52,6 @@ def test_costs_are_the_formula(loss):
     for places, cost in zip(groups, found.tolist(), strict=True):
         each = [W[places, c] @ np.linalg.inv(inverse[c][np.ix_(places, places)]) @ W[places, c] for c in range(data.k)]
         assert cost == pytest.approx(0.5 * sum(each), rel=1e-5)
-
-
-def test_the_cost_of_a_small_weight_is_what_the_objective_rises_by():
-    data = plain.make("log", m=300, n=8, seed=4)
-    result = fitted(data, rounds=8, alpha=1e-3)
-    fitting = plain.fitting(data, penalty="l2_squared")
-    at = replace(fitting.problem.null(), active=result.active, W=result.W, intercept=result.intercept)
-    lam = 1e-3 * data.s.sum()
-    costs = removal_costs(fitting.problem, at, lam, [np.array([i]) for i in range(8)], 300)
-    reference, least = Reference(data, 1e-3), int(np.argmin(costs))
-    keep = np.delete(np.arange(8), least)
-    rise = reference.minimum(keep, result.W[keep])[0] - reference.objective(np.arange(8), result.W, result.intercept)
-    assert costs[least] == pytest.approx(rise, rel=0.05)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -114,16 +92,6 @@ def test_the_cheapest_leaves():
         at = replace(fitting.problem.null(), active=large[places], W=W[places], intercept=b)
         costs = removal_costs(fitting.problem, at, 1e-3 * 150, [np.array([i]) for i in range(len(large))], 150)
         assert {int(large[places][np.argmin(costs)])} == set(large.tolist()) - set(small.tolist())
-
-
-def test_a_feature_that_others_made_redundant_leaves():
-    data = redundant()
-    grown, back = fitted(data, rounds=5), fitted(data, rounds=5, keep=2)
-    assert stages(grown)[0][0].tolist() == [0] and 0 in stages(grown)[1][0]
-    assert back.active.tolist() == [1, 2]
-    assert back.history[-1]["round"] == 9 and back.n_iter == 9
-    forward = [record for record in grown.history if record["active_rows"] == 2][0]
-    assert back.objective < 0.8 * forward["objective"]
 
 
 @pytest.mark.parametrize("keep", [4, 9])
@@ -191,9 +159,3 @@ def test_a_fit_that_finds_nothing_has_no_way_back():
     data.X[:] = 1.0
     result = fitted(data, rounds=5, keep=2)
     assert result.stop_reason == "gradient" and result.active.shape == (0,)
-
-
-def test_the_arrays_of_a_state_are_read_back():
-    way = WayBack.begun(np.array([1, 4, 6]), np.arange(6.0).reshape(3, 2), np.zeros(2))
-    assert np.array_equal(WayBack.of(way.arrays()).weights, way.weights)
-    assert way.stages(3).order.tolist() == [1, 4, 6]

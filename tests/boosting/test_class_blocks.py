@@ -12,8 +12,7 @@ import pytest
 from dboost.boosting.fit import Fitting
 from dboost.problem.problem import Problem
 from dboost.solvers.conjugate import class_blocks
-from dboost.solvers.conjugate.class_blocks import ClassBlocks, widest
-from dboost.solvers.corrective import Free, solve
+from dboost.solvers.conjugate.class_blocks import ClassBlocks
 from tests.boosting import plain
 
 
@@ -47,45 +46,3 @@ def test_it_is_symmetric_and_positive(monkeypatch: pytest.MonkeyPatch, loss: str
     assert least >= -1e-12 * np.abs(M).max()
 
 
-def test_as_many_rows_as_are_affordable_stand_in_one_block() -> None:
-    # few examples, a block of all would cost more than the passes it saves
-    assert widest(10, 271, 100) == 271 and widest(10, 600, 5_000) < 600
-    # many examples: what a block may hold is the end
-    assert widest(10, 600, 20_000) == 600
-    assert widest(1, 1_024, 50_000) == 1_024 and widest(1, 1_025, 10**8) < 1_024
-    assert widest(1_000, 89, 10**8) == 89 and widest(1_000, 90, 10**8) <= 89
-    # never so narrow that a block is no better than a diagonal
-    assert widest(10, 10**6, 1_000) == 16
-
-
-def together(m: int, n: int, k: int) -> tuple[Problem, Free]:
-    """A smooth problem over columns that go together: each is made from the same few numbers of an example."""
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(m, 20))
-    X = np.maximum(Z @ rng.normal(size=(20, n)) / np.sqrt(20.0), 0.0) + 0.02 * rng.normal(size=(m, n))
-    y = (2.0 * np.tanh(Z[:, :k]) @ rng.normal(size=(k, k)) + rng.gumbel(size=(m, k))).argmax(axis=1)
-    problem = plain.fitting(plain.Data("multinomial", X, y, np.full(m, 1.0 / m), k), penalty="l2_squared").problem
-    return problem, Free(np.ones(n, bool), True, np.sqrt((X**2).mean(axis=0)), m)
-
-
-@pytest.mark.full
-@pytest.mark.timeout(240)
-def test_a_solve_over_rows_that_go_together_takes_few_passes() -> None:
-    """Three hundred columns in one block; in two blocks it takes some 580 passes."""
-    problem, free = together(4_000, 300, 10)
-    at = problem.evaluate(np.arange(300), np.zeros((300, 10)), np.zeros(10))
-    before = problem.passes
-    solved = solve(problem, at, 1e-6, free, 1e-6)
-    assert solved.rest <= 1e-6
-    assert problem.passes - before < 250
-
-
-@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-4, 1e-5])
-def test_a_solve_that_is_nearly_there_aims_no_lower_than_it_must(tol: float) -> None:
-    """A step that left a little too much was followed by one to a tenth of it, at two hundred products and more."""
-    problem, free = together(2_000, 60, 5)
-    solved = solve(problem, problem.evaluate(np.arange(60), np.zeros((60, 5)), np.zeros(5)), 1e-6, free, tol)
-    before = problem.passes
-    again = solve(problem, solved.at, 1e-6, free, 0.9 * solved.rest)
-    assert again.steps == 1 and again.rest <= 0.9 * solved.rest
-    assert problem.passes - before <= 3

@@ -1,21 +1,40 @@
-"""Conjugate gradients on the support: blocks for heavy rows, and columns that are almost copies."""
+"""Conjugate gradients on the support: blocks for heavy rows, columns that are almost copies, sampled curvature."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
+from dboost.compiled.sparse import columns
 from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
 from dboost.penalties import get_penalty
-from dboost.problem import slices
+from dboost.problem.sample import Sample
 from dboost.problem.tuning import Blocks, Tuning
-from dboost.solvers.conjugate import preconditioner, settled_support
+from dboost.solvers.conjugate import settled_support
 from dboost.solvers.conjugate.preconditioner import HeavyRows
 from dboost.solvers.newton import step as newton
 from tests.boosting import plain
-from tests.boosting.curved import A, K, M
 
-# with more columns the curvature would not be formed
+M, A, K = 60, 9, 3
+
+
+@pytest.fixture
+def curved():
+    """Examples by row with their Hessians, the dense matrix, and the diagonal of the curvature, the intercept last."""
+    rng = np.random.default_rng(3)
+    X = (rng.normal(size=(M, A)) * (rng.random((M, A)) < 0.5)).astype(np.float32)
+    csc = sp.csc_array(X)
+    csc.sort_indices()
+    csc = (csc.indptr.astype(np.int64), csc.indices.astype(np.int32), csc.data)
+    cut = columns.cut_rows(*csc, np.arange(A), M)
+    q = rng.dirichlet(np.ones(K), M)
+    weight = rng.uniform(0.5, 2.0, M)
+    h = np.zeros((M, 4), np.float32)
+    h[:, :K] = q * weight[:, None]
+    d = h[:, :K].astype(float) - h[:, :K].astype(float) ** 2 / weight[:, None]
+    Z = np.hstack([X.astype(float), np.ones((M, 1))])
+    return cut, h, 1.0 / weight, Z, d, np.einsum("ij,ir->jr", Z**2, d)
 
 
 def copies(seed, m=400):
@@ -38,48 +57,6 @@ def test_one_of_two_copies_drives_the_other_out(penalty, most):
     assert result.gap <= 1e-9
     # exchanging the weights of two columns step by step takes thousands of passes
     assert result.passes <= most
-
-
-@pytest.mark.parametrize("intercept", [True, False])
-def test_blocks_are_the_curvature_of_the_heaviest_rows(curved, intercept):
-    cut, h, rank_one, Z, d, diagonal = curved
-    diagonal = diagonal if intercept else diagonal[:A]
-    heavy = HeavyRows.of(cut, h, rank_one, diagonal, intercept, sizes=Blocks(heavy=4))
-    assert set(heavy.rows) == set(np.argsort(-diagonal[:A].sum(axis=1))[:4])
-    X = Z[:, np.append(heavy.rows, A)] if intercept else Z[:, heavy.rows]
-    np.testing.assert_allclose(heavy.gram, np.einsum("ij,ir,il->rjl", X, d, X), rtol=1e-6, atol=1e-6)
-
-
-def test_wide_blocks_hold_as_many_rows_as_is_affordable_on_any_threads(curved, monkeypatch):
-    cut, h, rank_one, Z, d, diagonal = curved
-    monkeypatch.setattr(slices, "PART", 100)
-    sizes = Blocks(heavy=4, wide=36 * K)
-    narrow = HeavyRows.of(cut, h, rank_one, diagonal, True, sizes=sizes)
-    assert narrow.rows.shape[0] == 4 and not narrow.whole
-
-    def backwards(function, items):
-        assert len(items) > 1
-        return [function(item) for item in reversed(items)][::-1]
-
-    wide = HeavyRows.of(cut, h, rank_one, diagonal, True, np.inf, backwards, sizes)
-    assert wide.rows.shape[0] == 6 and not wide.whole
-    assert wide.gram.tobytes() == HeavyRows.of(cut, h, rank_one, diagonal, True, np.inf, sizes=sizes).gram.tobytes()
-    X = Z[:, np.append(wide.rows, A)]
-    np.testing.assert_allclose(wide.gram, np.einsum("ij,ir,il->rjl", X, d, X), rtol=1e-5, atol=1e-5)
-    more = Blocks(heavy=4, wide=400 * K)
-    assert HeavyRows.of(cut, h, rank_one, diagonal, True, np.inf, sizes=more).whole
-
-
-def test_blocks_lie_by_themselves_in_memory(curved, monkeypatch):
-    """Interleaved they took threads that factor them four times as long: each waited for what others had written."""
-    cut, h, rank_one, _, _, diagonal = curved
-    W = np.random.default_rng(0).normal(size=(A, K))
-    face = get_penalty("l1/l2").face(W, np.ones(A))
-    seen = []
-    monkeypatch.setattr(preconditioner, "factored", lambda blocks, each: seen.append(blocks))
-    heavy = HeavyRows.of(cut, h, rank_one, diagonal, True)
-    heavy.solver(face, np.ones(face.dim + K), np.zeros(face.dim))
-    assert seen and all(blocks.flags.c_contiguous for blocks in seen)
 
 
 @pytest.mark.parametrize("penalty", ["l1/l2", "l1/l2+l1"])
@@ -137,43 +114,6 @@ def test_the_preconditioner_is_symmetric_and_positive(curved, name, shifts):
     assert np.linalg.eigvalsh(P).min() > 0.0
 
 
-def test_lengths_of_rows_and_shifts_of_outputs_are_solved_for_exactly(curved):
-    """Where rows are about to vanish, their penalty is steep across and straight along."""
-    cut, h, rank_one, Z, d, diagonal = curved
-    rng = np.random.default_rng(4)
-    W, lam = 1e-7 * rng.normal(size=(A, K)), np.full(A, 2.0)
-    face = get_penalty("l1/l2").face(W, lam)
-    penalty = face.diagonal(lam)
-    scale = np.concatenate([np.abs(face.restrict(diagonal[:A])) + penalty, diagonal[A]])
-    heavy = HeavyRows.of(cut, h, rank_one, diagonal, True)
-    units = face.lines()
-    lengths = rng.normal(size=A)
-    # the curvature among lengths is that of the loss alone, output by output
-    gram = np.einsum("ij,ir,il->rjl", Z[:, :A], d, Z[:, :A])
-    asked = np.einsum("jr,lr,rjl,l->j", units, units, gram, lengths)
-    got = heavy.solver(face, scale, penalty)(np.append((asked[:, None] * units).ravel(), np.zeros(K)))
-    np.testing.assert_allclose(np.sum(got[:-K].reshape(A, K) * units, axis=1), lengths, rtol=2e-3, atol=2e-3)
-    shift = np.append(np.repeat(rng.normal(size=A), K), np.zeros(K))
-    moved = heavy.solver(face, scale, penalty, True)(shift)[:-K].reshape(A, K)
-    across = moved - np.sum(moved * units, axis=1, keepdims=True) * units
-    wanted = shift[:-K].reshape(A, K) * np.linalg.norm(W, axis=1)[:, None] / lam[:, None]
-    wanted -= np.sum(wanted * units, axis=1, keepdims=True) * units
-    np.testing.assert_allclose(across, wanted, rtol=1e-6)
-
-
-def test_the_preconditioner_inverts_a_curvature_without_ties_between_outputs(curved):
-    cut, h, _, Z, _, diagonal = curved
-    W, lam = np.ones((A, K)), np.zeros(A)
-    face = get_penalty("l1/l2").face(W, lam)
-    heavy = HeavyRows.of(cut, h, np.zeros(M), diagonal, True, sizes=Blocks(heavy=A))
-    scale = np.ones(face.dim + K)
-    apply = heavy.solver(face, scale, np.zeros(face.dim))
-    v = np.random.default_rng(1).normal(size=face.dim + K)
-    rows = np.vstack([v[: face.dim].reshape(A, K), v[face.dim :]])
-    product = Z.T @ (h[:, :K].astype(float) * (Z @ rows))
-    np.testing.assert_allclose(apply(product.ravel()), v, rtol=1e-3, atol=1e-3)
-
-
 @pytest.mark.parametrize("name", ["l1/l2", "l1/linf"])
 def test_a_column_that_the_examples_of_the_blocks_lack_moves_no_further_than_the_diagonal_says(curved, name):
     (pointer, slots, values), h, rank_one, *_, diagonal = curved
@@ -188,27 +128,6 @@ def test_a_column_that_the_examples_of_the_blocks_lack_moves_no_further_than_the
     assert np.all(np.abs(step[mine[mine >= 0]]) <= 1.0)
 
 
-def system(seed, held=()):
-    """A full matrix, a right side, and the system that the solver takes."""
-    rng = np.random.default_rng(seed)
-    root = rng.normal(size=(40, 40))
-    matrix, right = root @ root.T + np.eye(40), rng.normal(size=40)
-    fixed = np.isin(np.arange(40), held)
-    free = settled_support.Free(lambda v: matrix @ v, lambda r: r, fixed)
-    return matrix, np.where(fixed, 0.0, right), free
-
-
-@pytest.mark.parametrize("accuracy", [0.3, 0.05, 0.01])
-def test_a_solve_leaves_what_it_may_and_not_much_less(accuracy):
-    matrix, right, free = system(2)
-    least = accuracy**2 * float(right @ right)
-    found = settled_support.solve(free, right, 200, least, False, np.zeros(40), lambda x: False)
-    np.testing.assert_allclose(found.residual, right - matrix @ found.x, atol=1e-9)
-    assert found.start == pytest.approx(float(right @ right))
-    assert found.left == pytest.approx(float(found.residual @ found.residual))
-    assert 1e-3 * least < found.left <= least
-
-
 def test_vectors_that_float32_cannot_hold_are_brought_into_its_range_by_powers_of_two():
     for longest in (1e-300, 1e-30, 1e-3, 1.0, 7e5, 1e30, 1e300):
         v = np.array([0.3 * longest, -longest, 0.0])
@@ -217,28 +136,6 @@ def test_vectors_that_float32_cannot_hold_are_brought_into_its_range_by_powers_o
         assert unit == 1.0 or 0.5 <= np.abs(v / unit).max() < 1.0
         assert (v / unit * unit).tobytes() == v.tobytes()
     assert settled_support.unit_of(np.zeros(2)) == 1.0 and settled_support.unit_of(np.array([np.inf])) == 1.0
-
-
-def test_held_coordinates_stay_and_the_others_are_solved():
-    matrix, right, free = system(3, held=(4, 17))
-    found = settled_support.solve(free, right, 200, 1e-18, False, np.zeros(40), lambda x: False)
-    rest = np.delete(right - matrix @ found.x, (4, 17))
-    assert found.x[4] == found.x[17] == 0.0
-    assert np.abs(rest).max() < 1e-7
-
-
-def test_a_solve_ends_where_its_step_leaves_the_face():
-    matrix, right, free = system(4)
-    start = np.full(40, 0.25)
-    seen = []
-
-    def leaves(x):
-        seen.append(x.copy())
-        return len(seen) == 3
-
-    found = settled_support.solve(free, right, 200, 1e-18, False, start, leaves)
-    assert found.products == settled_support.PATIENCE + 2
-    np.testing.assert_array_equal(seen[-1], start + found.x)
 
 
 @pytest.mark.parametrize("seed", [1, 3, 5])
@@ -268,3 +165,27 @@ def test_entries_that_a_solve_sends_far_outside_do_not_spoil_its_step(seed, monk
     lengths = [found.length for found in steps if found.kind == "conjugate"]
     assert result.gap <= 1e-6
     assert len(lengths) > 5 and sum(length < 0.5 for length in lengths) <= 1
+
+
+ROWS, COLUMNS, CLASSES = 300, 12, 4
+
+
+@pytest.fixture
+def sampled():
+    return plain.fitting(plain.make("multinomial", m=ROWS, n=COLUMNS, k=CLASSES), penalty="l1/l2").problem
+
+
+def test_column_that_the_sample_lacks_is_as_curved_as_the_others(sampled):
+    rare = np.zeros(COLUMNS)
+    # beyond what a quotient by the smallest number holds
+    rare[[2, 5]] = 10.0, 30.0
+    some = Sample.drawn(sampled, np.arange(COLUMNS), 0.5, 0)
+    indptr, row, values = some.by_column
+    # take the values of the two columns out of the sample
+    values[indptr[2] : indptr[3]] = values[indptr[5] : indptr[6]] = 0.0
+    square = np.where(rare > 0.0, rare, sampled.statistics.square)
+    diagonal = np.where(rare[:, None] > 0.0, 0.0, 1.0) * np.arange(1.0, CLASSES + 1.0)
+    full = some.of_all(diagonal, square)
+    assert np.all(full > 0.0)
+    np.testing.assert_allclose(full[5], 3.0 * full[2])
+    np.testing.assert_allclose(full[2] / full[2].sum(), np.arange(1.0, CLASSES + 1.0) / 10.0)

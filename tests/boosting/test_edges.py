@@ -1,4 +1,4 @@
-"""Strengths around alpha_max, degenerate columns and orders of rows, and every way a fit may be cut short."""
+"""Strengths around alpha_max, degenerate columns, labels and settings, and every way a fit may be cut short."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from dboost.boosting import fit as fits
+from dboost.boosting.checks import check_settings
+from dboost.boosting.fit import FitSettings, Fitting
 from dboost.engine.local import LocalEngine
-from dboost.errors import ConvergenceWarning, DataError
-from dboost.losses import LOSSES
+from dboost.errors import ConvergenceWarning, DataError, UsageError
+from dboost.losses import LOSSES, EpsilonInsensitive
 from tests.boosting import plain
 
 # The Newton update with every penalty; the others, which cost many passes, with two that differ in kind.
@@ -196,24 +198,6 @@ def test_max_rounds_warns_with_the_gap(loss):
     assert caught[0].filename == __file__
 
 
-@each_update
-def test_a_callback_stops_and_leaves_a_certified_model(loss, update):
-    data = plain.make(loss, m=80, n=8, seed=13)
-    fitting = plain.fitting(data, penalty="l1/l2", update=update, tol=1e-9)
-    records = []
-
-    def stop(record, state):
-        records.append(record)
-        return len(records) == 1
-
-    result = fitting.fit(0.05 * fitting.alpha_max(), callback=stop)
-    assert (result.stop_reason, result.n_iter, len(records)) == ("callback", 1, 1)
-    value = plain.objective(data, "l1/l2", result.alpha * 80, plain.dense(result, 8), result.intercept)
-    assert result.objective * 80 == pytest.approx(value, rel=1e-12)
-    best = plain.optimum(data, "l1/l2", result.alpha * 80)
-    assert result.gap >= (value - best.value) / value - 1e-12
-
-
 def test_the_history_of_a_fit(loss):
     data = plain.make(loss, seed=14)
     result = plain.fitting(data, penalty="l1", tol=1e-8).fit("auto")
@@ -235,15 +219,78 @@ def test_the_history_of_a_fit(loss):
     assert result.alpha == pytest.approx(0.05 * result.alpha_max)
 
 
-def test_features_per_round(loss):
-    data = plain.make(loss, seed=14)
-    result = plain.fitting(data, penalty="l1", tol=1e-8, features_per_round=2).fit("auto")
-    assert result.stop_reason == "tol"
-    assert max(record["rows_in"] for record in result.history) == 2
-
-
 def test_a_tolerance_of_zero_ends_at_the_precision_of_the_numbers(loss, penalty):
     data = plain.make(loss, m=80, n=8, seed=15)
     result = plain.fitting(data, penalty=penalty, tol=0.0).fit("auto")
     assert result.gap <= 1e-10
     assert result.stop_reason == ("precision" if result.gap > 0.0 else "tol")
+
+
+GOOD = FitSettings("log")
+
+
+class NoData:
+    """A plan and an engine that may not be touched."""
+
+    def __getattr__(self, name):
+        raise AssertionError(f"read {name} before the settings were checked")
+
+
+def test_a_bad_share_of_the_examples_is_refused_before_any_data_is_read():
+    """No estimator has this one; those of the others are in tests/estimators/test_refusals.py."""
+    for value in ("all", 0.0, -0.5, 1.5, np.nan, None, True):
+        with pytest.raises(UsageError, match="sample"):
+            Fitting(NoData(), NoData(), replace(GOOD, sample=value))
+
+
+def test_strength_and_penalty_must_agree():
+    with pytest.raises(UsageError, match="penalty 'none' has no strength.*alpha"):
+        check_settings(replace(GOOD, penalty="none", alpha=0.1))
+    with pytest.raises(UsageError, match="alpha is 0.*penalty='none'"):
+        check_settings(replace(GOOD, alpha=0.0))
+
+
+def test_a_selection_that_newton_would_ignore_is_refused():
+    with pytest.raises(UsageError, match="select='cyclic' chooses rows for the one-row updates"):
+        check_settings(FitSettings("log", select="cyclic"))
+
+
+REAL = ["squared", "epsilon_insensitive"]
+
+
+@pytest.mark.parametrize("loss", REAL)
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e6])
+def test_constant_labels(loss, value):
+    data = plain.make(loss, m=40, n=5, seed=5)
+    data = replace(data, y=np.full(40, value))
+    with np.errstate(divide="raise", invalid="raise", over="raise"):
+        fitting = plain.fitting(data, penalty="l1", tol=1e-4)
+        result = fitting.fit(0.1)
+    # the null model's own intercept may be that of labels less a number; what is returned is that of the labels given
+    assert result.intercept[0] == pytest.approx(value, rel=1e-14, abs=0.0)
+    assert (result.stop_reason, len(result.active)) == ("tol", 0)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "none"])
+def test_a_perfect_fit_ends(penalty):
+    data = plain.make("squared", m=40, n=5, seed=6)
+    data = replace(data, y=data.X @ np.arange(5.0) + 2.0)
+    fitting = plain.fitting(data, penalty=penalty, tol=1e-6)
+    result = fitting.fit("auto" if penalty == "none" else 1e-9 * fitting.alpha_max())
+    assert result.stop_reason in ("tol", "gradient", "precision")
+    np.testing.assert_allclose(plain.dense(result, 5)[:, 0], np.arange(5.0), atol=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 3.0])
+def test_a_loss_instance_and_its_null_intercept(epsilon):
+    """Outliers included: the search starts at the mean, far from the optimum."""
+    data = plain.make("epsilon_insensitive", m=90, n=4, seed=7)
+    data.y[:3] += [1e3, -40.0, 1e4]
+    data = replace(data, loss=EpsilonInsensitive(epsilon))
+    fitting = plain.fitting(data, penalty="l1", tol=1e-8)
+    b = fitting.problem.null().intercept[0]
+    z = data.y - b
+    up, down = (np.exp(-np.logaddexp(0, epsilon + t)) for t in (-z, z))
+    assert abs(np.sum(up - down)) <= 1e-11
+    result = fitting.fit(0.3 * fitting.alpha_max())
+    assert result.stop_reason == "tol"

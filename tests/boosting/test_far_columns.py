@@ -8,22 +8,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dboost import passes
 from dboost.boosting.cross_validation import cross_validate
-from dboost.boosting.fit import FitSettings, Fitting, warn_if_dropped
+from dboost.boosting.fit import FitSettings, Fitting
 from dboost.boosting.path import path
 from dboost.columns.statistics import FAR
 from dboost.data.streamed import StreamedPartition
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import MemoStore
-from dboost.errors import DboostWarning
 from dboost.hypotheses.base import Block
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.kernels.family import Kernels
 from dboost.hypotheses.products.family import Products
 from dboost.partition import Partition
-from dboost.passes.centring import Centres
 from dboost.passes.folds import Folds
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
@@ -80,22 +77,6 @@ def test_one_row_updates_take_as_many_rounds_wherever_the_columns_are(update, pe
     assert far.passes <= 3 * near.passes
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("standardize", [False, True])
-def test_a_column_of_times_tells_what_it_tells_less_its_first_value(standardize, dtype):
-    rng = np.random.default_rng(4)
-    times = (np.arange(1500) * (1 if dtype is np.float64 else 128)).astype(float)
-    y = np.where(times > times[700], 1, -1).astype(np.int8)[:, None]
-    X = np.column_stack([times, rng.normal(size=1500)])
-    settings = {"penalty": "l1", "tol": 1e-8, "standardize": standardize, "dtype": dtype}
-    near = plain.Data("log", X, y, np.ones(1500), 1)
-    alpha = 0.02 * plain.fitting(near, **settings).alpha_max()
-    wanted = plain.fitting(near, **settings).fit(alpha)
-    found = plain.fitting(replace(near, X=X + [1.7e9 // 128 * 128, 0.0]), **settings).fit(alpha)
-    assert found.stop_reason == "tol" and found.objective == pytest.approx(wanted.objective, rel=1e-6)
-    assert found.objective < 0.25 < 0.69
-
-
 @dataclass(frozen=True)
 class ReadAgain:
     """A block that is read for every pass, by row where `by_row` says so."""
@@ -144,29 +125,6 @@ def test_a_fit_has_the_same_bits_on_threads_on_a_cluster_and_streamed(dtype, one
     assert all(result == results[0] for result in results[1:])
 
 
-def moments(partition, state, power):
-    total = np.zeros(partition.n_features)
-    np.add.at(total, np.repeat(np.arange(partition.n_features), np.diff(partition.indptr)), partition.values**power)
-    return state + total
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_an_engine_less_centres_scans_what_it_sums(there):
-    far, _ = moved(dense("log"), 1e5)
-    plan = plain.plan(far)
-    centres = Centres(np.array([2, 7]), np.array([1e5, 1e5 + 1.0]), "token")
-    with LocalEngine(2, MemoStore(10_000)) as inner:
-        inner.set_plan(plan.items if there else [ReadAgain(p, False) for p in plan.items], plan.rows, "run")
-        engine = inner.through(centres)
-        assert (engine.resident_partitions() is not None) is there
-        found = engine.scan(moments, 0.0, 2, name="scan")
-        total = engine.map_reduce(passes.feature_statistics, name="statistics").add["square"]
-    less = far.X.copy()
-    less[:, [2, 7]] -= centres.values
-    np.testing.assert_allclose(found, (less**2).sum(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(total, far.s @ less**2, rtol=1e-12)
-
-
 def test_columns_that_are_not_far_leave_the_data_as_they_are():
     near = dense("log")
     edge = replace(near, X=near.X + 0.8 * FAR * near.X.std(axis=0).min())
@@ -201,20 +159,6 @@ def test_deviations_are_those_of_long_doubles_wherever_the_columns_are(intercept
     for cuts in (1, 4, [1, 2, 3, 60, 160]):
         fitting = plain.fitting(replace(data, X=X), cuts, penalty="l1", standardize=True, fit_intercept=intercept)
         np.testing.assert_allclose(fitting.problem.lam_weight, wanted, rtol=1e-9)
-
-
-def test_constant_columns_that_a_standardised_fit_leaves_out_are_named():
-    data = dense("log", n=4)
-    constant = np.ones((160, 1)) * [0.0, 0.1, 1e9 / 3, -7.0, 1.0, 2.0, 3.0]
-    wider = replace(data, X=np.hstack([data.X, constant]))
-    fitting = plain.fitting(wider, penalty="l1", standardize=True)
-    fitting.plan.feature_names = tuple("abcdefghijk")
-    expected = r"leaves out 6 constant column\(s\).*: 'f', 'g', 'h', 'i', 'j' and 1 more"
-    with pytest.warns(DboostWarning, match=expected):
-        warn_if_dropped(fitting)
-    result = fitting.fit(0.1 * fitting.alpha_max())
-    assert result.stop_reason == "tol" and max(result.active) < 4
-
 
 
 @pytest.mark.parametrize("standardize", [False, True])

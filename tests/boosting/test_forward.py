@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from dataclasses import replace
 
@@ -15,7 +14,6 @@ from dboost.errors import UsageError
 from dboost.losses import LOSSES, get_loss
 from tests.boosting import plain
 from tests.boosting.test_induced import explicit, induced, rows_of
-from tests.boosting.test_resume import bits
 
 
 @pytest.fixture(params=[name for name in LOSSES if plain.defined(name, "forward")])
@@ -94,21 +92,6 @@ def test_a_budget_of_features_goes_on_with_those_held(loss):
     assert result.stop_reason == "max_features" and len(result.active) == 2
     alone = plain.fitting(data.columns(result.active), penalty="none", tol=1e-8).fit("auto")
     assert result.objective == pytest.approx(alone.objective, rel=1e-2)
-
-
-def test_any_round_can_be_resumed_and_threads_change_nothing(loss):
-    data = plain.make(loss, m=60, n=6, seed=20)
-    states = []
-    whole = forward(data, cuts=4, max_rounds=12).fit("auto", callback=lambda r, s: states.append(pickle.dumps(s)))
-    resumed = forward(data, cuts=4, max_rounds=12).fit("auto", resume=pickle.loads(states[4]))
-    assert bits(resumed) == bits(whole)
-    assert bits(forward(data, cuts=4, threads=3, max_rounds=12).fit("auto")) == bits(whole)
-
-
-def test_a_callback_ends_it(loss):
-    data = plain.make(loss, m=60, n=6, seed=20)
-    result = forward(data).fit("auto", callback=lambda record, state: record["round"] == 3)
-    assert (result.stop_reason, result.n_iter) == ("callback", 3)
 
 
 def test_a_loss_without_an_exponential_bound_is_refused():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import pickle
 import warnings
 
 import numpy as np
@@ -18,7 +17,6 @@ from dboost.hypotheses.products.family import Products
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
 from tests.boosting import plain
-from tests.boosting.test_resume import bits
 from tests.losses.references import Rows
 
 PAIRS = Products(max_degree=2)
@@ -82,37 +80,6 @@ def test_every_update_and_standardize(loss, update):
     a, b = fitting.fit(alpha), other.fit(alpha)
     assert a.gap <= 1e-6 and b.gap <= 1e-6
     assert a.objective == pytest.approx(b.objective, rel=3e-6)
-
-
-def test_features_per_round_bounds_what_is_induced(loss):
-    data = plain.make(loss, m=80, n=6, seed=43)
-    result = induced(data, penalty="l1", tol=1e-6, features_per_round=3).fit("auto")
-    assert result.gap <= 1e-6
-    assert max(r["rows_in"] for r in result.history) == 3
-
-
-def test_a_path_goes_on_with_the_hypotheses_it_has(loss):
-    data = plain.make(loss, m=80, n=5, seed=44)
-    fitting = induced(data, penalty="l1/linf", tol=1e-8)
-    largest = fitting.alpha_max()
-    result = None
-    for share in (0.5, 0.3, 0.1):
-        result = fitting.fit(share * largest, result)
-        cold = induced(data, penalty="l1/linf", tol=1e-8).fit(share * largest)
-        assert result.objective == pytest.approx(cold.objective, rel=1e-7)
-        assert max(result.gap, cold.gap) <= 1e-8
-
-
-def test_any_round_can_be_resumed(loss):
-    data = plain.make(loss, m=60, n=4, seed=45)
-    for family in (PAIRS, Products(scale="range", decay=0.7)):
-        states = []
-        settings = {"penalty": "l1/linf", "tol": 1e-6, "hypotheses": family}
-        alpha = 0.3 * induced(data, **settings).alpha_max()
-        whole = induced(data, **settings).fit(alpha, callback=lambda r, state, s=states: s.append(pickle.dumps(state)))
-        for stopped in (0, len(states) // 2):
-            resumed = induced(data, **settings).fit(alpha, resume=pickle.loads(states[stopped]))
-            assert bits(resumed) == bits(whole)
 
 
 # ---- classes without end -------------------------------------------------------------------------------------------

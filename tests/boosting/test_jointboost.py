@@ -1,19 +1,18 @@
-"""JointBoost against weighted least squares over every stump and set of classes in plain numpy."""
+"""JointBoost and both of its searches against weighted least squares over every stump and set of classes in numpy."""
 
 from __future__ import annotations
 
-import itertools
 import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from dboost import JointBoostClassifier, UsageError
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.boosting.jointboost.rounds import JointBoost
-from dboost.boosting.jointboost.sharing import shared_by
+from dboost.boosting.jointboost.sharing import MOST_CLASSES
 from dboost.engine.local import LocalEngine
-from dboost.errors import UsageError
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses.one_vs_rest import OneVsRestExponential
@@ -92,61 +91,11 @@ def test_round_by_round(loss):
     assert {r["sharing_classes"] for r in result.history} <= set(range(1, z.shape[1] + 1))
 
 
-def test_the_greedy_search_is_near_the_best_of_all_sets():
-    rng = np.random.default_rng(71)
-    T, k = 40, 5
-    Bw, Aw = rng.uniform(0, 2, (2, T, k)) * (rng.random((2, T, k)) < 0.9)
-    Bz, Az = Bw * rng.uniform(-1, 1, (T, k)), Aw * rng.uniform(-1, 1, (T, k))
-    gain, order, count = shared_by(Bz, Bw, Az, Aw)
-
-    def value(t, S):
-        """What a set of classes takes off the weighted squares."""
-        def part(z, w):
-            return z**2 / w if w > 0 else 0.0
-
-        alone = sum(part(Bz[t, c] + Az[t, c], Bw[t, c] + Aw[t, c]) for c in range(k) if c not in S)
-        S = list(S)
-        return part(Bz[t, S].sum(), Bw[t, S].sum()) + part(Az[t, S].sum(), Aw[t, S].sum()) + alone
-
-    best = []
-    for t in range(T):
-        assert sorted(order[t].tolist()) == list(range(k))
-        assert gain[t] == pytest.approx(value(t, order[t, : count[t]].tolist()), rel=1e-12)
-        every = [value(t, S) for size in range(1, k + 1) for S in itertools.combinations(range(k), size)]
-        singles = every[:k]
-        assert max(singles) - 1e-12 <= gain[t] <= max(every) + 1e-12
-        best.append(gain[t] >= max(every) - 1e-12)
-    assert np.mean(best) > 0.8
-
-
-@pytest.mark.parametrize("loss", ["multinomial", "exp"])
-def test_any_round_can_be_resumed_and_threads_do_not_change_the_bits(loss):
-    data = make(loss)
-    states = []
-    whole = fitting(data).fit("auto", callback=lambda record, state: states.append(pickle.dumps(state)))
-    for stopped in (0, 4):
-        assert bits(fitting(data).fit("auto", resume=pickle.loads(states[stopped]))) == bits(whole)
-    assert bits(fitting(data, LocalEngine(1)).fit("auto")) == bits(whole)
-
-
-def test_shards_do_not_change_the_choice():
-    data = make("multinomial")
-    whole = fitting(data).fit("auto")
-    assert bits(fitting(data, system=JointBoost(shard_bytes=100, chunk=20)).fit("auto")) == bits(whole)
-
-
 def test_it_stops_when_no_round_gains():
     data = make("multinomial", weights=False)
     X = np.ones_like(data.X)
     result = fitting(replace(data, X=X), tol=1e-4).fit("auto")
     assert (result.stop_reason, result.n_iter, len(result.active)) == ("gradient", 1, 0)
-
-
-def test_the_ends_of_bins_are_candidates():
-    data = make("multinomial", m=200)
-    few = fitting(data, hypotheses=Stumps(bins=4, max_listed=0)).fit("auto")
-    every = fitting(data).fit("auto")
-    assert every.objective < few.objective < every.history[0]["objective"]
 
 
 def test_refusals():
@@ -156,3 +105,58 @@ def test_refusals():
             fitting(data, **settings)
     with pytest.raises(UsageError, match="JointBoost has no penalty"):
         fitting(data, fit_intercept=False)
+
+
+def sets_of(k):
+    """Every set of classes but the empty one, in binary order."""
+    return [[c for c in range(k) if number >> c & 1] for number in range(1, 2**k)]
+
+
+def best_of_all_sets(X, s, z, w):
+    """The least weighted squares over all stumps and sets of classes, and its h."""
+    best = (np.inf, None)
+    for j, th in thresholds_of(X, s):
+        for S in sets_of(z.shape[1]):
+            h = fitted_by_hand(X[:, j] < th, z, w, S)
+            error = (w * (z - h) ** 2).sum()
+            if error < best[0] - 1e-9:
+                best = (error, h)
+    return best
+
+
+@pytest.mark.parametrize("k", [3, 4])
+def test_every_round_is_the_best_of_all_stumps_and_sets(k):
+    data = make("multinomial", m=40, n=2, k=k)
+    result = fitting(data, system=JointBoost("exhaustive"), max_rounds=4).fit("auto")
+    z, s = labels(data), data.s
+    F, values = np.zeros_like(z), []
+    for _ in range(4):
+        w = s[:, None] * np.exp(-z * F)
+        values.append(w.sum() / s.sum())
+        F = F + best_of_all_sets(data.X, s, z, w)[1]
+    np.testing.assert_allclose([r["objective"] for r in result.history], values, rtol=1e-9)
+    assert result.objective == pytest.approx((s[:, None] * np.exp(-z * F)).sum() / s.sum(), rel=1e-9)
+
+
+def test_bits_of_chunks_threads_and_resumed_fits():
+    data, states = make("multinomial", k=4), []
+    whole = fitting(data, system=JointBoost("exhaustive")).fit(
+        "auto", callback=lambda r, state: states.append(pickle.dumps(state))
+    )
+    small = JointBoost("exhaustive", shard_bytes=100, chunk=20)
+    assert bits(fitting(data, system=small).fit("auto")) == bits(whole)
+    resumed = fitting(data, system=JointBoost("exhaustive")).fit("auto", resume=pickle.loads(states[3]))
+    assert bits(resumed) == bits(whole)
+
+
+def test_many_classes_are_refused_with_their_number_of_sets():
+    data = make("multinomial", m=80, k=MOST_CLASSES + 1)
+    with pytest.raises(UsageError, match=r"13 classes would try 2\^13 = 8,192 sets .*at most 12 classes"):
+        fitting(data, system=JointBoost("exhaustive")).fit("auto")
+    fitting(data, system=JointBoost("greedy"), max_rounds=1).fit("auto")
+
+
+def test_what_is_no_search_is_refused():
+    data = make("multinomial", k=3)
+    with pytest.raises(UsageError, match="search='all'.*expected one of 'greedy', 'exhaustive'"):
+        JointBoostClassifier(search="all").fit(data.X, data.y)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 
 from dboost.boosting.leveraging.system import Leveraging
-from dboost.errors import UsageError
 from tests.boosting import plain
-from tests.boosting.test_resume import bits
 
 LOSSES = ("exp", "log", "squared")
 
@@ -113,16 +109,6 @@ def test_ls_boost_round_by_round(rule):
     compare(data, result, *by_hand(data, 25, rule))
 
 
-def test_the_first_ls_boost_stalls_where_the_second_does_not():
-    """A small hypothesis at a right angle to the residuals is the nearest one for ever (docs/math.md 7 (I))."""
-    data = plain.make("squared", m=4, n=2, seed=0)
-    data.X[:] = [[10.0, 0.01], [10.0, -0.01], [-10.0, 0.01], [-10.0, -0.01]]
-    data.y[:] = [1.0, 1.0, -1.0, -1.0]
-    first, second = (fitting(data, rule, fit_intercept=False, max_rounds=8).fit(0.0) for rule in ("nearest", "joint"))
-    assert {r["objective"] for r in first.history} == {0.5} and not first.W.any() and first.n_iter == 8
-    assert second.objective <= 1e-20
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
 def test_algorithm_2_round_by_round(loss, intercept):
@@ -164,22 +150,6 @@ def test_every_gap_bounds_the_distance_to_the_optimum():
         assert record["lower_bound"] <= best * (1 + 1e-11) <= record["objective"] * (1 + 2e-11)
 
 
-@pytest.mark.parametrize("weights", [False, True])
-def test_adaboost_is_its_closed_form(weights):
-    """With h in {-1, +1}: the least weighted error of h and -h, and (1/2) log((1 - err) / err), to rounding."""
-    data = stumps(weights=weights)
-    result = fitting(data, fit_intercept=False, max_rounds=60).fit(0.0)
-    w = np.zeros(data.X.shape[1])
-    for _ in range(60):
-        D = data.s * np.exp(-data.y[:, 0] * (data.X @ w))
-        D /= D.sum()
-        err = ((data.X != data.y) * D[:, None]).sum(axis=0)
-        both = np.minimum(err, 1 - err)
-        j = int(np.argmin(both))
-        w[j] += 0.5 * math.log((1 - err[j]) / err[j])
-    np.testing.assert_allclose(plain.dense(result, len(w))[:, 0], w, atol=1e-11)
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 def test_epsilon_boosting_round_by_round(loss):
     data = plain.make(loss, m=60, n=8, weights=True, seed=55)
@@ -188,15 +158,6 @@ def test_epsilon_boosting_round_by_round(loss):
     # one pass a round, beside the statistics, the null model and the last objective
     passes = [r["passes"] for r in result.history]
     assert set(np.diff(passes)) == {1}
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_it_stops_at_a_small_gradient_near_the_optimum(loss):
-    data = plain.make(loss, m=150, n=5, seed=40, noise=3.0)
-    best = plain.fitting(data, penalty="none", tol=1e-10).fit("auto")
-    result = fitting(data, tol=1e-5, max_rounds=5000).fit(0.0)
-    assert result.stop_reason == "gradient" and result.history[-1]["step"] == "certificate"
-    assert best.objective * (1 - 1e-12) <= result.objective <= best.objective * (1 + 1e-8)
 
 
 @pytest.mark.parametrize("loss", ["exp", "log"])
@@ -212,52 +173,3 @@ def test_a_hypothesis_that_is_never_wrong_is_capped():
     data.X[:, 1] = 2.0 * data.y[:, 0]
     result = fitting(data, max_rounds=1, fit_intercept=False).fit(0.0)
     assert result.active.tolist() == [1] and result.W[0, 0] == pytest.approx(15.0)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("alpha", [0.0, 0.02])
-def test_bits_of_resumed_fits_and_of_threads(loss, alpha):
-    data = plain.make(loss, m=60, n=8, seed=56)
-    states = []
-    whole = fitting(data, alpha=alpha).fit(alpha, callback=lambda r, state: states.append(pickle.dumps(state)))
-    for stopped in (0, 12):
-        assert bits(fitting(data, alpha=alpha).fit(alpha, resume=pickle.loads(states[stopped]))) == bits(whole)
-    runs = [bits(fitting(data, alpha=alpha, cuts=5, threads=t).fit(alpha)) for t in (1, 2, 3)]
-    assert runs[0] == runs[1] == runs[2]
-
-
-def test_a_resumed_fit_may_go_on_for_more_rounds():
-    data = plain.make("log", m=60, n=8, seed=57)
-    short = fitting(data, max_rounds=10).fit(0.0)
-    again = fitting(data, max_rounds=10).fit(0.0, resume=short.state)
-    assert (again.n_iter, again.stop_reason) == (10, "max_rounds")
-    longer = fitting(data, max_rounds=25).fit(0.0, resume=short.state)
-    whole = fitting(data, max_rounds=25).fit(0.0)
-    assert longer.W.tobytes() == whole.W.tobytes() and longer.n_iter == 25
-
-
-@pytest.mark.parametrize(
-    "change,told",
-    [
-        ({"rule": "greatest"}, "learner='greatest'"),
-        ({"rule": "joint"}, "squared loss"),
-        ({"step": -1.0}, "step=-1.0"),
-        ({"step": "short"}, "step='short'"),
-        ({"step": 0.1, "alpha": 0.1}, "alpha=0.1"),
-    ],
-)
-def test_refusals(change, told):
-    with pytest.raises(UsageError, match=told):
-        fitting(plain.make("log", m=20, n=3), **change)
-    with pytest.raises(UsageError, match="loss 'multinomial'"):
-        fitting(plain.make("multinomial", m=20, n=3))
-    with pytest.raises(UsageError, match="nearest"):
-        fitting(plain.make("squared", m=20, n=3), rule="nearest", alpha=0.1)
-
-
-def test_weights_are_repetitions():
-    data = plain.make("log", m=60, n=8, seed=58)
-    counts = np.random.default_rng(0).integers(0, 3, 60)
-    a = fitting(replace(data, s=counts.astype(float))).fit(0.0)
-    b = fitting(data.take(np.repeat(np.arange(60), counts))).fit(0.0)
-    np.testing.assert_allclose(plain.dense(a, 8), plain.dense(b, 8), atol=1e-9)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -16,15 +15,12 @@ from dboost import (
     LeveragingRegressor,
     Products,
     UsageError,
-    load_model,
 )
 from dboost.boosting.leveraging.box import given_bounds
 from dboost.boosting.leveraging.system import Leveraging
 from tests.boosting import plain
-from tests.boosting.test_leveraging import along, correlated
-from tests.boosting.test_resume import bits
+from tests.boosting.test_leveraging import correlated
 
-LOSSES = ("exp", "log", "squared")
 BOXES = {
     "not negative": (0.0, math.inf),
     "narrow": (-0.2, 0.3),
@@ -78,25 +74,6 @@ def test_the_fit_ends_at_the_minimum_within_the_box(loss, share, box):
     assert (mine == low).any() or (mine == high).any()
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_rounds_are_coordinate_descent_within_the_box(loss):
-    data = correlated(loss, m=60, n=6, seed=5)
-    result = fitting(data, (0.0, 0.4), max_rounds=20, tol=0.0).fit(0.0)
-    X, w, values = np.hstack([data.X, np.ones((60, 1))]), np.append(np.zeros(6), plain.null_intercept(data)), []
-    low, high = np.append(np.zeros(6), -np.inf), np.append(np.full(6, 0.4), np.inf)
-    for _ in range(len(result.history)):
-        F = (X @ w)[:, None]
-        values.append(data.value(F))
-        G = X.T @ data.residual(F)[:, 0]
-        worth = np.maximum(np.where(w < high, G, -np.inf), np.where(w > low, -G, -np.inf))
-        j = int(np.argmax(worth))
-        sign = 1.0 if G[j] > 0 else -1.0
-        room = high[j] - w[j] if sign > 0 else w[j] - low[j]
-        w[j] += sign * along(data, X, w, j, sign, room, 0.0)
-    np.testing.assert_allclose([r["objective"] for r in result.history], np.array(values) / data.s.sum(), rtol=1e-8)
-    np.testing.assert_allclose(plain.dense(result, 6)[:, 0], w[:6], atol=1e-6)
-
-
 def test_the_joint_learner_takes_the_largest_fall_within_the_box():
     data = correlated("squared", m=60, n=6, seed=5)
     result = fitting(data, (-0.1, 0.2), rule="joint").fit(0.0)
@@ -143,30 +120,6 @@ def test_factors_and_a_box_together():
     assert (np.abs(G[w == 0]) <= lam[w == 0] * (1 + 1e-6)).all()
     at_bound = np.abs(w) == 0.1
     assert at_bound.any() and (G[at_bound] * np.sign(w[at_bound]) >= lam[at_bound] * (1 - 1e-6)).all()
-
-
-def test_bits_of_families_threads_and_resumed_fits():
-    data, states = correlated("log", m=70, n=5, seed=2), []
-    for family in (None, Products(max_degree=2)):
-        more = {"hypotheses": family, "max_rounds": 12}
-        whole = fitting(data, (0.0, 0.5), **more).fit(0.0, callback=lambda r, s: states.append(pickle.dumps(s)))
-        again = fitting(data, (0.0, 0.5), **more).fit(0.0, resume=pickle.loads(states[-6]))
-        assert again.W.tobytes() == whole.W.tobytes() and (whole.W > 0).all()
-        runs = [bits(fitting(data, (0.0, 0.5), cuts=5, threads=t, **more).fit(0.0)) for t in (1, 3)]
-        assert runs[0] == runs[1]
-
-
-def test_a_model_and_its_checkpoint_keep_the_bounds(tmp_path):
-    data = correlated("log", m=70, n=5, seed=2)
-    settings = {"hypotheses": Columns(), "loss": "log", "max_rounds": 4}
-    model = LeveragingClassifier(bounds=(0, np.inf), **settings).fit(data.X, data.y[:, 0])
-    model.save(tmp_path / "model")
-    assert load_model(tmp_path / "model").get_params()["bounds"] == (0.0, math.inf)
-    each = LeveragingClassifier(bounds=(np.zeros(5), np.full(5, 0.3)), checkpoint=tmp_path / "c", **settings)
-    each.fit(data.X, data.y[:, 0]).save(tmp_path / "each")
-    assert load_model(tmp_path / "each").get_params()["bounds"] == ([0.0] * 5, [0.3] * 5)
-    with pytest.raises(UsageError, match="other settings of system"):
-        LeveragingClassifier(checkpoint=tmp_path / "c", **settings).fit(data.X, data.y[:, 0])
 
 
 @pytest.mark.parametrize(

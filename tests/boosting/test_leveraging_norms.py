@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from dboost import Columns, Learned, LeveragingClassifier, Products, Stumps, UsageError, load_model
+from dboost import Columns, Learned, LeveragingClassifier, Products, UsageError
 from dboost.boosting.leveraging import steepest as l2
 from dboost.boosting.leveraging.system import Leveraging
 from tests.boosting import plain
-from tests.boosting.test_leveraging import stumps
-from tests.boosting.test_resume import bits
 
 LOSSES = ("exp", "log", "squared")
 
@@ -77,47 +73,6 @@ def test_the_promise_is_never_above_the_true_progress(loss, norm):
         assert np.all(promised[steps] <= (before - after)[steps] + 1e-13 * before[0])
 
 
-def test_for_classifiers_the_promise_of_lemma_1_2_is_the_progress_of_adaboost():
-    result = fitting(stumps(), "l1", max_rounds=20).fit(0.0)
-    after = np.array([r["objective"] for r in result.history[1:]] + [result.objective])
-    fallen = np.array([r["objective"] for r in result.history]) - after
-    np.testing.assert_allclose([r["promised"] for r in result.history], fallen, rtol=1e-6, atol=1e-14)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_no_direction_of_unit_length_falls_faster(loss):
-    data = make(loss)
-    problem = fitting(data).problem
-    rng = np.random.default_rng(0)
-    W = 0.3 * rng.normal(size=(2, 1))
-    found = l2.steepest(problem, l2.every_row(problem), np.array([1, 4]), W, np.array([0.2]))
-    v = np.append(found.D[:, 0], found.d)
-    assert np.linalg.norm(v) == pytest.approx(1.0)
-    gradient = -np.append(found.at.G[:, 0], found.at.bias)
-    assert found.slope == pytest.approx(v @ gradient)
-    others = rng.normal(size=(1000, 7))
-    others /= np.linalg.norm(others, axis=1, keepdims=True)
-    assert (others @ gradient).min() >= found.slope
-    H = np.hstack([data.X, np.ones((len(data.s), 1))]) @ v
-    assert np.abs(H).max() <= found.reach and data.s @ H**2 <= found.square
-
-
-@pytest.mark.parametrize(
-    "family", [None, Products(max_degree=2), Stumps(signed=True)], ids=["columns", "products", "stumps"]
-)
-def test_families_threads_and_resumed_fits(family):
-    data, states = make("log"), []
-    more = {"hypotheses": family, "max_rounds": 6}
-    whole = fitting(data, **more).fit(0.0, callback=lambda r, state: states.append(pickle.dumps(state)))
-    assert len(whole.active) > 6 or family is None
-    assert all(a["objective"] > b["objective"] for a, b in zip(whole.history, whole.history[1:], strict=False))
-    for stopped in (0, 3):
-        again = fitting(data, **more).fit(0.0, resume=pickle.loads(states[stopped]))
-        assert again.W.tobytes() == whole.W.tobytes() and again.objective == whole.objective
-    runs = [bits(fitting(data, cuts=5, threads=t, **more).fit(0.0)) for t in (1, 3)]
-    assert runs[0] == runs[1]
-
-
 def test_it_ends_at_the_minimum():
     data = make("log")
     result = fitting(data, tol=1e-7, max_rounds=3000).fit(0.0)
@@ -126,7 +81,7 @@ def test_it_ends_at_the_minimum():
     assert result.objective == pytest.approx(free.objective, rel=1e-9)
 
 
-def test_refusals_and_what_a_model_keeps(tmp_path, monkeypatch):
+def test_refusals(monkeypatch):
     data = make("log")
     y = data.y[:, 0]
     with pytest.raises(UsageError, match="norm='linf'.*expected one of 'l1', 'l2'"):
@@ -140,6 +95,3 @@ def test_refusals_and_what_a_model_keeps(tmp_path, monkeypatch):
     monkeypatch.setattr(l2, "MOST_HYPOTHESES", 5)
     with pytest.raises(UsageError, match="norm='l2' gives each of .* hypotheses a weight.*at most 5"):
         LeveragingClassifier(norm="l2", hypotheses=Products(max_degree=2)).fit(data.X, y)
-    model = LeveragingClassifier(hypotheses=Columns(), norm="l2", loss="log", max_rounds=3).fit(data.X, y)
-    model.save(tmp_path / "model")
-    assert load_model(tmp_path / "model").get_params()["norm"] == "l2"

@@ -5,7 +5,6 @@ Covers: fits by settings. Does not cover: names, models, files and refusals (tes
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,11 +19,8 @@ from dboost.columns.given import PENALTY_FACTORS, Signs, given_offset
 from dboost.data.streamed import StreamedPartition
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, UsageError
-from dboost.losses import LOSSES, get_loss
-from dboost.losses.base import Loss
-from dboost.losses.offset import labelled, with_offsets
+from dboost.losses import LOSSES
 from dboost.passes.offsets import Offsets
-from dboost.problem.accelerators import EVERY
 from tests.boosting import plain
 
 N = 12
@@ -92,26 +88,6 @@ def test_every_update_ends_there(loss, update):
     same_as_plain(found, data, "l1", 0.05, rel=2e-6)
 
 
-@pytest.mark.parametrize("loss", ["multinomial", "log"])
-def test_without_accelerators_it_is_the_same_optimum(loss):
-    _, whole = problem(loss)
-    values = [
-        plain.fitting(whole, **asked(whole, penalty="l1", tol=1e-8, accelerators=names)).fit(0.01).objective
-        for names in ((), EVERY)
-    ]
-    assert values[0] == pytest.approx(values[1], rel=2e-8)
-
-
-def test_the_squared_loss_is_that_of_what_the_offset_leaves():
-    data, whole = problem("squared")
-    settings = {"penalty": "elastic_net", "tol": 1e-10}
-    found = plain.fitting(whole, **asked(whole, **settings)).fit(0.05)
-    rest = plain.Data("squared", data.X, data.y - data.begin[:, 0], data.s, 1)
-    other = plain.fitting(rest, **settings).fit(0.05)
-    np.testing.assert_array_equal(found.active, other.active)
-    np.testing.assert_allclose(found.W, other.W, rtol=1e-6, atol=1e-9)
-
-
 def test_along_a_path_with_factors():
     data, whole = problem("log", n=60)
     f = np.exp(np.random.default_rng(3).uniform(-2.0, 2.0, 60))
@@ -153,16 +129,3 @@ def test_a_task_with_one_label_has_no_best_intercept():
     with pytest.raises(DataError, match="one label only"):
         plain.fitting(one, **asked(one, penalty="l1"))
     assert plain.fitting(one, **asked(one, penalty="l1", fit_intercept=False, tol=1e-6)).fit(0.05).gap <= 1e-6
-
-
-def test_what_offsets_do_not_change_is_as_the_loss_says():
-    for name in LOSSES:
-        data, own = plain.make(name, m=30, n=3, weights=True), get_loss(name)
-        loss = pickle.loads(pickle.dumps(with_offsets(own)))
-        assert isinstance(loss, Loss) and loss == with_offsets(own) and not loss.closed_null
-        for member in ("name", "kappa", "template_constant", "task", "separable", "growing"):
-            assert getattr(loss, member) == getattr(own, member)
-        y = labelled(data.y, np.ones((30, data.k)))
-        assert loss.invalid(y) == own.invalid(data.y)
-        for got, wanted in zip(loss.label_mass(y, data.s, data.k), own.label_mass(data.y, data.s, data.k), strict=True):
-            np.testing.assert_array_equal(got, wanted)

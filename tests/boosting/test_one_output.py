@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
-import pickle
 import weakref
 from dataclasses import replace
 
@@ -12,7 +10,6 @@ import numpy as np
 import pytest
 
 from dboost.boosting import fit as fits
-from dboost.boosting import path as paths
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
@@ -22,7 +19,6 @@ from dboost.problem import slices
 from dboost.problem.driver_columns import DriverColumns
 from dboost.problem.memory import Anchor, Memory
 from dboost.problem.state import FitState
-from dboost.solvers.one_output.quadratic_model import Quadratic
 from tests.boosting import plain
 
 TASKS = {"log": "binary", "squared": "regression", "epsilon_insensitive": "regression"}
@@ -84,34 +80,6 @@ def anchored(problem, **settings):
     return found, states, settings
 
 
-def test_the_curvature_is_formed_once_and_rows_are_added_to_it(problem):
-    found, states, _ = anchored(problem)
-    anchors = [s.memory.anchor for s in states if s.memory.anchor is not None]
-    # what was formed anew has another model behind it
-    formed = {(a.active.tobytes(), a.W.tobytes(), a.intercept.tobytes()) for a in anchors}
-    newton = [r for r in found.history if r["step"] == "newton"]
-    assert found.gap <= 1e-9 and len(newton) > len(formed) > 0
-    assert max(len(a.added) for a in anchors) > 1
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_what_an_anchor_stands_for_is_formed_again_with_the_same_bits(problem, intercept):
-    found, states, settings = anchored(problem, fit_intercept=intercept)
-    anchor = max((s.memory.anchor for s in states if s.memory.anchor is not None), key=lambda a: len(a.added))
-    assert len(anchor.added) > 1
-    X, y, loss = problem
-    with LocalEngine(2) as engine:
-        problem_ = Fitting(build_plan(X, y, task=TASKS[loss], engine=engine), engine, settings).problem
-        problem_.columns.places(found.active, problem_.columns_of)
-        first = Quadratic(problem_, problem_.columns, anchor)
-        other = Quadratic(problem_, problem_.columns, anchor)
-        assert np.array_equal(first.H, other.H) and np.array_equal(first.anchor.rows, anchor.rows)
-        size = int(intercept) + len(anchor.rows)
-        Z = np.column_stack([np.ones(len(X))] * intercept + [X[:, j] for j in anchor.rows])
-        whole = Z.T @ (first.curvature[:, None] * Z)
-        np.testing.assert_allclose(first.H[:size, :size], whole, rtol=1e-10, atol=1e-10)
-
-
 def test_a_quadratic_model_does_not_keep_the_columns_alive(problem):
     """They would be freed by the garbage collector only, and the next fit would have to touch new memory."""
     X, y, loss = problem
@@ -129,22 +97,6 @@ def test_a_quadratic_model_does_not_keep_the_columns_alive(problem):
         gc.enable()
 
 
-def test_a_path_takes_the_curvature_along(problem):
-    X, y, loss = problem
-    with LocalEngine(1) as engine:
-        plan = build_plan(X, y, task=TASKS[loss], engine=engine)
-        results = paths.path(plan, engine, FitSettings(loss, "l1", tol=1e-8), n_alphas=12)
-    for before, after in itertools.pairwise(results):
-        assert after.gap <= 1e-8
-        held = before.state.memory.anchor
-        if held is not None and after.history[0]["step"] == "newton":
-            break
-    else:
-        pytest.fail("no strength began with the curvature of the one before")
-    alone = fitted(problem, alpha=results[-1].alpha, tol=1e-8)
-    assert results[-1].objective == pytest.approx(alone.objective, rel=3e-8)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_bits_do_not_depend_on_where_the_columns_are(problem, blocks, dtype, monkeypatch):
@@ -155,22 +107,6 @@ def test_bits_do_not_depend_on_where_the_columns_are(problem, blocks, dtype, mon
     monkeypatch.setattr(slices, "PART", 500)
     here = fitted(problem, dtype=dtype)
     assert bits(here) == bits(fitted(problem, Away(1), dtype)) == bits(fitted(problem, LocalEngine(3), dtype))
-
-
-def test_any_round_is_resumed_with_the_same_bits(problem):
-    X, y, loss = problem
-    settings = FitSettings(loss, "l1", alpha=0.01, tol=1e-9)
-
-    def fitting(engine):
-        return Fitting(build_plan(X, y, task=TASKS[loss], engine=engine), engine, settings)
-
-    states = []
-    with LocalEngine(1) as engine:
-        whole = fitting(engine).fit(0.01, callback=lambda record, state: states.append(pickle.dumps(state)))
-    assert len(states) > 2 and any(pickle.loads(state).memory.anchor is not None for state in states[:-1])
-    for state in states[:-1]:
-        with LocalEngine(1) as engine:
-            assert bits(fitting(engine).fit(0.01, resume=pickle.loads(state))) == bits(whole)
 
 
 def test_a_checkpoint_has_the_anchor(problem, tmp_path):

@@ -9,7 +9,6 @@ import pytest
 
 from dboost.boosting import fit as fits
 from dboost.boosting import path as paths
-from dboost.boosting.starts.along_path import predicted
 from dboost.engine.local import LocalEngine
 from dboost.losses import LOSSES
 from tests.boosting import plain
@@ -42,14 +41,6 @@ def test_a_path_is_certified_and_cheaper_than_cold_fits(loss, penalty):
         assert result.objective * weight <= best.value * (1 + 1.1e-6)
 
 
-def test_strengths_are_sorted_downwards(loss):
-    data = plain.make(loss, m=60, n=8, seed=31)
-    settings = fits.FitSettings(loss, "l1", tol=1e-6)
-    results = paths.path(plain.plan(data), LocalEngine(1), settings, alphas=[0.01, 0.1, 0.03])
-    assert [result.alpha for result in results] == [0.1, 0.03, 0.01]
-    assert [result.alpha_max for result in results] == [results[0].alpha_max] * 3
-
-
 @pytest.mark.parametrize("loss,penalty,factor", plain.covering(LOSSES, plain.PULLING, [4.0, 0.25]))
 def test_a_warm_start_from_either_side(solve, loss, penalty, factor):
     data, alpha, best = solve(loss, penalty, 0.1, True, weights=True)
@@ -62,23 +53,3 @@ def test_a_warm_start_from_either_side(solve, loss, penalty, factor):
         # also while the strong rule holds columns back, what is called certified must be so
         if np.isfinite(record["lower_bound"]):
             assert record["lower_bound"] * data.s.sum() <= best.value * (1 + 1e-12)
-
-
-def test_the_start_of_a_strength_lies_on_the_line_through_the_last_two_optima(loss):
-    # the optima of a quantile are on another line as soon as one label crosses its prediction
-    data = plain.make(loss if loss != "quantile" else "squared", m=90, n=12, seed=35)
-    fitting = plain.fitting(data, penalty="l1/l2", tol=1e-9)
-    alphas = fitting.alpha_max() * np.geomspace(0.6, 0.05, 8)
-    results, misses = [], []
-    for alpha in alphas.tolist():
-        start = predicted(results, alpha)
-        new = fitting.fit(alpha, start)
-        if len(results) >= 2:
-            size = [np.abs(plain.dense(new, 12) - plain.dense(other, 12)).sum() for other in (start, results[-1])]
-            misses.append(size)
-            assert not np.any((plain.dense(start, 12) * plain.dense(results[-1], 12)).sum(axis=1) < 0.0)
-            assert set(start.active) <= set(results[-1].active) and np.all(np.any(start.W != 0.0, axis=1))
-        results.append(new)
-    by_line, by_last = np.sum(misses, axis=0)
-    assert by_line < 0.7 * by_last
-    assert predicted([], 1.0) is None and predicted(results[:1], alphas[1]) is results[0]

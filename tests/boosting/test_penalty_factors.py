@@ -15,13 +15,10 @@ from dboost.boosting import path as paths
 from dboost.columns.given import PENALTY_FACTORS
 from dboost.engine.local import LocalEngine
 from dboost.losses import LOSSES
-from dboost.problem.accelerators import EVERY
 from tests.boosting import plain
 
 # Factors from a fifth to five, and two columns that never enter, one of which tells the most.
 OUT = (0, 7)
-# Under these the model holds every row that may enter, and no plain solver is at hand: the ridge is one.
-JOINT = ("l2_squared", "l2")
 
 
 def factors(n):
@@ -73,15 +70,6 @@ def test_every_update_ends_there(update, select):
     best = best_of(data, "l1/l2", 0.02 * data.s.sum())
     assert found.gap <= 1e-6 and not set(OUT) & set(found.active.tolist())
     assert found.objective * data.s.sum() == pytest.approx(best.value, rel=2e-6)
-
-
-def test_without_accelerators_it_is_the_same_optimum():
-    data = plain.make("multinomial", m=90, n=12, seed=4)
-    values = [
-        plain.fitting(data, **asked(12, penalty="l1/linf", tol=1e-8, accelerators=names)).fit(0.01).objective
-        for names in ((), EVERY)
-    ]
-    assert values[0] == pytest.approx(values[1], rel=2e-8)
 
 
 def test_the_joint_norm_of_all_rows():

@@ -140,13 +140,3 @@ def test_groups_of_many_classes_have_the_same_bits_on_any_number_of_threads_of_a
             m = dboost.BoostedClassifier(penalty="l1/l2", alpha=1e-3, tol=0.5, max_rounds=3, column_groups=[0, 0, 1, 1])
             bits.add(fitted(m, X, y)[0].coef_.tobytes())
     assert len(bits) == 1
-
-
-def test_groups_of_more_columns_than_examples_are_solved_in_a_few_rounds():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(8, 30))
-    y, groups = X[:, 0] + rng.normal(size=8), (np.arange(30) % 6).tolist()
-    first = dboost.BoostedRegressor(alpha="quick", penalty="l1/l2", column_groups=groups, max_rounds=1, tol=0.5)
-    alpha = 1e-4 * fitted(first, X, y)[0].alpha_max_
-    m = dboost.BoostedRegressor(penalty="l1/l2", column_groups=groups, alpha=alpha, tol=1e-6, max_rounds=20).fit(X, y)
-    assert m.stop_reason_ == "tol"

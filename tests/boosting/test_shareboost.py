@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import pickle
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
@@ -13,12 +10,10 @@ import dboost
 from dboost.boosting.shareboost.choice import RULES
 from dboost.boosting.shareboost.rounds import ShareBoost
 from dboost.boosting.shareboost.trials import CORRECTIVE
-from dboost.errors import UsageError
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.products.family import Products
 from dboost.solvers.corrective import Solved, left_over
 from tests.boosting import plain
-from tests.boosting.test_resume import bits
 
 RIDGE = 1e-4
 LOSSES = ("margin_softmax", "multinomial", "log")
@@ -154,15 +149,6 @@ def test_every_round_is_the_reference_s(rule, loss, intercept):
         rows, W, b = order.astype(int), now, bias
 
 
-def test_the_scale_of_a_column_matters_to_the_printed_rule_alone():
-    data = plain.make("margin_softmax", m=100, n=10, seed=4)
-    order = {rule: fitted(data, rule).state.carried["order"].tolist() for rule in ("norm", "scaled")}
-    data.X[:, :] *= 10.0 ** np.arange(-4, 6)
-    scaled = {rule: fitted(data, rule, standardize=True).state.carried["order"].tolist() for rule in order}
-    assert scaled["norm"][:3] == [9, 8, 7]
-    assert scaled["scaled"][0] == order["scaled"][0] and set(scaled["scaled"][:3]) & {0, 1, 2, 3, 4, 5, 6}
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("penalty", ["l2_squared", "smooth_l1"])
 def test_the_corrective_step_ends_with_no_gradient_on_the_rows_held(loss, penalty):
@@ -177,55 +163,6 @@ def test_the_corrective_step_ends_with_no_gradient_on_the_rows_held(loss, penalt
         rest = data.X[:, order].T @ U - 1e-3 * data.s.sum() * slope
         assert np.abs(rest).max() <= 1e-7 * largest
         assert np.abs(U.sum(axis=0)).max() <= 1e-7 * largest
-
-
-def test_no_feature_would_be_chosen_again():
-    """Without a penalty the gradient on I is zero, so that the largest norm over all columns is outside of I."""
-    data = plain.make("margin_softmax", m=200, n=12, seed=6, noise=4.0)
-    result = fitted(data, "norm", rounds=8, penalty="none", alpha=0.0)
-    for order, W, bias in stages(result):
-        norms = np.abs(data.X.T @ data.residual(data.X[:, order] @ W + bias)).sum(axis=1)
-        assert norms[order].max() <= 1e-6 * norms.max()
-    assert len(set(result.state.carried["order"].tolist())) == 8
-
-
-@pytest.mark.parametrize("rule", ["norm", "scaled"])
-def test_the_promised_fall_is_kept_in_every_round(rule):
-    """The mean loss falls by ||G_j||_1^2 / (2 vbar_j) or more (docs/math.md, eq. 7)."""
-    data = plain.make("margin_softmax", m=150, n=15, seed=7)
-    result = fitted(data, rule, rounds=8, penalty="none", alpha=0.0, fit_intercept=False)
-    rows, W = np.zeros(0, int), np.zeros((0, 3))
-    reference = Reference(data, 0.0, intercept=False)
-    for order, now, _ in stages(result):
-        before = reference.objective(rows, W, 0.0)
-        norm = reference.pulls(rows, W, 0.0)[1][order[-1]]
-        promised = norm**2 / (2 * (data.X[:, order[-1]] ** 2).sum())
-        after = reference.objective(order, now, 0.0)
-        assert before - after >= promised * (1 - 1e-9) > 0
-        rows, W = order, now
-
-
-@pytest.mark.parametrize("rule", ["norm", "scaled"])
-@pytest.mark.parametrize("seed", range(2))
-def test_the_guarantee_of_theorem_2(rule, seed):
-    """After ceil(4 ||W*||_{inf,1}^2 / eps) rounds the mean loss is at most L(W*) + eps, for |x| <= 1 and any W*."""
-    rng = np.random.default_rng(seed)
-    data = plain.make("margin_softmax", m=120, n=30, seed=seed)
-    data.X[:, :] = np.clip(data.X / 2, -1, 1)
-    result = fitted(data, rule, rounds=30, penalty="none", alpha=0.0, fit_intercept=False, tol=1e-6)
-    losses = [record["loss"] for record in result.history]
-    met = 0
-    for _ in range(30):
-        few = rng.choice(30, 3, replace=False)
-        W = np.zeros((30, 3))
-        W[few] = rng.normal(size=(3, 3)) * 0.4 + 0.4 * np.sign(data.X[:, few].T @ data.residual(np.zeros((120, 3))))
-        goal = data.value(data.X @ W) / 120
-        for eps in (0.1, 0.3, 1.0):
-            T = math.ceil(4 * np.abs(W).max(axis=1).sum() ** 2 / eps)
-            if T <= 30:
-                assert losses[T - 1] <= goal + eps
-                met += 1
-    assert met >= 10
 
 
 def test_groups_enter_whole_and_by_the_sum_of_their_scores():
@@ -286,50 +223,6 @@ def test_products_are_chosen_as_from_the_explicit_matrix():
     assert induced.objective == pytest.approx(explicit.objective, rel=1e-8)
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("family", [None, Products(max_degree=2)])
-def test_any_round_can_be_resumed(rule, family):
-    data = plain.make("margin_softmax", m=60, n=6, weights=True, seed=20)
-    states = []
-
-    def run(**more):
-        return fitted(data, rule, rounds=4, hypotheses=family, tol=1e-5, **more)
-
-    whole = run(callback=lambda record, state: states.append(pickle.dumps(state)))
-    for stopped in (0, 2, 3):
-        resumed = run(resume=pickle.loads(states[stopped]))
-        assert bits(resumed) == bits(whole)
-        for name, value in whole.state.carried.items():
-            assert value.tobytes() == resumed.state.carried[name].tobytes()
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_threads_do_not_change_the_bits(loss):
-    data = plain.make(loss, m=60, n=8, seed=21)
-    runs = [bits(fitted(data, "row", cuts=5, threads=t, tol=1e-5)) for t in (1, 3)]
-    assert runs[0] == runs[1]
-
-
-def test_each_stage_is_the_fit_of_so_many_rounds():
-    data = plain.make("margin_softmax", m=90, n=10, seed=11)
-    whole = fitted(data, rounds=5)
-    for t, (order, W, b) in enumerate(stages(whole), start=1):
-        alone = fitted(data, rounds=t)
-        places = np.argsort(order)
-        assert alone.active.tolist() == order[places].tolist()
-        assert alone.W.tobytes() == np.ascontiguousarray(W[places]).tobytes()
-        assert alone.intercept.tobytes() == b.tobytes()
-
-
-def test_weights_count_as_repetitions():
-    data = plain.make("margin_softmax", m=60, n=8, seed=12)
-    times = np.random.default_rng(0).integers(0, 3, 60)
-    weighted = plain.Data(data.loss, data.X, data.y, times.astype(float), 3)
-    a, b = fitted(weighted, alpha=1e-2), fitted(data.take(np.repeat(np.arange(60), times)), alpha=1e-2)
-    np.testing.assert_array_equal(a.active, b.active)
-    np.testing.assert_allclose(a.W, b.W, rtol=1e-6, atol=1e-8)
-
-
 def test_separated_classes_have_finite_weights():
     """With a ridge there is an optimum; without one the steps end by the gradient."""
     X = np.repeat(np.eye(3), 4, axis=0)
@@ -366,25 +259,6 @@ def test_the_generalisation_bound_ends_a_fit_at_its_lowest():
     np.testing.assert_array_equal(result.W, W[np.argsort(order)])
     errors = [(data.X[:, o] @ W + b).argmax(axis=1) != data.y for o, W, b in stages(result)]
     np.testing.assert_allclose([e.mean() for e in errors], [r["error"] for r in result.history[: best + 1]])
-
-
-@pytest.mark.parametrize(
-    "settings,said",
-    [
-        ({"rule": "best"}, "rule='best'"),
-        ({"shortlist": 0}, "shortlist=0"),
-        ({"bound": -1.0}, "bound=-1.0"),
-        ({"groups": (0, 1), "hypotheses": Columns()}, "groups= are groups of raw columns"),
-        ({"groups": (0, 1)}, "groups has 2 entries for 5 columns"),
-        ({"penalty": "l1/linf"}, "puts rows to zero"),
-    ],
-)
-def test_what_has_no_meaning_is_refused(settings, said):
-    data = plain.make("margin_softmax", m=30, n=5, seed=15)
-    with pytest.raises(UsageError, match=said):
-        fitted(data, settings.pop("rule", "scaled"), **settings)
-    with pytest.raises(UsageError, match="no largest curvature"):
-        fitted(plain.make("exp", m=30, n=5))
 
 
 def test_a_step_that_leaves_more_gradient_than_the_new_feature_brought_is_told(monkeypatch):

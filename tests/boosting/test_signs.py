@@ -6,14 +6,10 @@ Covers: fits by settings, paths, the penalty with signs, compiled descents. Does
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from sklearn.linear_model import ElasticNet, Lasso
 
-from dboost import penalties
 from dboost.boosting import fit as fits
 from dboost.boosting import path as paths
 from dboost.columns.given import PENALTY_FACTORS, Features, Signs
@@ -42,41 +38,6 @@ def test_a_penalty_that_is_not_said_to_look_at_sizes_is_refused():
 
 
 # ---- the penalty ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ROWS)
-def test_the_row_solve_is_the_best_of_its_orthant(name):
-    """min_w D/2 ||w||^2 - <v, w> + lam omega(w) over rows of one sign, by SciPy from several starts."""
-    rng = np.random.default_rng(3)
-    rule, signs = get_penalty(name), np.array([1, -1, 0, 1, -1], np.int8)
-    W, G, D, lam = rng.normal(size=(5, 3)), 2.0 * rng.normal(size=(5, 3)), rng.uniform(0.5, 2.0, 5), np.full(5, 0.7)
-    W = rightly_signed(W, signs)
-    signed = Signed(rule, signs)
-    new = signed.solve_quadratic(W, G, D, lam)
-
-    def value(j, w):
-        return D[j] / 2 * np.sum((w - W[j]) ** 2) - G[j] @ (w - W[j]) + lam[j] * rule.value(w[None])[0]
-
-    for j, sign in enumerate(signs.tolist()):
-        assert np.all(sign * new[j] >= 0.0)
-        bounds = [{1: (0.0, None), -1: (None, 0.0), 0: (None, None)}[sign]] * 3
-        starts = [W[j], new[j], rightly_signed(rng.normal(size=(1, 3)), signs[j : j + 1])[0]]
-        best = min(minimize(partial(value, j), one, method="Powell", bounds=bounds).fun for one in starts)
-        assert value(j, new[j]) <= best + 1e-7
-    zero = np.zeros_like(G)
-    gained = signed.score_quadratic(G, D, lam)
-    moved = signed.solve_quadratic(zero, G, D, lam)
-    for j in range(5):
-        less = -(D[j] / 2 * moved[j] @ moved[j] - G[j] @ moved[j] + lam[j] * rule.value(moved[j][None])[0])
-        assert gained[j] == pytest.approx(less, rel=1e-9, abs=1e-12)
-    np.testing.assert_array_equal(signed.leaves_zero(G, lam), np.any(moved != 0.0, axis=1))
-    # the dual norm is the largest <g, w> over rows of one sign with omega(w) = 1, up to what is drawn
-    if name in ("l1", "l1/l2", "l1/linf"):
-        drawn = rightly_signed(rng.normal(size=(5 * 4000, 3)) ** 3, np.repeat(signs, 4000)).reshape(5, 4000, 3)
-        size = rule.value(drawn.reshape(-1, 3)).reshape(5, 4000)
-        ratio = np.max(np.einsum("jr,jcr->jc", G, drawn) / np.where(size > 0.0, size, np.inf), axis=1)
-        norms = signed.dual_norm(G)
-        assert np.all(ratio <= norms + 1e-12) and np.all(norms <= 1.1 * np.maximum(ratio, 0.0) + 1e-12)
 
 
 # ---- fits ----------------------------------------------------------------------------------------------------------
@@ -111,45 +72,6 @@ def test_the_optimum_of_mixed_signs(loss, penalty, update, intercept):
     # what leaves its sign at the optimum would have to be pulled beyond the penalty the right way
     assert np.all(Signed(rule, SIGNS).dual_norm(G)[~np.any(W, axis=1)] <= lam * (1.0 + 10.0 * np.sqrt(tol)))
     assert asked.fit(largest * 1.0001).active.size == 0 < asked.fit(largest * 0.99).active.size
-
-
-@pytest.mark.parametrize("ratio", [1.0, 0.4])
-@pytest.mark.parametrize("accelerators", [None, ()])
-def test_scikit_learns_positive_lasso_and_elastic_net(ratio, accelerators):
-    data = plain.make("squared", m=90, n=N, seed=4)
-    data.X[:, ::2] *= -1.0
-    penalty = penalties.ElasticNet(ratio) if ratio < 1.0 else "l1"
-    asked = plain.fitting(data, penalty=penalty, tol=1e-11, signs=Signs.given(positive=True), accelerators=accelerators)
-    alpha = 0.05 * asked.alpha_max()
-    kind = ElasticNet(alpha=alpha, l1_ratio=ratio, positive=True, tol=1e-14, max_iter=100_000)
-    best = (kind if ratio < 1.0 else Lasso(alpha=alpha, positive=True, tol=1e-14, max_iter=100_000)).fit(data.X, data.y)
-    found = asked.fit(alpha)
-    np.testing.assert_allclose(plain.dense(found, N)[:, 0], best.coef_, atol=1e-6)
-    assert found.intercept[0] == pytest.approx(best.intercept_, abs=1e-6)
-    assert 0 < found.active.size < np.count_nonzero(plain.fitting(data, penalty=penalty).fit(alpha).W)
-
-
-@pytest.mark.parametrize("update,select", [("newton", "greedy"), ("gradboost", "cyclic"), ("adaboost", "template")])
-def test_bounded_quasi_newton_finds_the_same_logistic_model(update, select):
-    """Weights as differences of two that are not negative, one of them zero where a sign is asked for: L-BFGS-B."""
-    data = plain.make("log", m=90, n=N, seed=4)
-    found = plain.fitting(data, penalty="l1", tol=1e-8, signs=MIXED, update=update, select=select).fit(0.02)
-    lam = 0.02 * data.s.sum()
-
-    def value(x):
-        w, b = x[:N] - x[N : 2 * N], x[-1]
-        F = data.X @ w[:, None] + b
-        U = data.residual(F)
-        g = -(data.X.T @ U)[:, 0]
-        return data.value(F) + lam * x[: 2 * N].sum(), np.r_[g + lam, lam - g, -U.sum()]
-
-    up = [(0.0, 0.0) if sign < 0 else (0.0, None) for sign in SIGNS.tolist()]
-    down = [(0.0, 0.0) if sign > 0 else (0.0, None) for sign in SIGNS.tolist()]
-    limits = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-10}
-    start = np.zeros(2 * N + 1)
-    best = minimize(value, start, jac=True, method="L-BFGS-B", bounds=[*up, *down, (None, None)], options=limits)
-    assert found.objective * data.s.sum() == pytest.approx(best.fun, rel=1e-6)
-    assert found.lower_bound * data.s.sum() <= best.fun and found.gap <= 1e-8
 
 
 def test_a_path_keeps_them_and_bounds_of_no_kind_change_no_bit():

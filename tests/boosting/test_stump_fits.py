@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.boosting.updates import UPDATES
 from dboost.engine.local import LocalEngine
-from dboost.errors import ConvergenceWarning
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.hypotheses.stumps.pool import key_arrays
 from dboost.losses import LOSSES
@@ -92,58 +87,7 @@ def test_every_update_form_and_standardize(loss, update):
     assert a.objective == pytest.approx(b.objective, rel=2e-4)
 
 
-def scores_by_hand(matrix, at, fitting, lam):
-    """Score of every explicit column at a model, by the bound and penalty of a fitting, and the largest dual norm."""
-    problem, W = fitting.problem, rows_of(at, at.cuts)
-    F = matrix.X @ W + at.intercept
-    penalty, G = problem.penalty, matrix.X.T @ matrix.residual(F)
-    weights = np.full(len(G), float(lam))
-    if problem.exponential:
-        a = problem.loss.template_constant / np.abs(matrix.X).max(axis=0)
-        scores = penalty.score_exponential(*matrix.sums(F), a, weights)
-    else:
-        scores = penalty.score_quadratic(G, problem.loss.kappa * (matrix.s @ matrix.X**2), weights)
-    held = np.flatnonzero(W.any(axis=1))
-    scores[held] = 0.0
-    return scores, float(penalty.dual_norm(G).max())
-
-
-def check_rounds(data, matrix, cuts, **settings):
-    """In every round of a fit the scoring pass names the best stump and the size of the whole class."""
-    fitting = fitted(data, fit_intercept=False, tol=1e-12, **settings)
-    lam = 0.1 * fitting.alpha_max() * data.s.sum()
-    states = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        result = fitting.fit(lam / data.s.sum(), callback=lambda record, state: states.append(state))
-    problem = fitting.problem
-    assert len(states) >= 3
-    for state in states:
-        at = SimpleNamespace(active=state.active, W=state.W, intercept=state.intercept, state=result.state, cuts=cuts)
-        scores, size = scores_by_hand(matrix, at, fitting, lam)
-        score = problem.score(replace(problem.null(), active=at.active, W=at.W), None, lam, 1)
-        # above the strength it is exact; below, it may be the strength
-        assert max(score.size, lam) == pytest.approx(max(size, lam), rel=1e-9)
-        best = float(scores.max())
-        if best > 1e-9 * data.s.sum():
-            (j,), (th,) = key_arrays([problem.keys[int(score.best[0])]])
-            place = next(i for i, (c, t) in enumerate(cuts) if c == j and abs(t - th) < 1e-9)
-            assert scores[place] == pytest.approx(best, rel=1e-9)
-
-
 BINNED = Stumps(bins=4, max_listed=0)
-
-
-@pytest.mark.parametrize("family", [Stumps(), BINNED, Stumps(bins=3, max_listed=0, signed=True)], ids=repr)
-@pytest.mark.parametrize("loss,update", plain.DEFINED)
-def test_every_round_knows_the_best_stump(loss, update, family):
-    data = make(loss, m=40, n=3, seed=63)
-    at = list(LOSSES).index(loss) + UPDATES.index(update)
-    penalty = ("l1", "l1/l2", "l1/linf")[at % 3]
-    matrix, cuts = explicit(data, family.signed)
-    settings = {"penalty": penalty, "update": update, "hypotheses": family}
-    few = {} if update == "newton" else {"sweeps": 50}
-    check_rounds(data, matrix, cuts, features_per_round=2, max_rounds=4, **few, **settings)
 
 
 @pytest.mark.parametrize("loss,penalty", plain.covering(LOSSES, plain.SIZED))

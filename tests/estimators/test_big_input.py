@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 
-import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -195,12 +194,6 @@ def test_parquet_predictions_read_the_models_columns_only(fitted, tmp_path):
     assert same(model.predict_proba(ParquetData(tmp_path / "narrow.parquet")), model.predict_proba(frame))
 
 
-def test_parquet_of_an_empty_model(fitted, parquet):
-    _, frame, y = fitted
-    empty = BoostedClassifier(alpha=10.0).fit(frame, y)
-    assert same(empty.predict_proba(ParquetData(parquet)), empty.predict_proba(frame))
-
-
 def test_sparse_rows_in_parquet(multiclass, tmp_path):
     X, y = multiclass
     rows = [np.flatnonzero(row).astype(np.int32) for row in X]
@@ -221,27 +214,6 @@ def test_sparse_rows_in_parquet(multiclass, tmp_path):
 
 
 # ---- fits on a cluster ---------------------------------------------------------------------------------------------
-
-
-def test_fits_on_a_cluster(client, fitted, parquet):
-    _, frame, y = fitted
-    local = BoostedClassifier(alpha=0.05).fit(frame, y)
-    remote = BoostedClassifier(alpha=0.05, client=client).fit(frame, y)
-    assert same(remote.coef_, local.coef_)
-    assert same(remote.intercept_, local.intercept_)
-    inputs = {
-        "array": (da.from_array(frame.to_numpy(), chunks=(40, 12)), da.from_array(y, chunks=40)),
-        "frame": (dd.from_pandas(frame.assign(label=y), npartitions=3), "label"),
-        "parquet": (ParquetData(parquet, features=NAMES, label="label"), None),
-    }
-    for kind, (X, labels) in inputs.items():
-        model = BoostedClassifier(alpha=0.05, client=client).fit(X, labels)
-        np.testing.assert_allclose(model.coef_, local.coef_, atol=1e-4, err_msg=kind)
-        assert model.n_features_in_ == 12
-        with dask.config.set(scheduler="sync"):
-            again = BoostedClassifier(alpha=0.05).fit(X, labels)
-        assert same(again.coef_, model.coef_), kind
-    assert pickle.loads(pickle.dumps(remote)).client is None
 
 
 def test_data_above_the_budget_streams_with_the_same_bits_and_says_so(tmp_path, monkeypatch):

@@ -5,7 +5,6 @@ Covers: what users see. Does not cover: the optimum they have (tests/boosting/te
 
 from __future__ import annotations
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,12 +16,9 @@ from dboost import (
     BoostedClassifier,
     BoostedClassifierCV,
     BoostedRegressor,
-    MultiTaskBoostedClassifier,
-    MultiTaskBoostedRegressor,
     UsageError,
 )
 from tests.boosting import plain
-from tests.boosting.grouped import Oracle
 
 LABELS = np.array([4, 1, 1, 0, 4, 4, 2, 3])
 NAMES = [f"x{j}" for j in range(8)]
@@ -49,69 +45,6 @@ def test_by_name_by_place_and_sparse_are_the_same(data):
     used = by_place.coef_.any(axis=0)
     assert by_place.duality_gap_ <= 1e-4 and 0 < used.sum() < 8
     assert used[[0, 4, 5]].all() == used[[0, 4, 5]].any() and used[[1, 2]].all() == used[[1, 2]].any()
-
-
-KINDS = {
-    "log": BoostedClassifier,
-    "multinomial": BoostedClassifier,
-    "squared": BoostedRegressor,
-    "multitask": MultiTaskBoostedClassifier,
-    "multitarget": MultiTaskBoostedRegressor,
-}
-
-
-@pytest.mark.parametrize("penalty", ["l1/l2", "l1/linf"])
-@pytest.mark.parametrize("loss", list(KINDS))
-def test_two_processes_find_the_optimum_with_the_bits_of_one(loss, penalty, two_processes):
-    """The certified optimum of an independent solver, from Dask arrays, here and there."""
-    data = plain.make(loss, m=90, n=8, seed=4)
-    y = np.where(data.y == 0, np.nan, data.y) if loss == "multitask" else data.y
-    y = y[:, 0] if loss == "log" else y
-    oracle = Oracle(data, penalty, LABELS, np.ones(8))
-    alpha = 0.2 * oracle.alpha_max()
-    lazy = da.from_array(data.X, chunks=(45, -1)), da.from_array(y, chunks=45)
-    asked = KINDS[loss](
-        standardize=False, alpha=alpha, penalty=penalty, tol=1e-7, column_groups=LABELS, client=two_processes
-    )
-    there = asked.fit(*lazy)
-    here = clone(asked).set_params(client=None).fit(*lazy)
-    np.testing.assert_array_equal(there.coef_, here.coef_)
-    np.testing.assert_array_equal(there.intercept_, here.intercept_)
-    best = oracle.solved(alpha * data.s.sum())[2] / data.s.sum()
-    assert there.stop_reason_ == "tol" and there.objective_ == pytest.approx(best, rel=1e-6)
-
-
-@pytest.mark.full
-def test_gradient_steps_of_two_processes_have_the_bits_of_one(data, two_processes):
-    """More entries than the curvature is formed for."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 1100)), rng.normal(size=60)
-    lazy = da.from_array(X, chunks=(30, -1)), da.from_array(y, chunks=30)
-    asked = BoostedRegressor(alpha=0.02, penalty="l1/linf", column_groups=np.arange(1100) // 500, client=two_processes)
-    there, here = asked.fit(*lazy), clone(asked).set_params(client=None).fit(*lazy)
-    assert "proximal" in {record["step"] for record in there.history_} and there.duality_gap_ <= 1e-4
-    np.testing.assert_array_equal(there.coef_, here.coef_)
-
-
-@pytest.mark.parametrize("given", [LABELS, LABELS.tolist(), BY_NAME])
-def test_they_are_saved(data, given, tmp_path):
-    table = pd.DataFrame(data.X, columns=NAMES)
-    model = BoostedClassifier(alpha=0.03, penalty="l1/l2", column_groups=given).fit(table, data.y)
-    model.save(tmp_path / "model")
-    again = dboost.load_model(tmp_path / "model")
-    expected = {name: list(one) for name, one in given.items()} if isinstance(given, dict) else LABELS.tolist()
-    assert again.column_groups == expected
-    np.testing.assert_array_equal(again.predict(table), model.predict(table))
-    np.testing.assert_array_equal(again.fit(table, data.y).coef_, model.coef_)
-
-
-def test_a_checkpoint_belongs_to_its_groups(data, tmp_path):
-    asked = BoostedClassifier(alpha=0.003, penalty="l1/l2", column_groups=LABELS, checkpoint=tmp_path / "state")
-    whole = clone(asked).set_params(checkpoint=None).fit(data.X, data.y)
-    clone(asked).set_params(callbacks=[lambda record: True]).fit(data.X, data.y)
-    np.testing.assert_array_equal(asked.fit(data.X, data.y).coef_, whole.coef_)
-    with pytest.raises(UsageError, match="column_groups"):
-        clone(asked).set_params(column_groups=LABELS[::-1].copy()).fit(data.X, data.y)
 
 
 @pytest.mark.filterwarnings("ignore:alpha_best_")

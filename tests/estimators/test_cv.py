@@ -75,15 +75,6 @@ def test_equal_to_a_plain_loop(multiclass, params):
     assert np.all(found.fold_gaps_ <= 1e-9)
 
 
-def test_equal_to_a_plain_loop_for_two_classes(binary):
-    X, y = binary
-    folds = folds_of(len(y), 3)
-    found = BoostedClassifierCV(penalty="l1", folds=folds, alphas=ALPHAS, tol=1e-9, fold_tol=1e-9).fit(X, y)
-    losses, errors = plain_loop(X, y, folds, ALPHAS, tol=1e-9, penalty="l1")
-    np.testing.assert_allclose(found.fold_losses_, losses, rtol=1e-6)
-    np.testing.assert_allclose(found.fold_errors_, errors, atol=1e-12)
-
-
 def test_the_model_is_the_single_fit_at_the_chosen_strength(multiclass):
     X, y = multiclass
     found = BoostedClassifierCV(penalty="l1/l2", cv=4, n_alphas=12, tol=1e-8).fit(X, y)
@@ -169,17 +160,6 @@ def test_folds_may_be_a_column(multiclass):
         BoostedClassifierCV(folds="part", **params).fit(frame, y)
 
 
-def test_rows_of_weight_zero_do_not_count(multiclass):
-    X, y = multiclass
-    folds = folds_of(len(y))
-    weight = (np.random.default_rng(3).random(len(y)) < 0.7).astype(float)
-    params = {"penalty": "l1/l2", "alphas": ALPHAS, "tol": 1e-9, "fold_tol": 1e-9}
-    weighted = BoostedClassifierCV(folds=folds, **params).fit(X, y, weight)
-    keep = weight > 0
-    without = BoostedClassifierCV(folds=folds[keep], **params).fit(X[keep], y[keep])
-    np.testing.assert_allclose(weighted.fold_losses_, without.fold_losses_, rtol=1e-6)
-
-
 def test_a_class_in_one_fold_only(multiclass):
     X, y = multiclass
     folds = folds_of(len(y))
@@ -263,17 +243,6 @@ def test_fits_above_tol_are_told(multiclass):
         BoostedClassifierCV(penalty="l1/l2", cv=3, alphas=[0.01], tol=1e-12, max_rounds=1).fit(X, y)
     told = [str(w.message) for w in seen if issubclass(w.category, ConvergenceWarning)]
     assert any("3 of 3 fits without a fold" in text for text in told)
-
-
-def test_induced_hypotheses_equal_a_plain_loop(binary):
-    X, y = binary
-    X = X[:, :6]
-    folds = folds_of(len(y), 3)
-    params = {"penalty": "l1", "hypotheses": dboost.Products(max_degree=2), "tol": 1e-8}
-    found = BoostedClassifierCV(folds=folds, alphas=[0.1, 0.05], fold_tol=1e-8, **params).fit(X, y)
-    losses, _ = plain_loop(X, y, folds, [0.1, 0.05], **params)
-    np.testing.assert_allclose(found.fold_losses_, losses, rtol=1e-6)
-    assert found.path_.n_active_rows.tolist() == found.cv_results_.column("active_rows").tolist()
 
 
 def alphas_that_warn(X, y, **params):

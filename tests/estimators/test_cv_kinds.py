@@ -5,7 +5,6 @@ Covers: ``BoostedRegressorCV``, ``MultiTaskBoostedClassifierCV``. Does not cover
 
 from __future__ import annotations
 
-import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -64,17 +63,6 @@ def test_it_chooses_what_the_function_chooses(kind, numbers, tasks, tmp_path):
     last = found.path_.estimator(4)
     assert type(last) is {"regressor": BoostedRegressor, "tasks": MultiTaskBoostedClassifier}[kind]
     assert last.alpha_ == found.alphas_[4]
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("kind", ["regressor", "tasks"])
-def test_two_processes_give_the_bits_of_one(kind, numbers, tasks, two_processes):
-    X, y = numbers if kind == "regressor" else tasks
-    lazy = da.from_array(X, chunks=(60, -1)), da.from_array(y, chunks=(60, *y.shape[1:]))
-    asked = BoostedRegressorCV(**FEW) if kind == "regressor" else MultiTaskBoostedClassifierCV(penalty="l1/l2", **FEW)
-    here, there = asked.fit(*lazy), clone(asked).set_params(client=two_processes).fit(*lazy)
-    np.testing.assert_array_equal(there.fold_losses_, here.fold_losses_)
-    np.testing.assert_array_equal(there.coef_, here.coef_)
 
 
 def test_factors_and_offsets_go_along(numbers):

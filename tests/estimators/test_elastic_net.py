@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dask.array as da
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import dboost
@@ -53,62 +51,6 @@ def test_a_plain_solver_finds_the_same(kind, loss):
         assert found.lower_bound * total <= best.value * (1 + 1e-12)
         kept = np.flatnonzero(np.abs(best.W).max(axis=1) > 1e-4)
         assert np.isin(kept, found.active).all()
-
-
-@pytest.mark.parametrize("update", ["gradboost", "adaboost"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_row_updates_end_at_the_same_optimum(kind, update):
-    data = plain.make("multinomial", m=120, n=15, seed=3)
-    newton = plain.fitting(data, penalty=kind(0.5), tol=1e-8)
-    alpha = 0.2 * newton.alpha_max()
-    other = plain.fitting(data, penalty=kind(0.5), update=update, select="template", tol=1e-6, max_rounds=200)
-    found = other.fit(alpha)
-    assert found.gap <= 1e-6
-    assert abs(found.objective - newton.fit(alpha).objective) <= 1e-6 * found.objective
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_screened_and_bounded_fit_of_a_path_is_the_cold_one(kind):
-    data = plain.make("multinomial", m=150, n=60, seed=5)
-    fitting, penalty = plain.fitting(data, penalty=kind(0.7), tol=1e-7), kind(0.7)
-    largest, last = fitting.alpha_max(), None
-    for share in (0.5, 0.3, 0.15, 0.08):
-        last = fitting.fit(share * largest, last)
-        cold = plain.fitting(data, penalty=penalty, tol=1e-7).fit(share * largest)
-        assert last.gap <= 1e-7 and abs(last.objective - cold.objective) <= 2e-7 * cold.objective
-    assert plain.fitting(data, penalty=penalty).fit(1.0001 * largest).active.size == 0
-    assert plain.fitting(data, penalty=penalty, tol=1e-9).fit(0.99 * largest).active.size > 0
-
-
-@pytest.mark.parametrize("kind, norm", [(ElasticNet, "l1"), (GroupElasticNet, "l1/l2")])
-def test_a_ratio_of_one_is_the_norm(kind, norm):
-    data = plain.make("multinomial", m=120, n=15, seed=3)
-    found, plainly = (plain.fitting(data, penalty=one, tol=1e-9).fit(0.02) for one in (kind(1.0), norm))
-    assert found.gap <= 1e-9 and abs(found.objective - plainly.objective) <= 1e-9 * plainly.objective
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_ratio_travels(kind, tmp_path):
-    data = plain.make("multinomial", m=90, n=6)
-    model = BoostedClassifier(penalty=kind(0.3), alpha=0.02).fit(data.X, data.y)
-    assert clone(model).get_params()["penalty"] == kind(0.3)
-    model.save(tmp_path / "model")
-    again = dboost.load_model(tmp_path / "model")
-    assert again.get_params()["penalty"] == kind(0.3) and again.model_.penalty == kind.name
-    np.testing.assert_array_equal(again.coef_, model.coef_)
-    named = BoostedClassifier(penalty=kind.name, alpha=0.02).fit(data.X, data.y)
-    np.testing.assert_array_equal(
-        named.coef_, BoostedClassifier(penalty=kind(0.5), alpha=0.02).fit(data.X, data.y).coef_
-    )
-
-
-def test_two_processes_give_the_bits_of_one(two_processes):
-    data = plain.make("multinomial", m=90, n=8, seed=4)
-    lazy = da.from_array(data.X, chunks=(45, -1)), da.from_array(data.y, chunks=45)
-    here = BoostedClassifier(penalty="elastic_net", alpha=0.01).fit(*lazy)
-    there = BoostedClassifier(penalty="elastic_net", alpha=0.01, client=two_processes).fit(*lazy)
-    np.testing.assert_array_equal(there.coef_, here.coef_)
-    np.testing.assert_array_equal(there.intercept_, here.intercept_)
 
 
 def test_what_is_not_certified_is_refused_by_name():

@@ -31,21 +31,6 @@ def test_the_largest_tail_is_that_of_a_search(steps, r, mean, place):
     assert largest_tail(mean, place / steps, steps, r) == pytest.approx(searched(mean, place, steps, r), rel=1e-4)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("r", [-0.5, -0.25])
-def test_no_r_concave_variable_reaches_further(r):
-    rng = np.random.default_rng(0)
-    steps, i = 20, np.arange(21)
-    for _ in range(300):
-        # a sum of convex functions to the power of 1/r; some begin above zero, and some rise before they fall
-        g = 1.0 + np.exp(rng.normal(0, 2)) * i + np.exp(rng.normal(0, 2)) * np.maximum(0, rng.integers(0, 20) - i)
-        g += np.exp(rng.normal(0, 2)) * np.maximum(0, i - rng.integers(0, 20))
-        f = np.where(i <= rng.integers(1, 21), g ** (1.0 / r), 0.0)
-        f /= f.sum()
-        for t in (5, 10, 15, 20):
-            assert f[t:].sum() <= largest_tail(float(f @ i) / steps, t / steps, steps, r) + 1e-9
-
-
 def test_limits_of_the_largest_tail():
     assert largest_tail(0.0, 0.5, 50, -0.5) == 0.0 and largest_tail(0.2, 0.0, 50, -0.5) == 1.0
     assert largest_tail(0.3, 0.5, 50, -0.5) == 1.0 and largest_tail(0.6, 1.0, 50, -0.5) == 1.0

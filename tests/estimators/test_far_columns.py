@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dboost import BoostedClassifier, BoostedClassifierCV, BoostedRegressor, ParquetData, load_model
+from dboost import BoostedClassifier, ParquetData, load_model
 from dboost.errors import DboostWarning
 from tests.estimators.test_callbacks import Hooks, needs_protocol
 
@@ -80,16 +80,6 @@ def test_callbacks_see_models_of_the_columns_as_given(table):
         assert seen.predict_proba(frame).tobytes() == model.predict_proba(frame).tobytes()
 
 
-def test_cross_validation_judges_on_the_columns_as_given(table):
-    frame, y = table
-    settings = {"penalty": "l1", "standardize": True, "n_alphas": 4, "eps": 0.05, "folds": np.arange(1500) % 3}
-    # the columns tell the labels apart, so that the weakest strength is the best
-    with pytest.warns(DboostWarning, match="an end of the grid"):
-        far = BoostedClassifierCV(**settings).fit(frame, y)
-        close = BoostedClassifierCV(**settings).fit(frame - [SECONDS, 2000, 0.0], y)
-    np.testing.assert_allclose(far.fold_losses_, close.fold_losses_, rtol=1e-2)
-
-
 def test_a_constant_column_that_cannot_be_scaled_is_named(table):
     frame, y = table
     wider = frame.assign(site=7, unit=1e12 / 3)
@@ -98,13 +88,3 @@ def test_a_constant_column_that_cannot_be_scaled_is_named(table):
     assert set(model.active_features_) <= {"time", "year", "noise"}
     # without a scale they only cost what they hold
     BoostedClassifier(alpha="quick", penalty="l1").fit(wider, y)
-
-
-def test_a_regression_on_times_reaches_least_squares(table):
-    frame, _ = table
-    target = 0.5 * (frame["time"] - SECONDS) / 433.0 + frame["noise"] + np.random.default_rng(1).normal(size=1500)
-    model = BoostedRegressor(penalty="none", tol=1e-8).fit(frame, target)
-    close = np.column_stack([frame - [SECONDS, 2000, 0.0], np.ones(1500)])
-    best = np.linalg.lstsq(close, target, rcond=None)[0]
-    np.testing.assert_allclose(model.coef_[0], best[:3], atol=1e-6)
-    np.testing.assert_allclose(model.predict(frame), close @ best, atol=1e-5)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 
 import dboost
 from dboost import UsageError
@@ -125,8 +125,3 @@ def test_picked_rows_keep_their_names_and_changed_columns_lose_them() -> None:
     for other in (rows[:, :2], rows @ rows.T, sparse.hstack([rows, rows]), rows.T):
         assert getattr(other, "feature_names", None) is None
     assert dboost.TextFeatures(hashing=64).fit_transform(TEXTS).__class__ is sparse.csr_array
-
-
-def test_names_go_through_a_pipeline_as_a_parameter_of_its_step() -> None:
-    model = Pipeline([("fit", dboost.BoostedClassifier(alpha=0.02))]).fit(X, Y, fit__feature_names=NAMES)
-    assert set(model[-1].active_features_) <= set(NAMES)

@@ -232,18 +232,6 @@ def test_what_is_wrong_in_a_part_is_said_with_its_number():
         TableFeatures({"n": "number"}).fit(frame)
 
 
-def test_a_column_transformer_has_the_same_features():
-    frame = pd.DataFrame(COLUMNS)
-    told = {"title": "text", "colour": "category"}
-    ours = Features(told, others="drop").fit(frame)
-    theirs = make_column_transformer(
-        (OneHotEncoder(), ["colour"]), (TfidfVectorizer(), "title"), sparse_threshold=0
-    ).fit(frame)
-    assert np.allclose(ours.transform(frame).toarray(), theirs.transform(frame), rtol=1e-15, atol=0)
-    within = make_column_transformer((Features(told, others="drop"), ["title", "colour"])).fit(frame)
-    assert within.get_feature_names_out().tolist() == [f"features__{name}" for name in ours.get_feature_names_out()]
-
-
 def test_a_column_transformer_is_saved_with_the_names_of_its_features(tmp_path):
     frame = pd.DataFrame(COLUMNS)
     parts = (TextFeatures(), "title"), (TableFeatures(), ["colour", "size"]), (Features(), ["tags"])

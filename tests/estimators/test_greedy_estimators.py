@@ -1,18 +1,12 @@
-"""AdaBoost+L1 and leveraging as estimators: inputs and engines, weights, files, checkpoints, callbacks, refusals.
+"""AdaBoost+L1 and leveraging as estimators: stumps, margins, the l1 problem, warm starts, refusals.
 
 Their rounds are compared with the formulas in tests/boosting/test_adaboost_l1.py and test_leveraging.py.
 """
 
 from __future__ import annotations
 
-import pickle
-
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.base import RegressorMixin, clone
 
 from dboost import (
@@ -23,15 +17,11 @@ from dboost import (
     Columns,
     LeveragingClassifier,
     LeveragingRegressor,
-    ParquetData,
     Products,
     Stumps,
     UsageError,
-    load_model,
 )
-from tests.estimators.test_persistence import Killed, killer
 
-NAMES = ["lstat", "rm", "age", "tax", "dis"]
 PAIRS = Columns() | Products(min_degree=2, max_degree=2)
 KINDS = {
     "adaboost_l1": AdaBoostL1Classifier(hypotheses=Columns(), nu=0.7, max_rounds=8),
@@ -48,19 +38,6 @@ KINDS = {
 }
 
 
-@pytest.fixture(params=KINDS)
-def model(request):
-    """One of each."""
-    return clone(KINDS[request.param])
-
-
-@pytest.fixture
-def family(model):
-    """Products for one of each kind; raw columns for its sibling."""
-    induced = isinstance(model, (AdaBoostL1Classifier, AdaBoostL1Regressor)) or model.alpha != 0.0
-    return PAIRS if induced else None
-
-
 @pytest.fixture(scope="module")
 def X():
     rng = np.random.default_rng(0)
@@ -74,90 +51,6 @@ def target(model, X):
 
 def shown(model, X):
     return np.asarray(model.predict(X) if isinstance(model, RegressorMixin) else model.decision_function(X))
-
-
-@pytest.mark.parametrize("cluster", [False, True], ids=["in-process", "cluster"])
-def test_every_input_on_both_engines(model, family, X, client, tmp_path, cluster):
-    y = target(model, X)
-    model.set_params(hypotheses=family)
-    expected = clone(model).fit(X, y)
-    model.set_params(client=client if cluster else None)
-
-    def check(fitted, inputs):
-        assert fitted.stop_reason_ == expected.stop_reason_ and fitted.n_iter_ == expected.n_iter_
-        assert fitted.objective_ == pytest.approx(expected.objective_, rel=1e-9)
-        found = [shown(fitted, given) for given in inputs]
-        assert all(other.tobytes() == found[0].tobytes() for other in found)
-        np.testing.assert_allclose(found[0], shown(expected, X), atol=1e-7)
-
-    lazy = da.from_array(X, chunks=(60, 5))
-    check(clone(model).fit(lazy, da.from_array(y, chunks=60)), [X, lazy, sp.csr_array(X)])
-    frame = pd.DataFrame(X, columns=NAMES)
-    whole = frame.assign(label=y)
-    whole[:80].to_parquet(tmp_path / "a.parquet", index=False)
-    whole[80:].to_parquet(tmp_path / "b.parquet", index=False)
-    stored = ParquetData(tmp_path, features=NAMES, label="label")
-    check(clone(model).fit(stored), [frame, stored, dd.from_pandas(whole, npartitions=3)])
-
-
-def test_the_engines_agree_bit_for_bit(model, X, client):
-    y = target(model, X)
-    lazy = da.from_array(X, chunks=(60, 5)), da.from_array(y, chunks=60)
-    here, there = (clone(model).set_params(client=one).fit(*lazy) for one in (None, client))
-    assert here.coef_.tobytes() == there.coef_.tobytes()
-    assert here.intercept_.tobytes() == there.intercept_.tobytes()
-
-
-def test_weights_are_repetitions(model, X):
-    y = target(model, X)
-    counts = np.random.default_rng(2).integers(0, 3, len(y))
-    weighted = clone(model).fit(X, y, counts)
-    repeated = clone(model).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-6)
-
-
-def test_files_keep_every_bit(model, family, X, tmp_path):
-    y = target(model, X)
-    model.set_params(hypotheses=family).fit(X, y)
-    model.save(tmp_path / "model")
-    for again in (load_model(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
-        assert type(again) is type(model)
-        assert shown(again, X).tobytes() == shown(model, X).tobytes()
-        assert again.history_ == model.history_ and again.active_features_ == model.active_features_
-        assert repr(again.get_params()) == repr(model.get_params())
-        if isinstance(model, AdaBoostL1Classifier):
-            for name in ("margin_", "margin_gap_", "budget_"):
-                assert getattr(again, name) == getattr(model, name)
-
-
-def test_a_killed_fit_goes_on_with_the_same_bits(model, family, X, tmp_path):
-    y = target(model, X)
-    model.set_params(hypotheses=family)
-    whole = clone(model).fit(X, y)
-    path = tmp_path / "checkpoint"
-    with pytest.raises(Killed):
-        clone(model).set_params(checkpoint=path, callbacks=[killer(4)]).fit(X, y)
-    resumed = clone(model).set_params(checkpoint=path).fit(X, y)
-    assert shown(resumed, X).tobytes() == shown(whole, X).tobytes()
-    assert resumed.n_iter_ == whole.n_iter_ and resumed.duality_gap_ == pytest.approx(whole.duality_gap_, nan_ok=True)
-    # a finished fit ends again where it ended
-    again = clone(model).set_params(checkpoint=path).fit(X, y)
-    assert shown(again, X).tobytes() == shown(whole, X).tobytes() and again.n_iter_ == whole.n_iter_
-
-
-def test_a_checkpoint_of_other_parameters_is_refused(X, tmp_path):
-    path = tmp_path / "checkpoint"
-    y = target(KINDS["adaboost_l1"], X)
-    AdaBoostL1Classifier(hypotheses=Columns(), max_rounds=3, checkpoint=path).fit(X, y)
-    with pytest.raises(UsageError, match="other settings of system"):
-        AdaBoostL1Classifier(hypotheses=Columns(), nu=0.5, max_rounds=3, checkpoint=path).fit(X, y)
-    with pytest.raises(UsageError, match="other settings of"):
-        LeveragingClassifier(hypotheses=Columns(), checkpoint=path).fit(X, y)
-
-
-def test_a_callback_ends_the_fit(model, X):
-    model.set_params(callbacks=[lambda record: record["round"] == 4]).fit(X, target(model, X))
-    assert (model.stop_reason_, model.n_iter_, len(model.history_)) == ("callback", 4, 4)
 
 
 @pytest.mark.parametrize("kind", ["adaboost_l1", "adaboost", "penalised", "lasso"])
@@ -183,13 +76,6 @@ def test_margins_of_the_training_data(X):
     least = (np.where(y == 1, 1, -1) * model.decision_function(X)).min() / norm
     assert model.margin_ == pytest.approx(least, abs=1e-12) and model.budget_ == pytest.approx(norm)
     assert model.margin_gap_ > 0
-
-
-def test_the_scale_of_a_column_does_not_matter_to_adaboost_l1(X):
-    y = target(KINDS["adaboost_l1"], X)
-    scale = np.array([1e-3, 5.0, 1.0, 1e4, 0.3])
-    one, other = (AdaBoostL1Classifier(hypotheses=Columns(), max_rounds=15).fit(Z, y) for Z in (X, X * scale))
-    np.testing.assert_allclose(one.coef_, other.coef_ * scale, rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["penalised", "lasso"])

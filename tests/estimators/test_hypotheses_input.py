@@ -10,12 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 
 from dboost import BoostedClassifier, ParquetData, UsageError
 from dboost.estimators.path import RegularizationPath
-from dboost.hypotheses.columns import Columns
-from dboost.model.fitted import Model
 from tests.model.pairs import induced
 
 NAMES = [f"f{j}·" for j in range(9)]
@@ -74,23 +71,3 @@ def test_weights_names_and_map_are_of_the_hypotheses():
     assert "3 of 45 hypotheses held, which read 4 of 9 features" in text
     assert "x2^2" in text
     assert "x4 * x7" in model._repr_html_()
-
-
-def test_a_countable_class_has_no_share_of_zeros():
-    plain = induced()
-    model = Model(**vars(plain) | {"origin": type(plain.origin)(np.inf, "t", plain.origin.keys)})
-    text = repr(estimator_of(model))
-    assert "3 of infinitely many hypotheses held, which read 4 of 9 features" in text
-    assert "%" not in text
-
-
-@pytest.mark.parametrize("given", ["products", ["columns"], 2, Columns])
-def test_what_is_no_family_is_refused(given):
-    with pytest.raises(UsageError, match="hypotheses=.*expected None"):
-        BoostedClassifier(alpha="quick", hypotheses=given).fit(rows(), np.arange(23) % 2)
-
-
-def test_a_family_survives_clone_and_repr():
-    model = BoostedClassifier(hypotheses=Columns())
-    assert clone(model).hypotheses == Columns()
-    assert repr(model) == "BoostedClassifier(hypotheses=Columns())"

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import pickle
 
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 
 from dboost import (
     BoostedClassifier,
@@ -19,25 +15,15 @@ from dboost import (
     ConvergenceWarning,
     Kernels,
     ModelFormatError,
-    MultiTaskBoostedClassifier,
-    MultiTaskBoostedRegressor,
-    ParquetData,
-    Patches,
-    PiecewiseLinear,
     Products,
-    Stumps,
     UsageError,
     load_model,
     regularization_path,
 )
 from tests.estimators.test_callbacks import Hooks, needs_protocol
-from tests.estimators.test_persistence import Killed, killer
 
 PAIRS = Products(max_degree=2)
-BINNED = Stumps(bins=4, max_listed=0)
 JOINED = Columns() | Products(min_degree=2, max_degree=2)
-PATCHES = Patches(templates=9, size=1, masks=2, shape=(1, 5), sample=200)
-PIECES = PiecewiseLinear(centres=8, radii=3)
 NAMES = ["lstat", "rm", "age", "tax", "dis"]
 
 
@@ -59,41 +45,6 @@ def labels(X, task):
     return np.array(["a", "b", "c"])[scores.argmax(axis=0)] if task == "multiclass" else scores[0] + scores[1] > 0
 
 
-ESTIMATORS = {
-    "regression": BoostedRegressor,
-    "multitask": MultiTaskBoostedClassifier,
-    "multitarget": MultiTaskBoostedRegressor,
-    "multiclass": BoostedClassifier,
-    "binary": BoostedClassifier,
-}
-TASKS = list(ESTIMATORS)
-
-
-def explicit(X, family):
-    """All pairs as columns, scaled as the family scales them."""
-    scaled = X / np.abs(X).max(axis=0)
-    pairs = [scaled[:, i] * scaled[:, j] for i in range(5) for j in range(i, 5)]
-    singles = scaled if family is PAIRS else X
-    return np.column_stack([singles, *pairs])
-
-
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("family", [PAIRS, JOINED], ids=["products", "union"])
-def test_the_optimum_is_that_of_the_explicit_matrix(X, task, family):
-    y, kind = labels(X, task), ESTIMATORS[task]
-    model = kind(hypotheses=family, alpha=0.01, tol=1e-7).fit(X, y)
-    whole = kind(standardize=False, alpha=0.01, tol=1e-7).fit(explicit(X, family), y)
-    assert model.duality_gap_ <= 1e-7
-    assert model.objective_ == pytest.approx(whole.objective_, rel=3e-7)
-    assert model.alpha_max_ == pytest.approx(whole.alpha_max_, rel=1e-9)
-    held = len(model.active_features_)
-    assert model.coef_.shape == (whole.coef_.shape[0], held)
-    assert model.model_.n_candidates == 20.0
-    show = "predict" if task in ("regression", "multitarget") else "decision_function"
-    found, expected = getattr(model, show)(X), getattr(whole, show)(explicit(X, family))
-    np.testing.assert_allclose(found, expected, atol=2e-2)
-
-
 def test_names_and_order_of_the_hypotheses_are_those_of_the_keys(X):
     model = BoostedRegressor(hypotheses=PAIRS, alpha=0.02).fit(pd.DataFrame(X, columns=NAMES), labels(X, "regression"))
     assert {"lstat * rm", "age^2", "tax"} <= set(model.active_features_)
@@ -106,65 +57,6 @@ def test_names_and_order_of_the_hypotheses_are_those_of_the_keys(X):
     again = BoostedRegressor(hypotheses=PAIRS, alpha=0.02, update="gradboost", features_per_round=1)
     again.fit(pd.DataFrame(X, columns=NAMES), labels(X, "regression"))
     assert [word for word in again.active_features_ if word in model.active_features_] == model.active_features_
-
-
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("cluster", [False, True], ids=["in-process", "cluster"])
-def test_every_input_on_both_engines(X, client, tmp_path, task, cluster):
-    y, kind = labels(X, task), ESTIMATORS[task]
-    show = "predict" if task in ("regression", "multitarget") else "decision_function"
-    params = {"hypotheses": PAIRS, "alpha": 0.02, "tol": 1e-8}
-    expected = kind(**params).fit(X, y)
-
-    def check(fitted, inputs):
-        assert fitted.objective_ == pytest.approx(expected.objective_, rel=5e-8)
-        found = [np.asarray(getattr(fitted, show)(given)) for given in inputs]
-        assert all(other.tobytes() == found[0].tobytes() for other in found)
-        np.testing.assert_allclose(found[0], getattr(expected, show)(X), atol=1e-3)
-
-    lazy = da.from_array(X, chunks=(60, 5))
-    client_given = {"client": client} if cluster else {}
-    model = kind(**params, **client_given).fit(lazy, da.from_array(y, chunks=(60, *y.shape[1:])))
-    check(model, [X, lazy, sp.csr_array(X)])
-    assert getattr(model, show)(lazy).chunks[0] == (60, 60, 30)
-
-    targets = [f"y{r}" for r in range(y.shape[1])] if y.ndim == 2 else ["label"]
-    frame = pd.DataFrame(X, columns=NAMES)
-    whole = frame.assign(**dict(zip(targets, y.reshape(len(y), -1).T, strict=True)))
-    whole[:80].to_parquet(tmp_path / "a.parquet", index=False)
-    whole[80:].to_parquet(tmp_path / "b.parquet", index=False)
-    stored = ParquetData(tmp_path, features=NAMES, label=targets if len(targets) > 1 else targets[0])
-    lazy_frame = dd.from_pandas(whole, npartitions=3)
-    check(kind(**params, **client_given).fit(stored), [frame, stored, lazy_frame])
-
-
-@pytest.mark.parametrize(
-    "family",
-    [
-        PAIRS,
-        JOINED,
-        Products(),
-        Kernels(support=20),
-        Columns() | Kernels(),
-        PATCHES,
-        PIECES,
-        Stumps(),
-        Columns() | BINNED,
-    ],
-    ids="products union countable kernels columns-and-kernels patches pieces stumps columns-and-bins".split(),
-)
-def test_save_and_load_keep_every_bit(X, tmp_path, family):
-    y = labels(X, "binary")
-    model = BoostedClassifier(hypotheses=family, alpha=0.03).fit(X, y)
-    model.save(tmp_path / "m")
-    back = load_model(tmp_path / "m")
-    assert back.hypotheses == family
-    assert repr(back) == repr(model)
-    for other in (back, pickle.loads(pickle.dumps(model)), model.to_local()):
-        assert other.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
-    assert back.model_.origin == model.model_.origin
-    back.fit(X, y)
-    assert back.coef_.tobytes() == model.coef_.tobytes()
 
 
 def test_changed_folders_are_refused(X, tmp_path):
@@ -196,26 +88,6 @@ def test_changed_folders_are_refused(X, tmp_path):
         (tmp_path / "m" / "model.json").write_text(json.dumps(document))
         with pytest.raises(ModelFormatError):
             load_model(tmp_path / "m")
-
-
-@pytest.mark.parametrize(
-    "family", [PAIRS, JOINED, Products(), BINNED], ids=["products", "union", "countable", "stumps in bins"]
-)
-def test_a_killed_fit_goes_on_with_the_same_bits(X, tmp_path, family):
-    y, path = labels(X, "regression"), tmp_path / "state"
-    params = {"hypotheses": family, "alpha": 0.01, "tol": 1e-6}
-    whole = BoostedRegressor(**params).fit(X, y)
-    with pytest.raises(Killed):
-        BoostedRegressor(**params, checkpoint=path, callbacks=[killer(3)]).fit(X, y)
-    rounds = []
-    resumed = BoostedRegressor(**params, checkpoint=path, callbacks=[lambda r: rounds.append(r["round"])]).fit(X, y)
-    assert rounds[0] == 4
-    assert resumed.coef_.tobytes() == whole.coef_.tobytes()
-    assert resumed.active_features_ == whole.active_features_
-    assert resumed.duality_gap_ == whole.duality_gap_
-    for other in (None, Columns() | PAIRS):
-        with pytest.raises(UsageError, match="other settings of hypotheses"):
-            BoostedRegressor(**params | {"hypotheses": other}, checkpoint=path).fit(X, y)
 
 
 def test_warm_start_goes_on_from_the_hypotheses_held(X):

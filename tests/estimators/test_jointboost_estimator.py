@@ -1,24 +1,15 @@
-"""``JointBoostClassifier``: inputs and engines, weights, files, checkpoints, callbacks, refusals.
+"""``JointBoostClassifier``: scores, probabilities, classes, refusals.
 
 Its rounds are compared with the formulas in tests/boosting/test_jointboost.py.
 """
 
 from __future__ import annotations
 
-import pickle
-
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 
-from dboost import JointBoostClassifier, ParquetData, Stumps, UsageError, load_model
-from tests.estimators.test_persistence import Killed, killer
-
-NAMES = ["lstat", "rm", "age", "tax"]
+from dboost import JointBoostClassifier, Stumps, UsageError
 
 
 @pytest.fixture(scope="module")
@@ -34,54 +25,6 @@ def y(request, X):
 
 
 MODEL = JointBoostClassifier(max_rounds=8)
-
-
-@pytest.mark.parametrize("cluster", [False, True], ids=["in-process", "cluster"])
-def test_every_input_on_both_engines(X, y, client, tmp_path, cluster):
-    expected = clone(MODEL).fit(X, y)
-    model = clone(MODEL).set_params(client=client if cluster else None)
-
-    def check(fitted, inputs):
-        assert fitted.objective_ == pytest.approx(expected.objective_, rel=1e-9)
-        found = [np.asarray(fitted.decision_function(given)) for given in inputs]
-        assert all(other.tobytes() == found[0].tobytes() for other in found)
-        np.testing.assert_allclose(found[0], expected.decision_function(X), atol=1e-9)
-
-    lazy = da.from_array(X, chunks=(60, 4))
-    check(clone(model).fit(lazy, da.from_array(y, chunks=60)), [X, lazy, sp.csr_array(X)])
-    frame = pd.DataFrame(X, columns=NAMES)
-    whole = frame.assign(label=y)
-    whole[:80].to_parquet(tmp_path / "a.parquet", index=False)
-    whole[80:].to_parquet(tmp_path / "b.parquet", index=False)
-    stored = ParquetData(tmp_path, features=NAMES, label="label")
-    check(clone(model).fit(stored), [frame, stored, dd.from_pandas(whole, npartitions=3)])
-
-
-@pytest.mark.parametrize("search", ["greedy", "exhaustive"])
-def test_the_engines_agree_bit_for_bit(X, y, client, search):
-    lazy = da.from_array(X, chunks=(60, 4)), da.from_array(y, chunks=60)
-    here, there = (clone(MODEL).set_params(client=one, search=search).fit(*lazy) for one in (None, client))
-    assert here.coef_.tobytes() == there.coef_.tobytes()
-    assert here.intercept_.tobytes() == there.intercept_.tobytes()
-
-
-def test_weights_are_repetitions(X, y):
-    counts = np.random.default_rng(2).integers(0, 3, len(y))
-    weighted = clone(MODEL).fit(X, y, counts)
-    repeated = clone(MODEL).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
-    assert weighted.active_features_ == repeated.active_features_
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-9)
-    np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, atol=1e-9)
-
-
-def test_files_keep_every_bit(X, y, tmp_path):
-    model = clone(MODEL).set_params(hypotheses=Stumps(bins=16)).fit(X, y)
-    model.save(tmp_path / "model")
-    for again in (load_model(tmp_path / "model"), pickle.loads(pickle.dumps(model)), model.to_local()):
-        assert type(again) is JointBoostClassifier
-        assert again.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
-        assert again.history_ == model.history_ and again.active_features_ == model.active_features_
-        assert again.hypotheses == Stumps(bins=16) and repr(again) == repr(model)
 
 
 def test_scores_are_against_the_rest_and_probabilities_follow(X, y):
@@ -100,22 +43,6 @@ def test_scores_are_against_the_rest_and_probabilities_follow(X, y):
 def test_a_class_without_examples_is_never_predicted(X, y):
     model = clone(MODEL).set_params(classes=[*sorted(set(y)), "zebra"]).fit(X, y)
     assert set(model.predict(X)) <= set(y) and model.predict_proba(X)[:, -1].max() < 1e-9
-
-
-def test_a_killed_fit_goes_on_with_the_same_bits(X, y, tmp_path):
-    whole = clone(MODEL).fit(X, y)
-    path = tmp_path / "checkpoint"
-    with pytest.raises(Killed):
-        clone(MODEL).set_params(checkpoint=path, callbacks=[killer(4)]).fit(X, y)
-    resumed = clone(MODEL).set_params(checkpoint=path).fit(X, y)
-    assert resumed.coef_.tobytes() == whole.coef_.tobytes() and resumed.n_iter_ == whole.n_iter_
-    with pytest.raises(UsageError, match="other settings of hypotheses"):
-        clone(MODEL).set_params(checkpoint=path, hypotheses=Stumps(bins=4)).fit(X, y)
-
-
-def test_a_callback_ends_the_fit(X, y):
-    model = clone(MODEL).set_params(callbacks=[lambda record: record["round"] == 3]).fit(X, y)
-    assert (model.stop_reason_, model.n_iter_, len(model.history_)) == ("callback", 3, 3)
 
 
 def test_refusals(X, y):

@@ -56,7 +56,7 @@ def test_every_estimator_has_the_limits_and_only_loops_of_the_paper_have_sweeps(
     known = set(inspect.signature(cls.__init__).parameters)
     assert {"max_passes", "max_seconds"} <= known and ("sweeps" in known) == (cls in LOOPS)
     X, y = data()
-    for name, value in (("max_passes", 0), ("max_seconds", -1.0), ("max_seconds", "1 h")):
+    for name, value in (("max_passes", 0), ("max_seconds", 0)):
         with pytest.raises(UsageError, match=name):
             cls(**{name: value}).fit(X, labels_of(cls, y))
 
@@ -112,20 +112,6 @@ def test_callbacks_and_checkpoints_come_within_what_was_one_round(tmp_path: Path
     assert np.diff([0, *[passes for passes, _ in seen]]).max() <= 1020
 
 
-def test_after_a_limit_the_checkpoint_goes_on_with_the_bits_of_a_fit_without(tmp_path: Path) -> None:
-    X, y = data()
-    parameters = {"penalty": "l1", "alpha": 1e-3, "update": "gradboost", "tol": 1e-6}
-    whole = dboost.BoostedClassifier(**parameters).fit(X, y)
-    limit = whole.history_[0]["passes"] + 10
-    assert limit < whole.history_[-1]["passes"]
-    checkpoint = tmp_path / "state"
-    first = quiet(dboost.BoostedClassifier(**parameters, max_passes=limit, checkpoint=checkpoint).fit, X, y)
-    assert first.stop_reason_ == "max_passes" and first.coef_.tobytes() != whole.coef_.tobytes()
-    again = dboost.BoostedClassifier(**parameters, checkpoint=checkpoint, max_seconds=1e6).fit(X, y)
-    assert again.stop_reason_ == "tol" and again.coef_.tobytes() == whole.coef_.tobytes()
-    assert again.n_iter_ == whole.n_iter_
-
-
 def test_each_strength_of_a_path_and_of_cross_validation_is_limited() -> None:
     X, y = data()
     parameters = {"penalty": "l1", "update": "gradboost", "tol": 1e-12, "max_passes": 40}
@@ -156,14 +142,3 @@ def test_sweeps_without_updates_to_count_are_refused(cls: type[Any]) -> None:
     X, y = data()
     with pytest.raises(UsageError, match="sweeps=1 bounds the one-row updates of a round, which update 'newton'"):
         cls(sweeps=1).fit(X, labels_of(cls, y))
-
-
-def test_a_saved_model_knows_its_limits(tmp_path: Path) -> None:
-    X, y = data()
-    model = quiet(
-        dboost.BoostedClassifier(alpha="quick", max_passes=9, max_seconds=50, update="gradboost", sweeps=3).fit, X, y
-    )
-    model.save(tmp_path / "model")
-    back = dboost.load_model(tmp_path / "model")
-    assert (back.max_passes, back.max_seconds, back.sweeps) == (9, 50, 3)
-    assert back.stop_reason_ == "max_passes"

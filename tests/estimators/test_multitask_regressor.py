@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import warnings
 
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from scipy import sparse
 from sklearn.linear_model import LinearRegression, MultiTaskElasticNet, MultiTaskLasso
 from sklearn.metrics import r2_score
 
 import dboost
-from dboost import MultiTaskBoostedRegressor, MultiTaskBoostedRegressorCV, ParquetData
+from dboost import MultiTaskBoostedRegressor, MultiTaskBoostedRegressorCV
 from dboost.errors import DataError, UsageError
 from dboost.penalties import GroupElasticNet
 
@@ -70,70 +64,6 @@ def test_without_a_penalty_each_target_is_fitted_where_it_is_observed(missing):
     assert ours.score(X, Y) == pytest.approx(np.mean(scores), abs=1e-12)
 
 
-@pytest.mark.parametrize("penalty", ["l1/l2", "l1/linf"])
-def test_a_certified_model_of_missing_targets_is_no_worse_than_any_near_it(missing, penalty):
-    """The objective by its formula, at the optimum and around it."""
-    X, Y = missing
-    model = MultiTaskBoostedRegressor(standardize=False, penalty=penalty, alpha=0.1, tol=1e-11).fit(X, Y)
-    size = {"l1/l2": lambda W: np.sqrt((W**2).sum(axis=0)).sum(), "l1/linf": lambda W: np.abs(W).max(axis=0).sum()}
-
-    def objective(coef, intercept):
-        return np.nansum((Y - X @ coef.T - intercept) ** 2) / 2 / len(Y) + 0.1 * size[penalty](coef)
-
-    best = objective(model.coef_, model.intercept_)
-    assert best == pytest.approx(model.objective_, rel=1e-12)
-    rng = np.random.default_rng(2)
-    for step in (1e-1, 1e-2, 1e-3):
-        for _ in range(20):
-            moved = model.coef_ + step * rng.normal(size=model.coef_.shape) * (rng.random(model.coef_.shape) < 0.3)
-            assert objective(moved, model.intercept_ + step * rng.normal(size=3)) >= best * (1 - 1e-10)
-
-
-def test_one_target_is_the_regression_of_it(rows):
-    X, Y = rows
-    several = MultiTaskBoostedRegressor(penalty="l1", alpha=0.1, tol=1e-11).fit(X, Y[:, :1])
-    one = dboost.BoostedRegressor(penalty="l1", alpha=0.1, tol=1e-11).fit(X, Y[:, 0])
-    np.testing.assert_allclose(several.coef_, one.coef_, atol=1e-9)
-
-
-def test_every_input_and_engine_has_the_same_bits(missing, tmp_path, client):
-    X, Y = missing
-    settings = {"alpha": 0.1, "standardize": False, "tol": 1e-8}
-    wanted = MultiTaskBoostedRegressor(**settings).fit(X, Y)
-    names, targets = [f"x{j}" for j in range(20)], ["north", "south", "west"]
-    frame, table = pd.DataFrame(X, columns=names), pd.DataFrame(Y, columns=targets)
-    found = {"sparse": MultiTaskBoostedRegressor(**settings).fit(sparse.csr_array(X), Y)}
-    found["frame"] = MultiTaskBoostedRegressor(**settings).fit(frame, table)
-    assert found["frame"].target_names_.tolist() == targets and not hasattr(found["frame"], "classes_")
-    whole = pa.Table.from_pandas(pd.concat([frame, table], axis=1), preserve_index=False)
-    pq.write_table(whole, tmp_path / "a.parquet", row_group_size=200, write_page_checksum=True)
-    data = ParquetData(tmp_path / "a.parquet", features=names, label=targets)
-    found["files"] = MultiTaskBoostedRegressor(**settings).fit(data)
-    found["files on workers"] = MultiTaskBoostedRegressor(client=client, **settings).fit(data)
-    arrays = da.from_array(X, 200), da.from_array(Y, 200)
-    found["dask"] = MultiTaskBoostedRegressor(client=client, **settings).fit(*arrays)
-    parts = dd.from_pandas(frame, npartitions=1), dd.from_pandas(table, npartitions=1)
-    found["dask frame"] = MultiTaskBoostedRegressor(client=client, **settings).fit(*parts)
-    for name, model in found.items():
-        np.testing.assert_array_equal(model.model_.W, wanted.model_.W, err_msg=name)
-        np.testing.assert_array_equal(model.intercept_, wanted.intercept_, err_msg=name)
-    assert found["files"].target_names_.tolist() == targets
-    predicted = found["dask frame"].predict(parts[0]).compute()
-    assert predicted.columns.tolist() == targets
-    # Products with a batch of rows are summed in the order of its size.
-    np.testing.assert_allclose(predicted.to_numpy(), wanted.predict(X), rtol=1e-12)
-
-
-def test_a_saved_model_predicts_the_same(missing, tmp_path):
-    X, Y = missing
-    model = MultiTaskBoostedRegressor(alpha=0.1).fit(X, Y)
-    model.save(tmp_path / "model")
-    again = dboost.load_model(tmp_path / "model")
-    assert type(again) is MultiTaskBoostedRegressor and again.target_names_.tolist() == [0, 1, 2]
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert "3 targets" in repr(model) and model.coef_.shape == (3, 20)
-
-
 def test_its_strength_is_chosen_by_folds(missing):
     X, Y = missing
     model = MultiTaskBoostedRegressorCV(cv=4, n_alphas=8, eps=1e-2, rule="best", tol=1e-9, fold_tol=1e-9).fit(X, Y)
@@ -150,17 +80,6 @@ def test_scorers_judge_targets_that_are_all_there(rows, missing):
     assert model.fold_scores_.shape == (3, 4) and 0.0 < model.best_score_ < 1.0
     with pytest.raises(UsageError, match="needs every label"):
         MultiTaskBoostedRegressorCV(cv=3, n_alphas=4, scoring="r2").fit(*missing)
-
-
-def test_an_offset_for_each_target(rows):
-    X, Y = rows
-    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(20)])
-    known = np.random.default_rng(5).normal(size=(200, 3))
-    for r in range(3):
-        frame[f"known {r}"] = known[:, r]
-    model = MultiTaskBoostedRegressor(alpha=0.1, tol=1e-10, offset=["known 0", "known 1", "known 2"]).fit(frame, Y)
-    without = MultiTaskBoostedRegressor(alpha=0.1, tol=1e-10).fit(X, Y - known)
-    np.testing.assert_allclose(model.predict(frame), without.predict(X) + known, atol=1e-6)
 
 
 @pytest.mark.parametrize(

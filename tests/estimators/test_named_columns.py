@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dboost
-from dboost import BoostedClassifier, BoostedClassifierCV, OneVsRestBoostedClassifier, UsageError
+from dboost import BoostedClassifier, OneVsRestBoostedClassifier, UsageError
 
 FEATURES = ["a", "b", "c"]
 
@@ -91,14 +91,6 @@ def test_every_estimator_leaves_out_what_it_was_given_by_name(frame):
         expected = estimator.predict(frame[FEATURES])
         assert estimator.predict(frame).tolist() == expected.tolist()
         assert list(estimator.staged_predict(frame))[-1].tolist() == expected.tolist()
-
-
-def test_folds_by_name_are_no_feature_either(frame):
-    table = frame.assign(fold=np.arange(len(frame)) % 3)
-    model = BoostedClassifierCV(folds="fold", alphas=[0.1, 0.03, 0.01], scoring="error", rule="1se")
-    model.fit(table, "label", "w")
-    assert model.feature_names_in_.tolist() == FEATURES
-    assert model.predict(table).tolist() == model.predict(frame[FEATURES]).tolist()
 
 
 @pytest.mark.parametrize("kind", TABLES)

@@ -5,7 +5,6 @@ Covers: what users see. Does not cover: the optimum (tests/boosting/test_offset.
 
 from __future__ import annotations
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -19,7 +18,6 @@ from dboost import (
     BoostedClassifierCV,
     BoostedRegressor,
     DataError,
-    MultiTaskBoostedClassifier,
     UsageError,
 )
 
@@ -74,31 +72,6 @@ def test_by_place_is_by_name(counts, classes):
     np.testing.assert_allclose(found.predict_proba(wide).sum(axis=1), 1.0)
 
 
-def test_tasks_have_a_column_each(classes):
-    wide, labels = classes
-    Y = np.stack([labels == "ant", labels != "bee"], axis=1).astype(float)
-    Y[::9, 0] = np.nan
-    X = wide[[*NAMES, "o0", "o1"]]
-    found = MultiTaskBoostedClassifier(alpha=0.02, tol=1e-8, offset=["o0", "o1"]).fit(X, Y)
-    assert found.duality_gap_ <= 1e-8
-    np.testing.assert_array_equal(found.coef_[:, 4:], np.eye(2))
-
-
-@pytest.mark.full
-def test_two_processes_give_the_bits_of_one(classes, two_processes):
-    wide, labels = classes
-    codes = np.unique(labels, return_inverse=True)[1]
-    lazy = da.from_array(wide.to_numpy(), chunks=(60, -1)), da.from_array(codes, chunks=60)
-    asked = BoostedClassifier(penalty="l1/l2", alpha=0.02, offset=[4, 5, 6])
-    here, there = asked.fit(*lazy), clone(asked).set_params(client=two_processes).fit(*lazy)
-    np.testing.assert_array_equal(there.coef_, here.coef_)
-    np.testing.assert_array_equal(there.intercept_, here.intercept_)
-    choose = BoostedClassifierCV(penalty="l1/l2", cv=2, n_alphas=3, offset=[4, 5, 6])
-    alone, spread = choose.fit(*lazy), clone(choose).set_params(client=two_processes).fit(*lazy)
-    np.testing.assert_array_equal(spread.fold_losses_, alone.fold_losses_)
-    np.testing.assert_array_equal(spread.coef_, alone.coef_)
-
-
 def test_a_column_of_files_is_one_of_memory(counts, tmp_path):
     table, y = counts
     whole = pa.table({**{name: table[name].to_numpy() for name in table.columns}, "y": y})
@@ -119,15 +92,6 @@ def test_it_is_saved_and_started_from(counts, tmp_path):
     warm = again.set_params(warm_start=True).fit(table, y)
     assert warm.n_iter_ <= model.n_iter_ and warm.coef_[0, 1] == 1.0
     np.testing.assert_allclose(warm.coef_, model.coef_, atol=1e-4)
-
-
-def test_a_checkpoint_belongs_to_its_offset(counts, tmp_path):
-    table, y = counts
-    first = poisson(offset="exposure", checkpoint=tmp_path / "state").fit(table, y)
-    again = poisson(offset="exposure", checkpoint=tmp_path / "state").fit(table, y)
-    np.testing.assert_array_equal(again.coef_, first.coef_)
-    with pytest.raises(UsageError, match="offset"):
-        poisson(offset="d", checkpoint=tmp_path / "state").fit(table, y)
 
 
 def test_folds_are_judged_with_their_offsets(counts):

@@ -166,15 +166,6 @@ def test_a_saved_classifier_is_the_same(multiclass, tmp_path, estimator):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
 
 
-def test_two_classes_are_saved_as_one_model(binary, tmp_path):
-    X, y = binary
-    model = OneVsRestBoostedClassifier(LOG).fit(X, y)
-    model.save(tmp_path / "model")
-    read = load_model(tmp_path / "model")
-    assert len(read.estimators_) == 1
-    assert read.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
-
-
 def _swap(folder):
     (folder / "class-0").rename(folder / "other")
     (folder / "class-1").rename(folder / "class-0")

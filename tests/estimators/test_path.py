@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost import BoostedClassifier, MultiTaskBoostedClassifier, UsageError, regularization_path
+from dboost import BoostedClassifier, UsageError, regularization_path
 
 
 def test_a_path_goes_from_no_feature_to_many(multiclass):
@@ -41,15 +41,6 @@ def test_a_point_of_a_path_is_the_single_fit(multiclass):
     together = sum(model.certificate.passes for model in path.models)
     apart = sum(BoostedClassifier(alpha=a, tol=1e-7).fit(X, y).model_.certificate.passes for a in path.alphas)
     assert together < apart
-
-
-def test_a_path_of_tasks(tasks):
-    X, Y = tasks
-    template = MultiTaskBoostedClassifier(alpha="quick", penalty="l1/l2", tol=1e-5)
-    path = regularization_path(X, Y, estimator=template, n_alphas=4, eps=0.1)
-    assert path.coefs.shape == (4, 3, 12)
-    assert isinstance(path.estimator(-1), MultiTaskBoostedClassifier)
-    assert not hasattr(template, "model_")
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 
 import dboost
-from dboost import BoostedClassifier, BoostedClassifierCV, BoostedRegressor, MultiTaskBoostedClassifier, UsageError
+from dboost import BoostedClassifier, BoostedRegressor, UsageError
 from tests.boosting import plain
 
 F = np.array([0.5, 2.0, 1.0, np.inf, 0.7, 1.5, 1.0, 3.0])
@@ -36,59 +35,6 @@ def test_by_name_is_by_place(data):
     by_name = clone(asked).set_params(penalty_factors=BY_NAME).fit(table, data.y)
     np.testing.assert_array_equal(by_name.coef_, by_place.coef_)
     assert not by_place.coef_[:, 3].any() and by_place.duality_gap_ <= 1e-4
-
-
-@pytest.mark.parametrize("kind,loss", [(BoostedRegressor, "squared"), (MultiTaskBoostedClassifier, "multitask")])
-def test_other_estimators_have_them(kind, loss):
-    data = plain.make(loss, m=90, n=8, seed=4)
-    y = np.where(data.y == 0, np.nan, data.y) if loss == "multitask" else data.y
-    kept = np.isfinite(F)
-    found = kind(standardize=False, alpha=0.02, tol=1e-8, penalty_factors=F).fit(data.X, y)
-    scaled = kind(standardize=False, alpha=0.02, tol=1e-8).fit(data.X[:, kept] / F[kept], y)
-    np.testing.assert_allclose(found.coef_[:, kept] * F[kept], scaled.coef_, atol=1e-3)
-    assert found.objective_ == pytest.approx(scaled.objective_, rel=2e-8)
-
-
-@pytest.mark.full
-def test_two_processes_give_the_bits_of_one(data, two_processes):
-    lazy = da.from_array(data.X, chunks=(45, -1)), da.from_array(data.y, chunks=45)
-    here = BoostedClassifier(alpha=0.01, penalty_factors=FREED).fit(*lazy)
-    there = BoostedClassifier(alpha=0.01, penalty_factors=FREED, client=two_processes).fit(*lazy)
-    np.testing.assert_array_equal(there.coef_, here.coef_)
-    np.testing.assert_array_equal(there.intercept_, here.intercept_)
-    asked = BoostedClassifierCV(cv=2, n_alphas=3, penalty_factors=F, client=two_processes)
-    spread, alone = asked.fit(*lazy), clone(asked).set_params(client=None).fit(*lazy)
-    np.testing.assert_array_equal(spread.fold_losses_, alone.fold_losses_)
-    np.testing.assert_array_equal(spread.coef_, alone.coef_)
-    assert not alone.coef_[:, 3].any() and here.coef_[:, 1].all() and here.duality_gap_ <= 1e-4
-
-
-@pytest.mark.filterwarnings("ignore:alpha_best_")
-def test_every_fold_has_those_without_penalty(data):
-    found = BoostedClassifierCV(cv=2, n_alphas=2, penalty_factors=FREED).fit(data.X, data.y)
-    assert found.coef_[:, 1].all() and (found.fold_gaps_ <= 1e-2).all()
-
-
-@pytest.mark.parametrize(
-    "given",
-    [FREED, pd.Series(FREED), BY_NAME, pd.Series(FREED, index=NAMES)[::-1]],
-    ids=["array", "series", "by name", "series by name"],
-)
-def test_they_are_saved(data, given, tmp_path):
-    table = pd.DataFrame(data.X, columns=NAMES)
-    model = BoostedClassifier(alpha=0.01, penalty_factors=given).fit(table, data.y)
-    assert given is BY_NAME or model.coef_[:, 1].all() and not model.coef_[:, 3].any()
-    model.save(tmp_path / "model")
-    again = dboost.load_model(tmp_path / "model")
-    np.testing.assert_array_equal(again.fit(table, data.y).coef_, model.coef_)
-
-
-def test_a_checkpoint_belongs_to_its_factors(data, tmp_path):
-    asked = BoostedClassifier(alpha=0.01, penalty_factors=F, checkpoint=tmp_path / "state")
-    first = asked.fit(data.X, data.y)
-    np.testing.assert_array_equal(clone(asked).fit(data.X, data.y).coef_, first.coef_)
-    with pytest.raises(UsageError, match="penalty_factors"):
-        clone(asked).set_params(penalty_factors=F + 1.0).fit(data.X, data.y)
 
 
 def test_a_path_has_them(data):

@@ -1,10 +1,9 @@
-"""What outlives a fit: pickles, clones, saved folders, local copies, warm starts, checkpoints."""
+"""What outlives a fit: pickles, clones, damaged folders, warm starts; what comes back is in test_every_kind.py."""
 
 from __future__ import annotations
 
 import copy
 import json
-import os
 import pickle
 
 import numpy as np
@@ -15,14 +14,11 @@ from sklearn.exceptions import NotFittedError
 
 from dboost import (
     BoostedClassifier,
-    ConvergenceWarning,
     ModelFormatError,
-    MultiTaskBoostedClassifier,
     StorageError,
     UsageError,
     load_model,
 )
-from dboost.penalties import SparseGroup
 from tests.model.models import write_sealed
 
 
@@ -68,41 +64,6 @@ def test_before_a_fit_there_is_nothing(multiclass, tmp_path):
             call()
 
 
-@pytest.mark.parametrize("penalty", ["l1/linf", SparseGroup(l1_ratio=0.25)], ids=["name", "object"])
-def test_save_and_load_keep_every_bit(multiclass, tmp_path, penalty):
-    X, y = multiclass
-    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)])
-    model = BoostedClassifier(penalty=penalty, alpha=0.05, class_weight={"ant": 2.0}, tol=1e-5).fit(frame, y)
-    model.save(tmp_path / "model")
-    back = load_model(tmp_path / "model")
-    assert type(back) is BoostedClassifier
-    expected = model.get_params() | {"class_weight": {"ant": 2.0, "bee": 1.0, "cat": 1.0}}
-    assert back.get_params() == expected
-    for method in ("predict_proba", "decision_function"):
-        assert getattr(back, method)(frame).tobytes() == getattr(model, method)(frame).tobytes()
-    assert back.predict(frame).tolist() == model.predict(frame).tolist()
-    assert back.coef_.tobytes() == model.coef_.tobytes()
-    for name in ("active_features_", "duality_gap_", "stop_reason_", "n_iter_", "alpha_", "history_", "n_features_in_"):
-        assert getattr(back, name) == getattr(model, name), name
-    assert back.feature_names_in_.tolist() == list(frame.columns)
-    assert repr(back).splitlines()[1:] == repr(model).splitlines()[1:]
-    assert back.model_.manifest["data"]["rows"] == len(y)
-    assert set(back.model_.manifest["versions"]) >= {"dboost", "numpy", "python"}
-    back.fit(frame, y)
-    assert back.coef_.tobytes() == model.coef_.tobytes()
-
-
-def test_save_and_load_of_tasks(tasks, tmp_path):
-    X, Y = tasks
-    model = MultiTaskBoostedClassifier(alpha=0.02, classes=["a", "b", "c"]).fit(X, Y)
-    model.save(tmp_path / "model")
-    back = load_model(tmp_path / "model")
-    assert type(back) is MultiTaskBoostedClassifier
-    assert back.classes_.tolist() == back.classes == ["a", "b", "c"]
-    assert back.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
-    assert back.score(X, Y) == model.score(X, Y)
-
-
 def test_saving_over_a_folder_needs_force(multiclass, tmp_path):
     model = BoostedClassifier(alpha=0.05).fit(*multiclass)
     model.save(tmp_path / "m")
@@ -124,6 +85,9 @@ def test_folders_that_name_something_else_are_refused(multiclass, tmp_path):
         ("params", {"penalty": {"name": "l9"}}),
         ("params", {"penalty": {"name": "l1/l2+l1", "l1_ratio": 7}}),
         ("params", {"penalty": "l1"}),
+        ("params", {"loss": {"name": "epsilon_insensitive", "epsilon": -1.0}}),
+        ("params", {"hypotheses": {"family": "everything"}}),
+        ("params", {"hypotheses": "columns"}),
         ("params", {"class_weight": [1.0]}),
         ("params", []),
     ]
@@ -133,17 +97,6 @@ def test_folders_that_name_something_else_are_refused(multiclass, tmp_path):
         write_sealed(tmp_path / "m" / "model.json", changed)
         with pytest.raises(ModelFormatError):
             load_model(tmp_path / "m")
-
-
-def test_to_local_predicts_alone(multiclass):
-    X, y = multiclass
-    model = BoostedClassifier(alpha=0.05, callbacks=[lambda record: False]).fit(X, y)
-    model.set_params(client=Unpicklable())
-    local = model.to_local()
-    assert local.client is None
-    assert local.callbacks is None
-    assert isinstance(model.client, Unpicklable)
-    assert pickle.loads(pickle.dumps(local)).predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
 
 
 def test_warm_start_saves_work(multiclass):
@@ -200,52 +153,3 @@ def killer(after):
             raise Killed
 
     return callback
-
-
-@pytest.mark.parametrize(("update", "after"), [("newton", 1), ("newton", 3), ("gradboost", 2)])
-def test_a_killed_fit_goes_on_with_the_same_bits(multiclass, tmp_path, update, after):
-    X, y = multiclass
-    params = {"alpha": 0.02, "tol": 1e-5, "update": update}
-    if update == "gradboost":
-        params |= {"alpha": 0.1, "tol": 1e-3, "features_per_round": 2}  # one round would otherwise do it all
-    whole = BoostedClassifier(**params).fit(X, y)
-    assert whole.n_iter_ > after
-    path = tmp_path / "state"
-    with pytest.raises(Killed):
-        BoostedClassifier(**params, checkpoint=path, callbacks=[killer(after)]).fit(X, y)
-    rounds = []
-    resumed = BoostedClassifier(**params, checkpoint=path, callbacks=[lambda r: rounds.append(r["round"])]).fit(X, y)
-    assert rounds[0] == after + 1
-    assert resumed.coef_.tobytes() == whole.coef_.tobytes()
-    assert resumed.intercept_.tobytes() == whole.intercept_.tobytes()
-    assert resumed.duality_gap_ == whole.duality_gap_
-    assert resumed.n_iter_ == whole.n_iter_
-    assert sorted(os.listdir(tmp_path)) == ["state", "state.previous"]
-    again = BoostedClassifier(**params, checkpoint=path).fit(X, y)
-    assert again.n_iter_ == whole.n_iter_
-    assert again.coef_.tobytes() == whole.coef_.tobytes()
-
-
-def test_a_checkpoint_goes_on_with_more_rounds(multiclass, tmp_path):
-    X, y = multiclass
-    path = tmp_path / "state"
-    with pytest.warns(ConvergenceWarning):
-        BoostedClassifier(alpha=0.02, max_rounds=2, checkpoint=path).fit(X, y)
-    model = BoostedClassifier(alpha=0.02, checkpoint=path).fit(X, y)
-    assert model.stop_reason_ == "tol"
-    assert model.n_iter_ == BoostedClassifier(alpha=0.02).fit(X, y).n_iter_
-
-
-def test_a_checkpoint_of_another_fit_is_refused(multiclass, tmp_path):
-    X, y = multiclass
-    path = tmp_path / "state"
-    BoostedClassifier(alpha=0.02, checkpoint=path).fit(X, y)
-    before = path.read_bytes()
-    with pytest.raises(UsageError, match="other data"):
-        BoostedClassifier(alpha=0.02, checkpoint=path).fit(X + 1.0, y)
-    with pytest.raises(UsageError, match="other data"):
-        BoostedClassifier(alpha=0.02, checkpoint=path).fit(X, y, np.linspace(1, 2, len(y)))
-    for change in ({"alpha": 0.03}, {"penalty": "l1"}, {"random_state": 1}, {"fit_intercept": False}):
-        with pytest.raises(UsageError, match=f"other settings of {next(iter(change))}"):
-            BoostedClassifier(**{"alpha": 0.02, "checkpoint": path} | change).fit(X, y)
-    assert path.read_bytes() == before

@@ -9,20 +9,15 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import minimize
 from scipy.special import xlogy
 from sklearn.linear_model import PoissonRegressor
 
 from dboost import (
-    BoostedClassifier,
     BoostedRegressor,
-    Columns,
     DataError,
-    LeveragingRegressor,
     ParquetData,
     UsageError,
     load_model,
-    regularization_path,
 )
 
 CLOSE = dict(loss="poisson", tol=1e-9)
@@ -52,17 +47,6 @@ def objective(v, X, y, weight, alpha, ridge, fit_intercept):
     return value + ridge * w @ w, np.concatenate([down + alpha, alpha - down, [pull.sum() * fit_intercept]])
 
 
-def lowest(X, y, weight, alpha, ridge=0.0, fit_intercept=True):
-    """The least objective, by L-BFGS-B on the parts of w above and below zero."""
-    n = X.shape[1]
-    start = np.zeros(2 * n + 1)
-    start[2 * n] = np.log(np.average(y, weights=weight)) * fit_intercept
-    bounds = [(0.0, None)] * (2 * n) + [(None, None)]
-    options = {"ftol": 1e-16, "gtol": 1e-12, "maxiter": 50_000, "maxfun": 200_000}
-    arguments = X, y, weight, alpha, ridge, fit_intercept
-    return minimize(objective, start, arguments, jac=True, bounds=bounds, method="L-BFGS-B", options=options).fun
-
-
 # ---- optima --------------------------------------------------------------------------------------------------------
 
 
@@ -85,42 +69,6 @@ def test_l2_squared_is_the_poisson_regressor(data, alpha, weighted, fit_intercep
     np.testing.assert_allclose(ours.coef_[0], theirs.coef_, atol=1e-5)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-5)
     assert ours.score(X, y, weight) == pytest.approx(theirs.score(X, y, weight), abs=1e-6)
-
-
-@pytest.mark.parametrize("update", ["newton", "adaboost"])
-@pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_l1_is_the_optimum_of_a_general_solver(data, penalty, update, fit_intercept):
-    X, y, weight = data
-    model = BoostedRegressor(
-        standardize=False,
-        penalty=penalty,
-        alpha=0.05,
-        update=update,
-        fit_intercept=fit_intercept,
-        loss="poisson",
-        tol=1e-7,
-    ).fit(X, y, weight)
-    best = lowest(X, y, weight, 0.05, fit_intercept=fit_intercept)
-    found = model.model_.certificate
-    assert 0.0 <= model.duality_gap_ <= 1e-7
-    assert found.lower_bound <= best * (1 + 1e-12)
-    assert found.objective == pytest.approx(best, rel=2e-7)
-
-
-def test_without_a_penalty(data):
-    X, y, weight = data
-    model = BoostedRegressor(penalty="none", **CLOSE).fit(X, y, weight)
-    assert model.model_.certificate.objective == pytest.approx(lowest(X, y, weight, 0.0), rel=1e-9)
-
-
-def test_along_a_path_every_model_is_certified(data):
-    X, y, weight = data
-    estimator = BoostedRegressor(standardize=False, alpha="quick", loss="poisson", penalty="l1", tol=1e-7)
-    path = regularization_path(X, y, sample_weight=weight, n_alphas=8, estimator=estimator)
-    assert (path.gaps <= 1e-7).all()
-    for alpha, value in zip(path.alphas, path.objectives, strict=True):
-        assert value == pytest.approx(lowest(X, y, weight, alpha), rel=1e-6)
 
 
 # ---- extreme counts, weights -----------------------------------------------------------------------------------------
@@ -156,16 +104,6 @@ def test_counts_of_a_million_and_means_of_a_millionth(scale, fit_intercept):
         assert np.mean(model.predict(X)) == pytest.approx(y.mean(), rel=1e-3)
 
 
-def test_a_weight_is_so_many_rows_and_zero_is_none(data):
-    X, y, weight = data
-    settings = dict(loss="poisson", penalty="l1", alpha=0.05, tol=1e-10)
-    weighted = BoostedRegressor(**settings).fit(X, y, weight)
-    rows = np.repeat(np.arange(400), weight.astype(int))
-    repeated = BoostedRegressor(**settings).fit(X[rows], y[rows])
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-6)
-    np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, atol=1e-6)
-
-
 # ---- labels ----------------------------------------------------------------------------------------------------------
 
 
@@ -177,13 +115,6 @@ def test_labels_that_are_no_counts_are_refused_with_their_row(data, bad):
     with pytest.raises(DataError, match=r"label .* in row 37: loss 'poisson' takes counts, numbers from 0 to 2\*\*53"):
         BoostedRegressor(alpha="quick", loss="poisson").fit(X, y)
     BoostedRegressor(alpha="quick", loss="squared").fit(X, y)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_labels_that_are_no_numbers_are_refused(data, bad):
-    X, y, _ = data
-    with pytest.raises(ValueError, match="NaN|infinity"):
-        BoostedRegressor(alpha="quick", loss="poisson").fit(X, np.where(np.arange(400) == 7, bad, y))
 
 
 def test_of_files_and_collections_the_partition_is_named(data, tmp_path):
@@ -225,13 +156,6 @@ def test_pairs_without_a_bound_are_refused(data, settings, message):
         BoostedRegressor(loss="poisson", **settings).fit(X, y)
 
 
-def test_other_estimators_do_not_take_it(data):
-    X, y, _ = data
-    with pytest.raises(UsageError, match="BoostedClassifier takes None or"):
-        BoostedClassifier(alpha="quick", loss="poisson").fit(X, y > 1)
-    assert "loss" not in LeveragingRegressor(hypotheses=Columns()).get_params()
-
-
 # ---- what is made of the scores, and what is kept --------------------------------------------------------------------
 
 
@@ -254,14 +178,3 @@ def test_the_score_is_the_share_of_the_deviance(data):
     assert model.score(X, np.full(400, 3.0)) == 0.0
     with pytest.raises(DataError, match="label -1 in row 3: loss 'poisson' takes counts"):
         model.score(X, np.where(np.arange(400) == 3, -1.0, y))
-
-
-def test_a_cluster_gives_the_bits_of_this_process(data, tmp_path, two_processes):
-    X, y, _ = data
-    path = tmp_path / "t.parquet"
-    pd.DataFrame(X, columns=[f"c{j}" for j in range(10)]).assign(y=y).to_parquet(path, row_group_size=90)
-    settings = dict(loss="poisson", penalty="l1", alpha=0.03, tol=1e-8)
-    here = BoostedRegressor(**settings).fit(ParquetData(path, label="y"))
-    there = BoostedRegressor(client=two_processes, **settings).fit(ParquetData(path, label="y"))
-    assert there.coef_.tobytes() == here.coef_.tobytes() and there.intercept_.tobytes() == here.intercept_.tobytes()
-    assert there.duality_gap_ == here.duality_gap_ <= 1e-8

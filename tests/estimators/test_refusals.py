@@ -20,27 +20,30 @@ BAD = {
     "loss": ["hinge", "multitask", 3],
     "penalty": ["l3", "l0", None, 2],
     "alpha": [-1, math.nan, math.inf, "high", None, True, np.array([1.0, 2.0])],
-    "update": ["sgd"],
-    "select": ["best"],
+    "update": ["sgd", None],
+    "select": ["best", None],
     "hypotheses": ["products", ["columns"]],
-    "tol": [-1, math.nan, "small", None],
-    "max_rounds": [0, 1.5, None, True],
-    "max_features": [-1, 2.5],
-    "features_per_round": [0, "many"],
+    "tol": [-1, math.nan, math.inf, "small", None, True],
+    "max_rounds": [0, -1, 1.5, None, True],
+    "max_passes": [0, 2.5, True],
+    "max_seconds": [0, -1.0, math.inf, math.nan, "1 h"],
+    "max_features": [-1, 2.5, "all", False],
+    "features_per_round": [0, 2.5, "many", True],
     "fit_intercept": [None, "yes", 1],
     "standardize": ["no"],
     "warm_start": [2],
-    "random_state": [-1, "seed", 2.5],
+    "random_state": [-1, "seed", 2.5, True],
     "callbacks": [[3], ["print"]],
     "class_weight": ["unbalanced", {"emu": 2.0}, {"ant": -1}],
     "classes": [[], ["ant", "ant", "bee", "cat"]],
 }
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name in BAD for value in BAD[name]])
-def test_parameters_without_meaning_are_refused(multiclass, name, value):
-    with pytest.raises(UsageError):
-        BoostedClassifier(**{name: value}).fit(*multiclass)
+@pytest.mark.parametrize("name", BAD)
+def test_parameters_without_meaning_are_refused_by_name(multiclass, name):
+    for value in BAD[name]:
+        with pytest.raises(UsageError, match=name.removesuffix("es").removesuffix("s")):
+            BoostedClassifier(**{name: value}).fit(*multiclass)
 
 
 @pytest.mark.parametrize(("value", "shown"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "-infinity")])
@@ -89,11 +92,11 @@ LABELS = [
 ]
 
 
-@pytest.mark.parametrize("Y", LABELS)
-def test_what_labels_of_tasks_may_be_is_what_scikit_learn_says(Y):
-    refused = any(word in type_of_target(Y) for word in ("continuous", "multiclass"))
-    with pytest.raises(DataError) if refused else nullcontext():
-        fitting.check_tasks(Y)
+def test_what_labels_of_tasks_may_be_is_what_scikit_learn_says():
+    for Y in LABELS:
+        refused = any(word in type_of_target(Y) for word in ("continuous", "multiclass"))
+        with pytest.raises(DataError) if refused else nullcontext():
+            fitting.check_tasks(Y)
 
 
 def warns_of_many(function):

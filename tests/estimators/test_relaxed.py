@@ -169,14 +169,6 @@ def test_every_loss_is_refitted(name):
     assert found.objective_ < fitted.objective_ and found.active_features_ == fitted.active_features_
 
 
-def test_weights_of_classes_hold_for_the_refit_too():
-    fitted = BoostedClassifier(penalty="l1", alpha=0.03, class_weight="balanced").fit(X, TWO)
-    Z = X[:, fitted.model_.active]
-    tight = {"tol": 1e-12, "max_iter": 10_000, "solver": "newton-cholesky"}
-    peer = LogisticRegression(C=np.inf, class_weight="balanced", **tight).fit(Z, TWO)
-    np.testing.assert_allclose(relaxed(fitted, X, TWO).model_.W.T, peer.coef_, atol=1e-6)
-
-
 @pytest.mark.filterwarnings("ignore:alpha_best_")
 def test_names_and_columns_that_are_given_beside_the_features():
     names = list("abcdefgh")
@@ -349,44 +341,6 @@ def test_only_the_model_alone_is_chosen_where_some_fold_has_no_refit():
     assert found.alpha_ == 0.01 and found.relaxed_["gamma"] == 1.0
     ranks = {(row["alpha"], row["gamma"]): row["rank_test_score"] for row in found.cv_results_}
     assert ranks[0.01, 1.0] == 1 and ranks[0.01, 0.0] == 4
-
-
-@pytest.mark.full
-@pytest.mark.filterwarnings("ignore:alpha_best_")
-def test_both_engines_and_a_folder_give_the_bits_of_one_run(client, tmp_path):
-    lazy = da.from_array(X, chunks=(70, 8)), da.from_array(KIND, chunks=70)
-    asked = BoostedClassifierCV(penalty="l1/l2", cv=3, n_alphas=3, relax=[0.0, 0.5, 1.0])
-    here = clone(asked).fit(*lazy)
-    there = clone(asked).set_params(client=client).fit(*lazy)
-    np.testing.assert_array_equal(there.fold_losses_, here.fold_losses_)
-    np.testing.assert_array_equal(there.coef_, here.coef_)
-    seen = []
-
-    def stop(record):
-        seen.append(record)
-        if len(seen) == 8:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        clone(asked).set_params(checkpoint=tmp_path / "c", callbacks=[stop]).fit(*lazy)
-    again = clone(asked).set_params(checkpoint=tmp_path / "c").fit(*lazy)
-    np.testing.assert_array_equal(again.fold_losses_, here.fold_losses_)
-    np.testing.assert_array_equal(again.coef_, here.coef_)
-    kept = clone(asked).set_params(checkpoint=tmp_path / "c").fit(*lazy)
-    np.testing.assert_array_equal(kept.fold_losses_, here.fold_losses_)
-
-
-@pytest.mark.filterwarnings("ignore:alpha_best_")
-def test_files_give_the_choice_of_memory(tmp_path):
-    for number, rows in enumerate(np.array_split(np.arange(M), 3)):
-        table = {f"x{j}": X[rows, j] for j in range(8)} | {"y": KIND[rows]}
-        pq.write_table(pa.table(table), tmp_path / f"{number}.parquet")
-    asked = BoostedClassifierCV(penalty="l1/l2", cv=3, alphas=[0.1, 0.03], relax=[0.0, 1.0], scoring="neg_log_loss")
-    asked.set_params(tol=1e-11, fold_tol=1e-11)
-    stored, here = clone(asked).fit(ParquetData(tmp_path, label="y")), clone(asked).fit(X, KIND)
-    np.testing.assert_allclose(stored.fold_scores_, here.fold_scores_, rtol=1e-9)
-    np.testing.assert_allclose(-stored.fold_scores_, stored.fold_losses_, rtol=1e-9)
-    assert (stored.alpha_, stored.relaxed_["gamma"]) == (here.alpha_, here.relaxed_["gamma"])
 
 
 def test_damage_met_in_a_refit_is_told_and_not_taken_for_a_fit_without_one(monkeypatch):

@@ -7,17 +7,14 @@ optima of penalised fits (tests/boosting/test_signed_free_rows).
 
 from __future__ import annotations
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize, nnls
-from sklearn.base import clone
 
 import dboost
 from dboost import (
     BoostedClassifier,
-    BoostedClassifierCV,
     BoostedRegressor,
     BoostedRegressorCV,
     MultiTaskBoostedClassifier,
@@ -30,8 +27,6 @@ N = 10
 NAMES = [f"x{j}" for j in range(N)]
 SIGNS = np.array([1, -1, 0, 1, -1, 1, -1, 0, 1, 1])
 BOUNDS = {"lower": np.where(SIGNS > 0, 0.0, -np.inf), "upper": np.where(SIGNS < 0, 0.0, np.inf)}
-FREE = {"x0": 0.0, "x3": 0.0, "x4": 0.0}
-FREED = np.where(np.isin(np.arange(N), [0, 3, 4]), 0.0, 1.0)
 LOSSES = ["log", "multinomial", "squared", "poisson", "huber", "multitask"]
 
 
@@ -89,19 +84,6 @@ def test_a_refit_keeps_the_signs_and_is_certified(loss, penalty, intercept):
     assert np.isnan(half.duality_gap_)
 
 
-def test_classes_are_centred_as_far_as_signs_allow():
-    data = made("multinomial")
-    model = estimator(data, penalty="l1", alpha=0.01, **BOUNDS).fit(data.X, data.y)
-    found = relaxed(model, data.X, data.y)
-    W, signs = found.model_.W, SIGNS[found.model_.active]
-    assert np.all(W[signs > 0].min(axis=1) == 0.0) and np.all(W[signs < 0].max(axis=1) == 0.0)
-    np.testing.assert_allclose(W[signs == 0].sum(axis=1), 0.0, atol=1e-12)
-    free = estimator(data, penalty="l1", alpha=0.01).fit(data.X[:, model.model_.active], data.y)
-    assert len(free.active_features_) == len(model.active_features_)
-    same = relaxed(free, data.X[:, model.model_.active], data.y)
-    assert found.objective_ == pytest.approx(same.objective_, rel=1e-8)
-
-
 def test_without_an_intercept_a_positive_refit_is_nnls_and_may_drop_a_feature():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(80, 4))
@@ -156,59 +138,6 @@ def test_offsets_and_names_stay_and_a_refit_is_saved(tmp_path):
 
 
 # ---- features without penalty ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_free_features_have_their_signs_by_name_and_by_place(loss, tmp_path):
-    data = made(loss)
-    table = pd.DataFrame(data.X, columns=NAMES)
-    asked = estimator(data, penalty="l1/l2", alpha=0.03, penalty_factors=FREE, **BOUNDS)
-    found = clone(asked).fit(table, labels(data))
-    assert found.duality_gap_ <= 1e-9 and np.all(SIGNS * np.atleast_2d(found.coef_) >= 0.0)
-    by_place = clone(asked).set_params(penalty_factors=FREED).fit(data.X, labels(data))
-    np.testing.assert_array_equal(by_place.coef_, found.coef_)
-    kept = clone(asked).set_params(checkpoint=tmp_path / "state")
-    kept.fit(table, labels(data))
-    np.testing.assert_array_equal(clone(kept).fit(table, labels(data)).coef_, found.coef_)
-    warm = clone(asked).set_params(warm_start=True).fit(table, labels(data)).set_params(alpha=0.01)
-    alone = clone(asked).set_params(alpha=0.01).fit(table, labels(data))
-    assert warm.fit(table, labels(data)).objective_ == pytest.approx(alone.objective_, rel=3e-9)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("loss", LOSSES)
-def test_two_processes_give_the_bits_of_one(loss, two_processes):
-    data = made(loss)
-    y = labels(data)
-    lazy = da.from_array(data.X, chunks=(45, -1)), da.from_array(y, chunks=(45, *y.shape[1:]))
-    asked = estimator(data, penalty="l1/l2", alpha=0.03, penalty_factors=FREED, **BOUNDS)
-    here, there = (clone(asked).set_params(client=one).fit(*lazy) for one in (None, two_processes))
-    np.testing.assert_array_equal(there.coef_, here.coef_)
-    np.testing.assert_array_equal(there.intercept_, here.intercept_)
-    assert here.duality_gap_ <= 1e-9
-    refits = [relaxed(here, *lazy, client=one) for one in (None, two_processes)]
-    np.testing.assert_array_equal(refits[1].coef_, refits[0].coef_)
-    np.testing.assert_array_equal(refits[1].intercept_, refits[0].intercept_)
-
-
-@pytest.mark.full
-@pytest.mark.filterwarnings("ignore:alpha_best_")
-def test_paths_and_folds_keep_them_and_may_be_relaxed(tmp_path, two_processes):
-    data = made("multinomial")
-    given = {"penalty": "l1/l2", "penalty_factors": FREED, **BOUNDS}
-    along = dboost.regularization_path(data.X, data.y, n_alphas=4, **given)
-    assert (along.gaps <= 1e-4).all() and np.all(SIGNS * along.coefs >= 0.0) and along.coefs[-1].any()
-    one = made("log")
-    again = [
-        dboost.regularization_path(one.X, one.y[:, 0], n_alphas=4, checkpoint=tmp_path / "c", **given) for _ in range(2)
-    ]
-    np.testing.assert_array_equal(again[0].coefs, again[1].coefs)
-    lazy = da.from_array(one.X, chunks=(45, -1)), da.from_array(one.y[:, 0], chunks=45)
-    asked = BoostedClassifierCV(cv=3, n_alphas=4, relax=[0.0, 0.5, 1.0], **given)
-    here, there = (clone(asked).set_params(client=client).fit(*lazy) for client in (None, two_processes))
-    np.testing.assert_array_equal(there.fold_losses_, here.fold_losses_)
-    np.testing.assert_array_equal(there.coef_, here.coef_)
-    assert np.isfinite(here.fold_losses_).all() and np.all(SIGNS * here.coef_ >= 0.0)
 
 
 @pytest.mark.filterwarnings("ignore:alpha_best_")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import html
 import re
 
@@ -12,20 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn import config_context
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from dboost import (
-    AdaBoostL1Classifier,
     BoostedClassifier,
-    BoostedRegressor,
-    Columns,
-    MultiTaskBoostedClassifier,
     OneVsRestBoostedClassifier,
     ParquetData,
-    PiecewiseLinear,
 )
-from dboost.estimators import classifier, history
 from dboost.estimators import repr as shown
 from dboost.estimators.history import Table
 from dboost.estimators.repr import sparsity_map
@@ -121,43 +112,6 @@ def test_repr_of_two_classes_says_nothing_that_is_always_so(binary, params):
     assert [first.name, f"{first.weights[0][1]:+.4g}"] in [line.split() for line in repr(model).splitlines()]
 
 
-def test_repr_of_a_budget_names_the_problem_its_gap_is_of_and_holds_tol_against_the_margin(binary):
-    X, y = binary
-    model = AdaBoostL1Classifier(hypotheses=Columns(), max_rounds=3, tol=0.125).fit(X, y)
-    budget, margin, gap = model.budget_, model.margin_, model.margin_gap_
-    assert model.stop_reason_ == "max_rounds" and gap > model.tol
-    for text in (repr(model), map_html(model)):
-        assert f"certified gap {model.duality_gap_:.2g} among weights of at most {budget:.4g} in sum" in text
-        assert f"least margin {margin:.4g}, certified to be within {gap:.2g} of the best (tol 0.12)" in text
-        assert text.count("tol 0.12") == 1 and "penalty none" not in text
-
-
-def test_repr_of_one_task_and_of_a_regression(binary):
-    X, y = binary
-    task = MultiTaskBoostedClassifier(alpha=0.05, classes=["rain"]).fit(X, y[:, None])
-    assert "  1 task; " in repr(task) and "weight for rain" in repr(task)
-    number = BoostedRegressor(alpha=0.05, hypotheses=PiecewiseLinear(centres=3, radii=2)).fit(X, X[:, 0])
-    assert not any(noise in repr(number) for noise in NOISE)
-    assert " of centre " in repr(number)
-
-
-def test_repr_before_a_fit_is_scikit_learns(multiclass):
-    model = BoostedClassifier(alpha=0.1)
-    assert repr(model) == "BoostedClassifier(alpha=0.1)"
-    assert "BoostedClassifier(alpha=0.1)" in model._repr_html_() and "class='dboost'" not in model._repr_html_()
-    pipeline = make_pipeline(StandardScaler(), model).fit(*multiclass)
-    assert "3 classes" not in repr(pipeline)
-
-
-def test_repr_of_an_empty_and_of_a_wide_model(multiclass):
-    X, y = multiclass
-    assert "0 of 12 features used" in repr(BoostedClassifier(alpha=10.0).fit(X, y))
-    wide = BoostedClassifier(alpha=0.001).fit(X, np.arange(len(y)) % 11)
-    text = repr(wide)
-    assert "more" in text
-    assert len(text.splitlines()) < 20
-
-
 def test_table_behaves_as_a_sequence_and_a_frame():
     table = Table([{"a": 1, "b": 0.5}, {"a": 2, "c": "x"}])
     assert table.columns == ("a", "b", "c")
@@ -175,18 +129,3 @@ def test_table_behaves_as_a_sequence_and_a_frame():
     table.records[0]["a"] = 9
     table[0]["a"] = 9
     assert table[0]["a"] == 1
-
-
-def test_history_is_a_table_of_rounds(multiclass):
-    model = BoostedClassifier(alpha=0.05).fit(*multiclass)
-    frame = model.history_.to_pandas()
-    assert len(frame) == model.n_iter_
-    assert {"round", "objective", "gap", "rows_in", "rows_out", "seconds", "bytes_moved"} <= set(frame.columns)
-    assert frame["objective"].is_monotonic_decreasing
-
-
-@pytest.mark.parametrize("module", [history, classifier], ids=["history", "classifier"])
-def test_examples_in_docstrings_run(module):
-    found = doctest.testmod(module)
-    assert found.attempted > 0
-    assert found.failed == 0

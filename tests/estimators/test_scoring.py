@@ -110,23 +110,6 @@ def parquet(folder, y, weight=None, files=3):
     return ParquetData(folder, label="y", **({} if weight is None else {"weight": "w"}))
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(
-    "scoring", ["roc_auc_ovr", "balanced_accuracy", by_hand], ids=["ranking", "accuracy", "function"]
-)
-def test_parquet_and_collections_give_the_numbers_of_memory_on_both_engines(scoring, tmp_path, client):
-    params = {"penalty": "l1/l2", "cv": 3, "alphas": ALPHAS, "scoring": scoring, **EXACT}
-    here = BoostedClassifierCV(**params).fit(X, KIND)
-    lazy = da.from_array(X, chunks=(60, 6)), da.from_array(KIND, chunks=60)
-    data = parquet(tmp_path / "data", KIND)
-    for given in (lazy, (data,)):
-        local, there = (BoostedClassifierCV(**params, client=one).fit(*given) for one in (None, client))
-        np.testing.assert_array_equal(local.fold_scores_, there.fold_scores_)
-        np.testing.assert_allclose(local.fold_scores_, here.fold_scores_, rtol=1e-12)
-    far = BoostedClassifierCV(**params, client=client).fit(X, KIND)
-    np.testing.assert_array_equal(far.fold_scores_, here.fold_scores_)
-
-
 def test_weights_go_to_the_scorer_and_those_of_classes_do_not(tmp_path):
     params = {"cv": 3, "alphas": ALPHAS, "class_weight": {0: 1.0, 1: 3.0}, "penalty": "l1", **EXACT}
     folds = np.arange(150) % 3

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
-from sklearn.base import clone
 
-import dboost
 from dboost import Products, ShareBoostClassifier, UsageError, load_model
 
 
@@ -89,43 +85,6 @@ def test_save_and_load_keep_the_path(multiclass, tmp_path, hypotheses):
         assert one.tobytes() == other.tobytes()
 
 
-def test_every_input_gives_the_same_path(multiclass, client):
-    X, y = multiclass
-    code = np.searchsorted(np.unique(y), y)
-    whole = ShareBoostClassifier(max_rounds=3, hypotheses=Products(max_degree=2)).fit(X, code)
-    inputs = {
-        "sparse": (sp.csr_array(X), code),
-        "dask": (da.from_array(X, chunks=(50, -1)), da.from_array(code, chunks=50)),
-    }
-    for name, (given, labels) in inputs.items():
-        model = clone(whole).set_params(client=client if name == "dask" else None).fit(given, labels)
-        assert [r["entered"] for r in model.path_] == [r["entered"] for r in whole.path_]
-        np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), rtol=1e-3, atol=1e-6)
-        staged = [np.asarray(labels) for labels in model.staged_predict(given)]
-        expected = list(model.staged_predict(X))
-        assert all((a == b).all() for a, b in zip(staged, expected, strict=True))
-
-
-def test_a_checkpoint_goes_on_with_the_same_bits(multiclass, tmp_path):
-    X, y = multiclass
-    whole = ShareBoostClassifier(max_rounds=5, rule="row").fit(X, y)
-    file = tmp_path / "state"
-    ShareBoostClassifier(max_rounds=2, rule="row", checkpoint=file).fit(X, y)
-    rest = ShareBoostClassifier(max_rounds=5, rule="row", checkpoint=file).fit(X, y)
-    assert rest.coef_.tobytes() == whole.coef_.tobytes()
-    assert [r["objective"] for r in rest.path_] == [r["objective"] for r in whole.path_]
-    with pytest.raises(UsageError, match="other settings of system"):
-        ShareBoostClassifier(max_rounds=5, rule="norm", checkpoint=file).fit(X, y)
-
-
-def test_a_callback_ends_the_fit_and_sees_the_model(multiclass):
-    X, y = multiclass
-    seen = []
-    model = ShareBoostClassifier(callbacks=[lambda r: seen.append(r["error"]) or r["active_rows"] == 2]).fit(X, y)
-    assert model.stop_reason_ == "callback" and len(model.active_features_) == 2
-    assert seen == model.path_.column("error").tolist()
-
-
 def test_features_are_taken_out_again(multiclass, tmp_path):
     X, y = multiclass
     file = tmp_path / "state"
@@ -169,6 +128,9 @@ def test_groups_of_columns_enter_together(multiclass):
         ({"penalty": "l1"}, "puts rows to zero"),
         ({"penalty": "none", "alpha": 0.1}, "has no strength"),
         ({"groups": [0.5] * 12}, "expected an integer for each column"),
+        ({"groups": [0, 1]}, "groups has 2 entries for 12 columns"),
+        ({"groups": [0] * 12, "hypotheses": Products(max_degree=1)}, "groups= are groups of raw columns"),
+        ({"shortlist": 0}, "shortlist=0"),
         ({"rule": "best"}, "rule='best'"),
         ({"bound": 0.0}, "bound=0.0"),
         ({"keep": 0}, "keep=0"),
@@ -187,9 +149,3 @@ def test_a_class_without_end_grows_from_the_model(multiclass):
     X, y = multiclass
     model = ShareBoostClassifier(max_rounds=4, hypotheses=Products(), standardize=False).fit(X, y)
     assert len(model.active_features_) == 4 and model.score(X, y) > 0.6
-
-
-def test_the_margin_loss_serves_the_certified_fits_too(multiclass):
-    X, y = multiclass
-    model = dboost.BoostedClassifier(loss="margin_softmax", alpha=0.002).fit(X, y)
-    assert model.duality_gap_ <= 1e-4 and model.score(X, y) > 0.6

@@ -5,7 +5,6 @@ Covers: what users see. Does not cover: the optimum they have (tests/boosting/te
 
 from __future__ import annotations
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -39,15 +38,6 @@ def test_by_name_and_by_place_saved_and_kept(data, tmp_path):
     np.testing.assert_array_equal(dboost.load_model(tmp_path / "model").fit(data.X, data.y).coef_, found.coef_)
     with pytest.raises(UsageError, match="signs"):
         clone(asked).set_params(lower=0.0, upper=None).fit(table, data.y)
-
-
-def test_two_processes_give_the_bits_of_one(data, two_processes):
-    lazy = da.from_array(data.X, chunks=(45, -1)), da.from_array(data.y, chunks=45)
-    here = BoostedClassifier(alpha=0.01, penalty="l1/l2", positive=True).fit(*lazy)
-    there = clone(here).set_params(client=two_processes).fit(*lazy)
-    np.testing.assert_array_equal(there.coef_, here.coef_)
-    np.testing.assert_array_equal(there.intercept_, here.intercept_)
-    assert here.duality_gap_ <= 1e-4 and here.coef_.any() and (here.coef_ >= 0.0).all()
 
 
 @pytest.mark.filterwarnings("ignore:alpha_best_")

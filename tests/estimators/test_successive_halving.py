@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dask.array as da
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -109,17 +108,6 @@ def test_files_have_the_same_bits_in_this_process_and_on_workers(workers, reques
     here = halved(data, None)
     same(halved(data, None, client=request.getfixturevalue(workers)), here)
     assert here.best_params_ == halved().best_params_
-
-
-@pytest.mark.full
-def test_arrays_of_dask_and_sparse_rows(client):
-    from scipy import sparse
-
-    memory = halved()
-    assert halved(sparse.csr_matrix(X), Y).best_params_ == memory.best_params_
-    there = halved(da.from_array(X, (700, N)), da.from_array(Y, 700), estimator=clone(ROWS), client=client)
-    assert there.best_params_ == memory.best_params_
-    assert [row["rows"] for row in there.halving_results_] == [row["rows"] for row in memory.halving_results_]
 
 
 def test_regression_tasks_and_errors():

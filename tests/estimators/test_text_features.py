@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import pickle
 import re
 
@@ -19,7 +18,6 @@ from sklearn.utils import estimator_checks
 
 import dboost
 from dboost.errors import DataError, UsageError
-from dboost.estimators import text_features
 from tests.data.unicode_documents import random_documents
 
 DOCUMENTS = [
@@ -290,14 +288,6 @@ def test_copies_pickles_and_parameters():
     assert ours.transform(["dog cat"]).toarray().tolist() == [[1.0]]
 
 
-def test_a_pipeline_learns_from_documents():
-    texts = ["good film", "bad film", "good plot", "bad plot"] * 5
-    model = make_pipeline(dboost.TextFeatures(), dboost.BoostedClassifier(alpha=0.01))
-    model.fit(texts, ["up", "down"] * 10)
-    assert model.predict(["a good one", "a bad one"]).tolist() == ["up", "down"]
-    assert model[:-1].get_feature_names_out().tolist() == ["bad", "film", "good", "plot"]
-
-
 # scikit-learn gives its checks numbers, which documents are not: its battery skips transformers of text, its own too.
 # These are about the object itself.
 CHECKS = [
@@ -325,8 +315,3 @@ def test_the_longest_words_and_many_terms():
     ours = assert_equals_scikit_learn(texts)
     assert len(ours.vocabulary_) > 1500
     assert re.fullmatch("x{99999}y", max(ours.vocabulary_))
-
-
-def test_the_example_runs():
-    found = doctest.testmod(text_features)
-    assert found.attempted >= 6 and found.failed == 0

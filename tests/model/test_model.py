@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -67,13 +66,6 @@ def test_dense_rows_have_the_same_bits_wherever_they_are_cut_and_however_they_ar
     for same in (X, np.asfortranarray(X), X.astype(np.int8), X.astype(np.longdouble), np.repeat(X, 2, axis=0)[::2]):
         assert model.decision_function(same).tobytes() == whole
         assert b"".join(model.decision_function(same[i : i + 1]).tobytes() for i in range(70)) == whole
-
-
-def test_no_copy_of_a_dense_batch_is_made_that_lists_its_nonzeros(monkeypatch):
-    """A look for nonzeros, in coordinates, took most of the time of a prediction."""
-    X, model = np.random.default_rng(5).normal(size=(6, 9)), make()
-    monkeypatch.setattr(type(model), "held_columns", None)
-    np.testing.assert_allclose(model.decision_function(X), dense_scores(model, X), rtol=1e-13)
 
 
 def test_only_the_active_columns_are_read():
@@ -169,8 +161,3 @@ def test_saving_refuses_what_it_cannot_read_back(tmp_path):
         with pytest.raises(UsageError, match="cannot be saved"):
             make(classes=labels).save(tmp_path / "odd")
     assert not (tmp_path / "odd").exists()
-
-
-def test_pickle_round_trip():
-    model = pickle.loads(pickle.dumps(make()))
-    assert model.W.tobytes() == make().W.tobytes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 
 import numpy as np
@@ -12,17 +11,10 @@ from dboost.errors import ModelFormatError, StorageError, UsageError
 from dboost.files.storage import (
     pack_arrays,
     read_plain_file,
-    sha256_bytes,
-    sha256_json,
     unpack_arrays,
     write_file,
     write_folder,
 )
-
-
-def test_digests_agree_with_hashlib():
-    assert sha256_bytes(b"abc") == hashlib.sha256(b"abc").hexdigest()
-    assert sha256_json({"a": 1, "b": 2}) == sha256_json({"b": 2, "a": 1}) != sha256_json({"a": 1, "b": 3})
 
 
 def test_write_file_replaces_whole_and_leaves_nothing_beside(tmp_path):
@@ -67,28 +59,6 @@ def test_folder_that_fails_midway_leaves_nothing(tmp_path):
         (folder / "m").write_text("1")
         raise RuntimeError("half")
     assert os.listdir(tmp_path) == []
-
-
-def test_folder_rename_that_fails_restores_the_old_one(tmp_path, monkeypatch):
-    with write_folder(tmp_path / "model", marker="m") as folder:
-        (folder / "m").write_text("old")
-    rename = os.rename
-
-    def broken(source, target):
-        if str(source).endswith(".partial"):
-            raise OSError(5, "Input/output error")
-        rename(source, target)
-
-    monkeypatch.setattr(os, "rename", broken)
-    # As on a file system that exchanges no names.
-    monkeypatch.setattr("dboost.files.publish.exchanged", lambda one, other: False)
-    with (
-        pytest.raises(StorageError, match="Input/output"),
-        write_folder(tmp_path / "model", marker="m", force=True) as folder,
-    ):
-        (folder / "m").write_text("new")
-    assert (tmp_path / "model" / "m").read_text() == "old"
-    assert os.listdir(tmp_path) == ["model"]
 
 
 def test_existing_folder_needs_force_and_the_marker(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -18,7 +17,6 @@ from matplotlib import pyplot as plt  # noqa: E402
 
 from dboost import plots  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORDS = [
     {"round": i + 1, "seconds": 0.5, "passes": 3 * i, "gap": g, "objective": 1.0 / (i + 1)}
     for i, g in enumerate([float("nan"), 0.5, 0.1, 0.0])
@@ -147,18 +145,6 @@ def test_the_map_shows_the_largest_features_and_leaves_zeros_blank(tmp_path):
     assert [text.get_text() for text in plots.plot_sparsity_map(two).get_xticklabels()] == ["yes"]
 
 
-def test_plots_share_axes_that_are_given():
-    _, ax = plt.subplots()
-    assert plots.plot_progress(RECORDS, ax=ax) is ax and plots.plot_staged(STAGES, ax=ax) is ax
-    assert len(ax.get_lines()) == 2
-
-
-def test_lines_differ_by_more_than_colour():
-    ax = plots.plot_coverage({str(i): STAGES for i in range(7)})
-    looks = {(line.get_color(), str(line.get_linestyle()), line.get_marker()) for line in ax.get_lines()}
-    assert len({c for c, _, _ in looks}) == 7 == len({m for _, _, m in looks})
-
-
 def test_nonsense_is_refused():
     for call, message in [
         (lambda: plots.plot_progress({}), "empty"),
@@ -216,18 +202,6 @@ def test_calibration_counts_each_example_in_its_bin_and_its_interval_holds_the_s
     assert (round(low, 3), round(high, 3)) == (0.502, 0.691)
     with pytest.raises(UsageError, match="outside"):
         plots.plot_calibration([1.5], [True])
-
-
-def test_a_curve_of_relaxed_fits_is_that_of_the_share_that_was_chosen() -> None:
-    @dataclass
-    class Fit:
-        cv_results_: list[dict[str, float]]
-        gammas_: tuple[float, ...] = (1.0, 0.5)
-        relaxed_: dict[str, float] = field(default_factory=lambda: {"gamma": 0.5})
-        alpha_: float = 0.1
-
-    table = [{"alpha": a, "gamma": g, "mean_loss": a * g, "se_loss": 0.1} for a in (0.4, 0.1) for g in (1.0, 0.5)]
-    assert plots.plot_cv(Fit(table)).containers[0].lines[0].get_ydata().tolist() == [0.2, 0.05]
 
 
 def test_a_curve_of_cross_validation_shows_its_table_and_the_chosen_strength() -> None:
