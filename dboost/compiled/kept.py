@@ -236,7 +236,8 @@ def njit(cache: bool = False, **options: Any) -> Callable[[F], F]:
     """
 
     def compiled(function: F) -> F:
-        dispatcher: Any = numba.njit(**options)(function)
+        # nobody calls a loop by its address, which a wrapper of its own would be compiled for
+        dispatcher: Any = numba.njit(no_cfunc_wrapper=True, **options)(function)
         if cache:
             dispatcher._cache = KeptByKey(function)
         return cast(F, dispatcher)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from dboost.compiled.kept import njit
-from dboost.compiled.vectors.emit import INLINED
+from dboost.compiled.vectors.room import greater
 from dboost.errors import UsageError
 from dboost.losses.real import FAR, TUBE, RealLabels, RealLoss, is_number, labels_of, widths
 
@@ -24,26 +24,26 @@ from dboost.losses.real import FAR, TUBE, RealLabels, RealLoss, is_number, label
 _LARGE = 20.0
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def softplus(x: float) -> float:
     """log(1 + e^x) for any x."""
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+    return greater(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def sigmoid(x: float) -> float:
     """1 / (1 + e^-x) without cancellation or overflow."""
     e = math.exp(-abs(x))
     return (1.0 if x > 0.0 else e) / (1.0 + e)
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def tube(z: float, epsilon: float, softness: float) -> float:
     """The loss of an error z."""
     return softness * (softplus((z - epsilon) / softness) + softplus((-z - epsilon) / softness))
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def tube_pull(z: float, epsilon: float, softness: float) -> float:
     """sigma(z - eps) - sigma(-z - eps) in units of the softness, to full relative precision also next to z = 0."""
     a, epsilon = abs(z) / softness, epsilon / softness
@@ -51,16 +51,16 @@ def tube_pull(z: float, epsilon: float, softness: float) -> float:
     return float(math.copysign(u, z))
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def tube_curvature(z: float, epsilon: float, softness: float) -> float:
     """Its second derivative; where that is but e^-|z|, far outside the tube, what stands for it (``real.FAR``)."""
     up = math.exp(-abs(z - epsilon) / softness)
     down = math.exp(-abs(z + epsilon) / softness)
     own = (up / ((1.0 + up) * (1.0 + up)) + down / ((1.0 + down) * (1.0 + down))) / softness
-    return float(max(own, FAR * abs(tube_pull(z, epsilon, softness)) / max(abs(z), softness)))
+    return float(greater(own, FAR * abs(tube_pull(z, epsilon, softness)) / greater(abs(z), softness)))
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def tube_dual(theta: float, label: float, epsilon: float, softness: float) -> float:
     """inf_f l(label, f) + theta f for |theta| <= 1 (docs/math.md 1)."""
     t = abs(theta)
@@ -75,7 +75,7 @@ def tube_dual(theta: float, label: float, epsilon: float, softness: float) -> fl
     else:
         e = math.exp(-2.0 * epsilon)
         top = t * (1.0 + e) + math.sqrt(4.0 * e + (t * (1.0 - e)) ** 2)
-        z = max(epsilon + math.log(0.5 * max(top, 1e-300)) - math.log1p(-t), 0.0)
+        z = greater(epsilon + math.log(0.5 * greater(top, 1e-300)) - math.log1p(-t), 0.0)
     return float(theta * label + softness * (softplus(z - epsilon) + softplus(-z - epsilon) - t * z))
 
 

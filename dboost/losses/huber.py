@@ -13,33 +13,33 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from dboost.compiled.kept import njit
-from dboost.compiled.vectors.emit import INLINED
+from dboost.compiled.vectors.room import greater, lesser
 from dboost.errors import UsageError
 from dboost.losses.real import FAR, HUBER, RealLabels, RealLoss, is_number, labels_of, widths
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def huber(z: float, epsilon: float) -> float:
     """The loss of an error z."""
     z = abs(z)
-    near = min(z, epsilon)
+    near = lesser(z, epsilon)
     return float(near * (z - 0.5 * near))
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def huber_pull(z: float, epsilon: float) -> float:
     """Its derivative in z."""
-    return float(min(max(z, -epsilon), epsilon))
+    return float(lesser(greater(z, -epsilon), epsilon))
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def huber_curvature(z: float, epsilon: float) -> float:
     """Its second derivative, or what stands for it (``real.FAR``)."""
     z = abs(z)
     return 1.0 if z <= epsilon else FAR * epsilon / z
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def huber_dual(theta: float, label: float) -> float:
     """inf_f l(label, f) + theta f for |theta| <= eps."""
     return float(theta * (label - 0.5 * theta))

@@ -36,7 +36,7 @@ from dboost.losses.poisson import Poisson
 from dboost.losses.quantile import Quantile
 from dboost.losses.real import HUBER, LOG, POISSON, QUANTILE, SQUARED, TUBE, RealLabels
 from dboost.losses.squared import Squared
-from dboost.losses.targets import add_labels
+from dboost.losses.targets import label_mass
 
 
 @dataclass(frozen=True)
@@ -220,9 +220,7 @@ class PerTarget(Common):
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """(sum s y, sum s) over the observed labels of each output, of shape (k,)."""
-        labels, observed = np.zeros(k), np.zeros(k)
-        add_labels(y, weight, labels, observed)
-        return labels, observed
+        return label_mass(y, weight)
 
     def null_intercept(self, mass: Array, total: Array) -> Array:
         """As each of them says."""

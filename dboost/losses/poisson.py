@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples.loss_rows import Array
 from dboost.compiled.kept import njit
-from dboost.compiled.vectors.emit import INLINED
 from dboost.losses.base import Repair, near
 from dboost.losses.link import Link
 from dboost.losses.real import POISSON, RealLabels, RealLoss, labels_of, mean_label
@@ -39,7 +38,7 @@ _MOST = 2.0**53
 _LOGARITHMS = 80.0
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def poisson_deviance(y: float, f: float) -> float:
     """e^f - y f + y log y - y, to full precision also of large counts next to their prediction."""
     if y <= 0.0:
@@ -48,7 +47,7 @@ def poisson_deviance(y: float, f: float) -> float:
     return y * (math.expm1(d) - d)
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def poisson_pull(y: float, f: float) -> float:
     """y - e^f, to full relative precision also next to f = log y."""
     if y <= 0.0:
@@ -56,7 +55,7 @@ def poisson_pull(y: float, f: float) -> float:
     return -y * math.expm1(f - math.log(y))
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def poisson_dual(y: float, v: float, prior: float) -> float:
     """inf_f l(y, f) + theta (f - prior) at theta = y - v, v >= 0: v - v log v + y log y - y - theta prior."""
     if v <= 0.0:

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples.loss_rows import Array
 from dboost.compiled.kept import njit
-from dboost.compiled.vectors.emit import INLINED
+from dboost.compiled.vectors.room import greater
 from dboost.errors import UsageError
 from dboost.losses.real import FAR, QUANTILE, RealLabels, RealLoss, is_number, labels_of, widths
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def pinball(z: float, quantile: float, width: float) -> float:
     """The loss of an error z."""
     if z >= 0.5 * width:
@@ -32,7 +32,7 @@ def pinball(z: float, quantile: float, width: float) -> float:
     return float((quantile - 0.5) * z + 0.5 * (z * z / width + 0.25 * width))
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def pinball_pull(z: float, quantile: float, width: float) -> float:
     """Its derivative in z."""
     z = z / width
@@ -43,18 +43,18 @@ def pinball_pull(z: float, quantile: float, width: float) -> float:
     return float(quantile - 0.5 + z)
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def pinball_curvature(z: float, width: float) -> float:
     """Its second derivative, or what stands for it (``real.FAR``)."""
     z = abs(z)
     return float(1.0 / width if z <= 0.5 * width else FAR / (2.0 * z))
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def pinball_dual(theta: float, label: float, quantile: float, width: float) -> float:
     """inf_f l(label, f) + theta f for theta from tau - 1 to tau."""
     # h / 8 - h v^2 / 2 at v = theta - tau + 1/2, as a product that is zero at both ends
-    room = max((theta + 1.0 - quantile) * (quantile - theta), 0.0)
+    room = greater((theta + 1.0 - quantile) * (quantile - theta), 0.0)
     return float(theta * label + 0.5 * width * room)
 
 

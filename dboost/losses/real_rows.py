@@ -27,6 +27,7 @@ from dboost.compiled.examples.loss_rows import (
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit
+from dboost.compiled.vectors.room import greater, lesser
 from dboost.losses.epsilon_insensitive import sigmoid, tube, tube_curvature, tube_dual, tube_pull
 from dboost.losses.huber import huber, huber_curvature, huber_dual, huber_pull
 from dboost.losses.logistic import moved_entropy
@@ -100,7 +101,7 @@ def _dual(
         theta = 0.0
         if scale > 0.0:
             theta = scale * (poisson_pull(y, f) - (shift * math.exp(f) if shift != 0.0 else 0.0))
-        return poisson_dual(y, max(y - theta, 0.0), prior)
+        return poisson_dual(y, greater(y - theta, 0.0), prior)
     theta = scale * (_pull(kind, y, f, first, second) - shift)
     if kind == SQUARED:
         return theta * (y - prior - 0.5 * theta)
@@ -108,7 +109,7 @@ def _dual(
         return huber_dual(theta, y) - theta * prior
     if kind == QUANTILE:
         return pinball_dual(theta, y, first, second) - theta * prior
-    return tube_dual(min(max(theta, -1.0), 1.0), y - prior, first, second)
+    return tube_dual(lesser(greater(theta, -1.0), 1.0), y - prior, first, second)
 
 
 @overload(residual_row, inline="never", jit_options=INLINED)
@@ -158,8 +159,8 @@ def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Arr
                     minus[r] = s * sigmoid((f[r] - y - target.first[r]) / target.second[r])
                 else:
                     u = _pull(kind, y, f[r], target.first[r], target.second[r])
-                    plus[r] = s * (max(u, 0.0) + target.both[r])
-                    minus[r] = s * (max(-u, 0.0) + target.both[r])
+                    plus[r] = s * (greater(u, 0.0) + target.both[r])
+                    minus[r] = s * (greater(-u, 0.0) + target.both[r])
         return float(s * loss)
 
     return each

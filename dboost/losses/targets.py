@@ -13,19 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.examples.loss_rows import Array
-from dboost.compiled.kept import njit
 from dboost.losses.base import Repair
 from dboost.losses.real import SQUARED, RealLabels, RealLoss, labels_of, mean_label
 
 
-@njit(nogil=True, cache=True)
-def add_labels(y: Array, weight: Array, labels: Array, observed: Array) -> None:
-    """Add s y to `labels` and s to `observed`, both (k,), over the labels (m, k) that are there."""
-    for i in range(y.shape[0]):
-        for r in range(y.shape[1]):
-            if y[i, r] == y[i, r]:
-                labels[r] += weight[i] * y[i, r]
-                observed[r] += weight[i]
+def label_mass(y: Array, weight: Array) -> tuple[Array, Array]:
+    """(sum s y, sum s) over the labels (m, k) that are there, of shape (k,) each."""
+    found = np.empty((2, y.shape[1]))
+    for r, label in enumerate(y.T):
+        there = label == label
+        # one after the other, as no sum of NumPy adds them
+        found[:, r] = [np.bincount(there, what, 2)[1] for what in (weight * label, weight)]
+    return found[0], found[1]
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,7 @@ class SquaredTargets(RealLoss):
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """(sum s y, sum s) over the observed labels of each output, of shape (k,)."""
-        labels, observed = np.zeros(k), np.zeros(k)
-        add_labels(y, weight, labels, observed)
-        return labels, observed
+        return label_mass(y, weight)
 
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Observed residuals minus their weighted mean, output by output."""

@@ -53,9 +53,16 @@ def curvature_diagonal(
         out[selected.shape[0]] += bound[:, : out.shape[1]].sum(axis=0, dtype=np.float64)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def bound_curvature(h: Float32, rank_one: Float64, weight: Float64, bound: Float32) -> None:
+def bound_curvature(h: NDArray[Any], rank_one: Array, weight: Array, bound: NDArray[Any]) -> None:
     """Fill `bound` with the diagonal that bounds the Hessian of every example; see ``curvature_diagonal``."""
+    if rank_one.any():
+        _bound_blocks(h, rank_one, weight, bound)
+    else:
+        bound[:] = h
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _bound_blocks(h: Float32, rank_one: Float64, weight: Float64, bound: Float32) -> None:
     k = h.shape[1]
     whole = h.dtype.type(1.0)
     for i in range(h.shape[0]):
@@ -146,14 +153,6 @@ def curvature_blocks(
             scatter(where, x, p, count, z, blocks, where[p] * t)
 
 
-@njit(nogil=True, cache=True)
-def _nonzero(row: Float64) -> bool:
-    for r in range(row.shape[0]):
-        if row[r] != 0.0:
-            return True
-    return False
-
-
 @njit(nogil=True, cache=True, **INLINED)
 def _pull(
     columns: Int64, rows: Int32, values: Values, V: Float32, j: int, n_columns: int, zero: Float32, g: Float32
@@ -169,26 +168,6 @@ def _pull(
             v = V[i]
             for r in range(g.shape[0]):
                 g[r] += v[r]
-
-
-@njit(nogil=True, cache=True, **INLINED)
-def _push(
-    columns: Int64,
-    rows: Int32,
-    values: Values,
-    h: Float32,
-    rank_one: Float64,
-    V: Float32,
-    j: int,
-    everyone: tuple[Int32, Float32],
-    n_columns: int,
-    delta: Float32,
-) -> None:
-    """Move V = H z along with z += x_j delta; `everyone` is (0..m - 1, ones), the intercept's column."""
-    if j < n_columns:
-        push(rows, values, columns[j], columns[j + 1], h, rank_one, delta, V)
-    else:
-        push(everyone[0], everyone[1], 0, V.shape[0], h, rank_one, delta, V)
 
 
 def newton_descent(
@@ -267,6 +246,7 @@ def _newton_descent(
     metric = room(k, np.float64)
     delta = zeros(h.shape[1], np.float32)
     n_everyone = h.shape[0] if n_rows > n_columns else 0
+    # the intercept's column
     everyone = room(n_everyone, rows.dtype), room(n_everyone, values.dtype)
     for i in range(n_everyone):
         everyone[0][i] = i
@@ -312,6 +292,7 @@ def _newton_descent(
                 diagonal_prox(code, a, b, z, metric, lam[j], out, work)
             moved = False
             residual = 0.0
+            stays = False
             for r in range(k):
                 change = out[r] - W[j, r] - D[j, r]
                 missed = metric[r] * abs(change)
@@ -322,15 +303,20 @@ def _newton_descent(
                 gain += metric[r] * change * change
                 # exact zeros must stay exact: D is set so that W + D reproduces `out`
                 D[j, r] = out[r] - W[j, r]
+                stays |= D[j, r] != 0.0 or W[j, r] != 0.0
             if settle > 0.0:
                 # in the dual norm, or for entries one by one in a larger one
                 most = settle * lam[j]
                 again[j] = j < n_columns and residual > (most if code == BOUND else most * most)
                 calm = calm and not again[j]
             else:
-                again[j] = _nonzero(D[j]) or _nonzero(W[j])
+                again[j] = stays
             if moved:
-                _push(columns, rows, values, h, rank_one, V, j, everyone, n_columns, delta)
+                # V = H z moves along with z += x_j delta; written once, since its code is large
+                index, x, start, stop = everyone[0], everyone[1], 0, n_everyone
+                if j < n_columns:
+                    index, x, start, stop = rows, values, columns[j], columns[j + 1]
+                push(index, x, start, stop, h, rank_one, delta, V)
         sweeps += 1
         # some of the rows alone may have nothing left to gain: the others are still to be visited
         if gain == 0.0 and (whole or settle == 0.0):

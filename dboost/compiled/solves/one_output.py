@@ -6,19 +6,15 @@ so that a model needs no cut by row of its columns, and arrays of examples have 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Float32, Float64, Int8, Int32, Int64, Values
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.room import room, zeros
-
-
-@njit(nogil=True, cache=True, **INLINED)
-def of_all(start: np.uint64, stop: np.uint64, of_examples: Values) -> bool:
-    """Whether a column has a value for every example: then they are in order, and no row need be read."""
-    found: bool = stop - start == np.uint64(of_examples.shape[0])
-    return found
 
 
 @njit(nogil=True, cache=True)
@@ -29,7 +25,8 @@ def add_columns(indptr: Int64, rows: Int32, values: Values, places: Int64, w: Fl
         if x != 0.0:
             j = places[c]
             start, stop = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
-            if of_all(start, stop, f):
+            if stop - start == np.uint64(f.shape[0]):
+                # a value for every example: they are in order, and no row need be read
                 for i in range(f.shape[0]):
                     f[i] += values[start + np.uint64(i)] * x
             else:
@@ -37,12 +34,10 @@ def add_columns(indptr: Int64, rows: Int32, values: Values, places: Int64, w: Fl
                     f[np.uint64(rows[p])] += values[p] * x
 
 
-@njit(nogil=True, cache=True)
-def round_columns(indptr: Int64, values: Values, places: Int64, out: Float32) -> None:
+def round_columns(indptr: Any, values: NDArray[Any], places: NDArray[np.int64], out: NDArray[np.float32]) -> None:
     """Write the values of some columns to the same places of `out`, in its type."""
-    for c in range(places.shape[0]):
-        for p in range(np.uint64(indptr[places[c]]), np.uint64(indptr[places[c] + 1])):
-            out[p] = values[p]
+    for start, stop in zip(indptr[places].tolist(), indptr[places + 1].tolist(), strict=True):
+        out[start:stop] = values[start:stop]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -85,7 +80,7 @@ def _inner(rows: Int32, values: Values, start: np.uint64, stop: np.uint64, v: Va
     a = b = c = d = v.dtype.type(0)
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     whole = stop - (stop - start) % four
-    if of_all(start, stop, v):
+    if stop - start == np.uint64(v.shape[0]):
         for p in range(start, whole, four):
             i = p - start
             a += values[p] * v[i]
@@ -107,7 +102,7 @@ def _inner(rows: Int32, values: Values, start: np.uint64, stop: np.uint64, v: Va
     return found
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always")
 def shrunk(z: float, strength: float, metric: float) -> float:
     """The minimiser of metric x**2 / 2 - z x + strength |x|: soft thresholding (docs/math.md 4)."""
     size = abs(z) - strength
@@ -219,7 +214,7 @@ def descend(
             if bias:
                 for i in range(m):
                     V[i] += h[i] * step
-            elif of_all(start, stop, V):
+            elif stop - start == np.uint64(m):
                 for i in range(m):
                     V[i] += h[i] * (values[start + np.uint64(i)] * step)
             else:

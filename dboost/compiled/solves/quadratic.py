@@ -100,7 +100,7 @@ def _gram(
             else:
                 end = half
         now[c] = start
-    then = now.copy()
+    then = room(s, np.int64)
     pointer = room(_ROWS + 1, np.int64)
     slots = room(_ROWS * (s + extra), np.int32)
     x = room(_ROWS * (s + extra), np.float64)
@@ -117,8 +117,9 @@ def _gram(
                     x[i * (s + extra) + c] = values[now[c] + i]
                 now[c] += size
             if intercept:
-                x[s : size * (s + 1) : s + 1] = 1.0
-            _add_whole_rows(x, h[top : top + size], s + extra, sums.reshape(-1))
+                for i in range(size):
+                    x[i * (s + 1) + s] = 1.0
+            _add_whole_rows(x, h, top, size, s + extra, sums)
             continue
         pointer[:] = 0
         for c in range(s):
@@ -151,25 +152,24 @@ def _gram(
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _add_whole_rows(x: Float64, h: Float64, width: int, sums: Float64) -> None:
+def _add_whole_rows(x: Float64, h: Float64, start: int, m: int, width: int, sums: Float64) -> None:
     """As ``_add_products`` of rows without zeros, to the bit, four rows at a time while a sum is at hand."""
-    m = h.shape[0]
     fours = m - m % 4
     for top in range(0, fours, 4):
         a, b = np.uint64(top * width), np.uint64((top + 1) * width)
         c, d = np.uint64((top + 2) * width), np.uint64((top + 3) * width)
         for i in range(np.uint64(width)):
-            t, u = h[top] * x[a + i], h[top + 1] * x[b + i]
-            v, w = h[top + 2] * x[c + i], h[top + 3] * x[d + i]
-            line = i * np.uint64(width)
+            t, u = h[start + top] * x[a + i], h[start + top + 1] * x[b + i]
+            v, w = h[start + top + 2] * x[c + i], h[start + top + 3] * x[d + i]
+            line = sums[i]
             for j in range(i, np.uint64(width)):
-                sums[line + j] = sums[line + j] + t * x[a + j] + u * x[b + j] + v * x[c + j] + w * x[d + j]
+                line[j] = line[j] + t * x[a + j] + u * x[b + j] + v * x[c + j] + w * x[d + j]
     for top in range(fours, m):
         a = np.uint64(top * width)
         for i in range(np.uint64(width)):
-            t = h[top] * x[a + i]
+            t = h[start + top] * x[a + i]
             for j in range(i, np.uint64(width)):
-                sums[i * np.uint64(width) + j] += t * x[a + j]
+                sums[i, j] += t * x[a + j]
 
 
 @njit(nogil=True, cache=True, **INLINED)

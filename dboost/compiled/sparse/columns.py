@@ -134,20 +134,10 @@ def column_statistics(
         square[j] = q + r
 
 
-@njit(nogil=True, cache=True)
-def cut_rows(indptr: Int64, rows: Int32, values: Values, active: Int64, n_rows: int) -> tuple[Int64, Int32, Values]:
+def cut_rows(indptr: Any, rows: Any, values: Any, active: NDArray[np.int64], n_rows: int) -> tuple[Any, Any, Any]:
     """The columns `active` as CSR over slots 0..a-1: (row pointer, slot of each value, values), slots ascending."""
-    pointer = zeros(n_rows + 1, np.int64)
-    for c in range(active.shape[0]):
-        j = active[c]
-        for p in range(indptr[j], indptr[j + 1]):
-            pointer[rows[p] + 1] += 1
-    for i in range(n_rows):
-        pointer[i + 1] += pointer[i]
-    slots = room(pointer[n_rows], np.int32)
-    cut = room(pointer[n_rows], values.dtype)
-    turn(indptr[active], indptr[active + 1], rows, values, 0, pointer[:-1].copy(), slots, cut)
-    return pointer, slots, cut
+    first, last = indptr[active], indptr[active + 1]
+    return _turned(first, last, first, last, rows, values, n_rows)
 
 
 @njit(nogil=True, cache=True)
@@ -184,34 +174,49 @@ def cut_of_rows(
     return out, slots[:-1], cut[:-1]
 
 
-@njit(nogil=True, cache=True)
-def transpose(pointer: Int64, slots: Int32, values: Values, n_columns: int) -> tuple[Int64, Int32, Values]:
+def transpose(pointer: Any, slots: Any, values: Any, n_columns: int) -> tuple[Any, Any, Any]:
     """CSR to CSC of a cut block: (column pointer, row of each value, values), rows ascending."""
-    columns = zeros(n_columns + 1, np.int64)
-    for p in range(slots.shape[0]):
-        columns[slots[p] + 1] += 1
-    for c in range(n_columns):
-        columns[c + 1] += columns[c]
-    rows = room(slots.shape[0], np.int32)
-    turned = room(slots.shape[0], values.dtype)
-    turn(pointer[:-1], pointer[1:], slots, values, 0, columns[:-1].copy(), rows, turned)
-    return columns, rows, turned
+    # counted as one line, as each of them is short
+    return _turned(pointer[:-1], pointer[1:], pointer[:1], pointer[-1:], slots, values, n_columns)
 
 
-@njit(nogil=True, cache=True)
-def take_rows(pointer: Int64, slots: Int32, values: Values, chosen: Int64) -> tuple[Int64, Int32, Values]:
+def _turned(first: Any, last: Any, begin: Any, end: Any, index: Any, values: Any, n: int) -> tuple[Any, Any, Any]:
+    """Lines of a block, from `first` to `last`, put by the n places that they name: (pointer, line of each, values).
+
+    The same values lie from `begin` to `end`.
+    """
+    pointer = np.zeros(n + 1, np.int64)
+    _tally(begin, end, index, pointer[1:])
+    np.cumsum(pointer, out=pointer)
+    lines, out = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], values.dtype)
+    turn(first, last, index, values, 0, pointer[:-1].copy(), lines, out)
+    return pointer, lines, out
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _tally(first: Int64, last: Int64, index: Int32, counts: Int64) -> None:
+    for j in range(first.shape[0]):
+        for p in range(np.uint64(first[j]), np.uint64(last[j])):
+            counts[np.uint64(index[p])] += 1
+
+
+def take_rows(pointer: Any, slots: Any, values: Any, chosen: NDArray[np.int64]) -> tuple[Any, Any, Any]:
     """The rows `chosen` of a cut block, as a cut block; or columns of a block by column, which has the same form."""
-    out = zeros(chosen.shape[0] + 1, np.int64)
-    for c in range(chosen.shape[0]):
-        out[c + 1] = out[c] + pointer[chosen[c] + 1] - pointer[chosen[c]]
-    picked = room(out[-1], np.int32)
-    taken = room(out[-1], values.dtype)
-    for c in range(chosen.shape[0]):
-        start = pointer[chosen[c]]
-        for q in range(out[c + 1] - out[c]):
-            picked[out[c] + q] = slots[start + q]
-            taken[out[c] + q] = values[start + q]
+    start = pointer[chosen]
+    out = np.zeros(chosen.shape[0] + 1, np.int64)
+    np.cumsum(pointer[chosen + 1] - start, out=out[1:])
+    picked, taken = np.empty(out[-1], np.int32), np.empty(out[-1], values.dtype)
+    _copy_rows(start, out, slots, values, picked, taken)
     return out, picked, taken
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _copy_rows(start: Int64, out: Int64, slots: Int32, values: Values, picked: Int32, taken: Values) -> None:
+    for c in range(start.shape[0]):
+        for q in range(out[c], out[c + 1]):
+            p = np.uint64(start[c] + q - out[c])
+            picked[q] = slots[p]
+            taken[q] = values[p]
 
 
 @njit(nogil=True, cache=True)

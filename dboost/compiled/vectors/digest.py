@@ -11,6 +11,9 @@ from dboost.compiled.arrays import UInt64
 from dboost.compiled.kept import njit
 
 _LANES = 8
+_ODD, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+# Up to so many bytes the same in NumPy takes less than compiling: 3 ms at most.
+_SMALL = 1 << 17
 
 
 def digest_of(array: NDArray[Any]) -> bytes:
@@ -18,35 +21,22 @@ def digest_of(array: NDArray[Any]) -> bytes:
     data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     whole = data.shape[0] - data.shape[0] % (8 * _LANES)
     lanes = np.arange(1, _LANES + 1, dtype=np.uint64)
-    _digest(data[:whole].view(np.uint64), lanes)
+    words = data[:whole].view(np.uint64)
+    if whole > _SMALL:
+        _digest(words, lanes)
+    else:
+        for line in words.reshape(-1, _LANES):
+            lanes ^= line
+            lanes *= _ODD
+            lanes ^= lanes >> _SHIFT
     return lanes.tobytes() + data[whole:].tobytes()
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _digest(words: UInt64, lanes: UInt64) -> None:
     # Each step is a bijection of the lane for a given word, and of the word for a given lane: a word that differs is
     # not forgotten. The lanes are apart so that the processor multiplies for several at once.
-    odd, shift = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
-    a, b, c, d = lanes[0], lanes[1], lanes[2], lanes[3]
-    e, f, g, h = lanes[4], lanes[5], lanes[6], lanes[7]
-    for q in range(words.shape[0] // 8):
-        # unsigned, so that no index is looked at for its sign
-        p = np.uint64(8) * np.uint64(q)
-        a = (a ^ words[p]) * odd
-        b = (b ^ words[p + np.uint64(1)]) * odd
-        c = (c ^ words[p + np.uint64(2)]) * odd
-        d = (d ^ words[p + np.uint64(3)]) * odd
-        e = (e ^ words[p + np.uint64(4)]) * odd
-        f = (f ^ words[p + np.uint64(5)]) * odd
-        g = (g ^ words[p + np.uint64(6)]) * odd
-        h = (h ^ words[p + np.uint64(7)]) * odd
-        a ^= a >> shift
-        b ^= b >> shift
-        c ^= c >> shift
-        d ^= d >> shift
-        e ^= e >> shift
-        f ^= f >> shift
-        g ^= g >> shift
-        h ^= h >> shift
-    lanes[0], lanes[1], lanes[2], lanes[3] = a, b, c, d
-    lanes[4], lanes[5], lanes[6], lanes[7] = e, f, g, h
+    for first in range(np.uint64(0), np.uint64(words.shape[0]), np.uint64(_LANES)):
+        for lane in range(np.uint64(_LANES)):
+            mixed = (lanes[lane] ^ words[first + lane]) * _ODD
+            lanes[lane] = mixed ^ (mixed >> _SHIFT)

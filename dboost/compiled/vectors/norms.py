@@ -26,6 +26,8 @@ def absolute_entries(Z: Float64, out: Float64) -> None:
 
 def largest_entries(Z: Array) -> Array:
     """max_r |z_r| of each row of Z (rows, k): 0 for k = 0, nan where a row has one."""
+    if Z.shape[1] == 1:
+        return np.abs(Z[:, 0])
     out = np.empty(Z.shape[0])
     _longest(np.ascontiguousarray(Z, np.float64), out)
     return out
@@ -33,6 +35,8 @@ def largest_entries(Z: Array) -> Array:
 
 def sums_of_entries(Z: Array) -> Array:
     """sum_r |z_r| of each row of Z (rows, k)."""
+    if Z.shape[1] == 1:
+        return np.abs(Z[:, 0])
     out = np.empty(Z.shape[0])
     absolute_entries(np.ascontiguousarray(Z, np.float64), out)
     return out

@@ -7,8 +7,6 @@ Rogaway 2002, sections 3 and 4).
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dboost.compiled.arrays import Int64, UInt64
@@ -19,7 +17,7 @@ _ROUNDS = 8
 _LEAST_SIDE = 16
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def _mix(h: np.uint64) -> np.uint64:
     # The finaliser of splitmix64 (Steele, Lea & Flood 2014): every input bit reaches every output bit.
     h ^= h >> np.uint64(30)
@@ -29,7 +27,6 @@ def _mix(h: np.uint64) -> np.uint64:
     return h ^ (h >> np.uint64(31))
 
 
-@njit(nogil=True, cache=True)
 def shuffled_places(strata: Int64, before: Int64, sizes: Int64, keys: UInt64, out: Int64) -> None:
     """Fill `out`, int64 (m,), with the place of each row, 0..sizes[c]-1, in the order of its class c.
 
@@ -44,11 +41,12 @@ def shuffled_places(strata: Int64, before: Int64, sizes: Int64, keys: UInt64, ou
     keys : uint64 array, shape (k,)
         They choose the order of each class.
     """
-    rank = before.copy()
-    sides = np.empty(sizes.shape[0], np.int64)
-    for c in range(sizes.shape[0]):
-        side = max(_LEAST_SIDE, int(math.sqrt(sizes[c])))
-        sides[c] = side if side * side >= sizes[c] else side + 1
+    sides = np.maximum(_LEAST_SIDE, np.sqrt(sizes).astype(np.int64))
+    _fill(strata, before.copy(), sizes, sides + (sides * sides < sizes), keys, out)
+
+
+@njit(nogil=True, cache=True)
+def _fill(strata: Int64, rank: Int64, sizes: Int64, sides: Int64, keys: UInt64, out: Int64) -> None:
     for i in range(strata.shape[0]):
         c = strata[i]
         place, size, side, key = rank[c], sizes[c], sides[c], keys[c]
