@@ -361,7 +361,9 @@ def say_index(names: Sequence[str], to_use: str = "name it in features=") -> Non
     if names:
         rows = "the row numbers or the index of a table of pandas"
         shown = _some([name or "the first, which has no name" for name in names])
-        warn_user(f"no features, as they hold {rows}: {shown}. To use one, {to_use if all(names) else 'give it a name'}")
+        warn_user(
+            f"no features, as they hold {rows}: {shown}. To use one, {to_use if all(names) else 'give it a name'}"
+        )
 
 
 def column_kind(kind: Any) -> str:
