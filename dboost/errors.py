@@ -40,7 +40,8 @@ def quoting_no_values() -> Iterator[None]:
     """Take the values of the data out of an error of value that another library raises; its class stays."""
     try:
         yield
-    except DboostError:
+    except (DboostError, AttributeError):
+        # an estimator that is not fitted is told in names of code: scikit-learn's error of it is of both classes
         raise
     except ValueError as error:
         error.args = (without_values(error),)

@@ -28,8 +28,8 @@ from dboost.data.meaning import Dialect, folder_columns, is_text
 from dboost.data.parquet.plan import sparse_columns
 from dboost.data.parquet.read import NUMBERS, FileInfo, first_of
 from dboost.data.prepared.documents import document_files, header_of
-from dboost.data.sources import copy_tables
-from dboost.errors import DataError, UsageError
+from dboost.data.sources import copy_tables, source_of_copy
+from dboost.errors import DataError, DboostError, UsageError
 from dboost.estimators.persistence import find_model
 from dboost.files import store_folders
 from dboost.files.storage import check_writable, sha256_json, write_file
@@ -264,10 +264,26 @@ def as_parquet(settings: S, folder: Path, keep: Sequence[str] = ()) -> S:
 
 
 @contextmanager
+def naming_sources(settings: DataSettings, folder: Path) -> Iterator[None]:
+    """Have an error about a copy that ``as_parquet`` made in a folder name the file that the user gave."""
+    try:
+        yield
+    except DboostError as error:
+        copied = error.file is not None and Path(error.file).absolute().is_relative_to(folder.absolute())
+        source = any_path(str(settings.data), "data")
+        file = source_of_copy(source, folder, ENDING, str(error.file)) if copied else None
+        if file is None:
+            raise
+        raise type(error)(error.what, file=file, column=error.column, hint=error.hint) from error
+
+
+@contextmanager
 def for_a_while(settings: S, client: Any = None) -> Iterator[S]:
     """As ``as_parquet``, with copies that are gone afterwards."""
-    with staging_for(settings, client) as folder:
-        yield as_parquet(settings, folder / "tables")
+    with staging_for(settings, client) as staging:
+        folder = staging / "tables"
+        with naming_sources(settings, folder):
+            yield as_parquet(settings, folder)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import dboost
@@ -71,6 +72,14 @@ def test_rows_of_files_that_cannot_be_read_are_told_by_their_place(tmp_path: Pat
         assert main(command) == 3
         told = "".join(capsys.readouterr())
         assert WORD not in told and said in told, name
+
+
+def test_names_of_methods_are_no_values_and_two_columns_of_one_name_are_told():
+    with pytest.raises(ValueError, match="Call 'fit' with"):
+        dboost.BoostedClassifier().predict(X)
+    for kind in (pd.DataFrame, lambda rows, columns: pa.table(list(rows.T), names=list(columns))):
+        with pytest.raises(dboost.DataError, match="two columns have the same name; column 'a'; rename"):
+            dboost.BoostedClassifier(alpha=0.1).fit(kind(X, columns=list("aab")), Y)
 
 
 def test_words_of_faults():

@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.certificate.duality_gap import relative_gap
 from dboost.problem import summation
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitState
@@ -58,7 +57,7 @@ class Returned:
             # only differences between outputs enter the loss: what they have in common is no reason to round
             intercept = problem.as_given(done.active, done.W, done.intercept - intercept.mean())
             common = float((problem.as_seen(done.active, done.W, intercept) - done.intercept)[0])
-        if not math.isfinite(done.objective) or done.objective <= problem.objective.resolution:
+        if not math.isfinite(done.objective) or done.objective <= self._nothing:
             # no number, or nothing, as of targets that are all equal: there is no share of it
             return done, reason, intercept
         rounding = self._rounding(done, intercept)
@@ -72,20 +71,29 @@ class Returned:
         value = problem.objective(at, lam)
         predicted = self.loss_as_given(intercept) + value - at.loss
         problem.runner.count += 1
-        least = max(abs(value), problem.objective.resolution)
+        least = max(abs(value), self._nothing)
         off = abs(predicted - value) / least
         if math.isfinite(problem.loss.kappa):
             one = problem.statistics.weight / max(problem.n_rows, 1)
             off = max(off, self._change(done, rounding, _DEVIATIONS**2 * one))
         gap = done.gap
         if problem.penalty.certified and math.isfinite(gap):
-            gap = relative_gap(problem, value, done.lower_bound) + off
+            gap = (value - done.lower_bound) / least + off if done.lower_bound <= value else math.nan
         done = replace(done, objective=value, gap=gap, passes=done.passes + problem.passes - before)
         if reason == "tol" and not gap <= self.tol:
             return done, "uncertified" if math.isnan(gap) else "precision", intercept
         if reason == "gradient" and not off <= self.tol:
             return done, "precision", intercept
         return done, reason, intercept
+
+    @property
+    def _nothing(self) -> float:
+        """The objective that is none.
+
+        Rounds take gaps to at least the resolution of the labels. Labels that differ by a few units of their last digit
+        have an objective below that, and what is said of the arrays that are returned is said of this objective.
+        """
+        return _NOTHING * self.problem.objective.resolution
 
     def _rounding(self, done: FitState, intercept: Array) -> float:
         """What float64 rounds a score by, which is a sum of large numbers that nearly cancel."""
@@ -105,6 +113,6 @@ class Returned:
         problem, kappa = self.problem, self.problem.loss.kappa
         if not math.isfinite(kappa):
             return math.inf
-        least = max(abs(done.objective), problem.objective.resolution)
+        least = max(abs(done.objective), self._nothing)
         bent = 0.5 * kappa * off * off * problem.k * problem.statistics.weight
         return (off * math.sqrt(2.0 * kappa * max(done.objective, 0.0) * weight) + bent) / least

@@ -295,8 +295,8 @@ _COLUMN = re.compile(r"(?P<name>[^=/]+)=(?P<value>[^/]*)")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 # What Hive writes for a value that is missing.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-# Columns in which pandas and Dask keep an index that has no name.
-_INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
+# Columns in which pandas and Dask keep an index that has no name: in Parquet, in CSV, and where that was read again.
+_INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__|(Unnamed: 0)?")
 
 
 def folder_columns(name: str) -> dict[str, str | None]:
@@ -337,6 +337,11 @@ def _are_whole(values: set[str]) -> bool:
     return all(map(_WHOLE.fullmatch, values)) and len(set(map(int, values))) == len(values)
 
 
+def is_index(name: str) -> bool:
+    """Whether a column has the name of an index that has none."""
+    return _INDEX.fullmatch(name) is not None
+
+
 def index_columns(schema: Any) -> tuple[str, ...]:
     """The columns of an Arrow schema in which pandas or Dask keeps the index of a table, which is none of its columns.
 
@@ -348,14 +353,17 @@ def index_columns(schema: Any) -> tuple[str, ...]:
     except ValueError:
         told = ()
     told = [name for name in told if isinstance(name, str)] if isinstance(told, list) else []
-    return tuple(name for name in schema.names if name in told or _INDEX.fullmatch(name))
+    return tuple(name for name in schema.names if name in told or is_index(name))
 
 
-def say_index(names: Sequence[str]) -> None:
+def say_index(names: Sequence[str], to_use: str = "name it in features=") -> None:
     """Say in one line that the columns of an index are no features."""
     if names:
         rows = "the row numbers or the index of a table of pandas"
-        warn_user(f"no features, as they hold {rows}: {_some(names)}. To use one, name it in features=")
+        shown = _some([name or "the first, which has no name" for name in names])
+        warn_user(
+            f"no features, as they hold {rows}: {shown}. To use one, {to_use if all(names) else 'give it a name'}"
+        )
 
 
 def column_kind(kind: Any) -> str:

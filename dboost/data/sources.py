@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dboost.data.features.look import Seen
-from dboost.data.meaning import CSV, Dialect, folder_columns, folder_values, format_of, is_text, say_index
+from dboost.data.meaning import CSV, Dialect, folder_columns, folder_values, format_of, is_index, is_text, say_index
 from dboost.data.parquet.read import inspect_file
 from dboost.data.prepared.copies import Copy, Picking, copy_documents, lacks_values, look_at
 from dboost.data.prepared.documents import (
@@ -185,8 +185,8 @@ def look_at_files(
     types = mapper.map(column_types, [(path, tuple(folders[path])) for path in foreign], every, name="find-types")
     kinds = joint_kinds(types, foreign)
     infos = mapper.map(inspect_file, [file for file in files if not is_text(file[0])], name="read-footers")
-    index = {name for info in infos for name in info.index if name not in left_out}
-    say_index(sorted(index))
+    index = {*filter(is_index, kinds), *(name for info in infos for name in info.index)} - {*left_out}
+    say_index(sorted(index), "tell its kind")
     names = dict.fromkeys([*kinds, *(name for info in infos for name in info.kinds), *next(iter(folders.values()))])
     kept = tuple(name for name in names if name not in {*left_out, *index})
     needed = tuple(name for name in names if name in kept or name == split)
@@ -230,9 +230,20 @@ def copy_tables(
     reports = [column_types((path, there), wanted) for path, there in zip(paths, folders, strict=True)]
     kinds = joint_kinds(reports, paths)
     for path, name in files:
-        target = folder / ((os.path.basename(name) if is_store(name) or os.path.isabs(name) else name) + ending)
+        target = folder / _copy_name(name, ending)
         make_folder(target.parent)
         copy_documents(Copy(path, str(target)), wanted, kinds, Picking())
+
+
+def source_of_copy(source: Source, folder: AnyPath, ending: str, copy: str) -> str | None:
+    """The file that `copy_tables` made a copy of; None for a file that is no copy of this source."""
+    here = os.path.abspath(copy)
+    copies = ((os.path.abspath(str(folder / _copy_name(name, ending))), path) for path, name in document_files(source))
+    return next((path for target, path in copies if target == here), None)
+
+
+def _copy_name(name: str, ending: str) -> str:
+    return (os.path.basename(name) if is_store(name) or os.path.isabs(name) else name) + ending
 
 
 def _refuse_same(found: Sequence[tuple[str | None, tuple[str, str]]]) -> None:

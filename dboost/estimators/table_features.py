@@ -396,9 +396,9 @@ def columns_of_document(document: Document) -> tuple[list[Column], bool]:
 
 
 def told_columns(
-    given: Any, names: Sequence[Any], defaults: Told, passed: Collection[str] = ()
+    given: Any, names: Sequence[Any], defaults: Told, passed: Collection[str] | None = None
 ) -> dict[str, Told | None]:
-    """What a user says of some columns; None for those that are no features, and nothing of those of `passed`.
+    """What a user says of some columns; None for those that are no features, and nothing of those of `passed`, text.
 
     Raises UsageError, DataError: It has no meaning, or names a column that is not there.
     """
@@ -406,19 +406,22 @@ def told_columns(
         return {}
     if not isinstance(given, Mapping):
         raise UsageError(f"columns is a {type(given).__name__}", hint='give a dict, such as {"size": "number"}')
+    known = ", ".join((*(() if passed is None else (TEXT,)), *kinds.KINDS, DROP))
     found: dict[str, Told | None] = {}
     for name, value in given.items():
         if name not in names:
             raise unknown_column(name, list(names))
-        if name in passed:
+        if passed is not None and name in passed:
             continue
         said = {"kind": value} if isinstance(value, str) else value
         if not isinstance(said, Mapping) or "kind" not in said:
             raise UsageError(
                 f"columns gives a {type(value).__name__}",
                 column=str(name),
-                hint=f"give one of {', '.join((*kinds.KINDS, DROP))}, or a dict with it as 'kind'",
+                hint=f"give one of {known}, or a dict with it as 'kind'",
             )
+        if said["kind"] not in (*kinds.KINDS, DROP):
+            raise UsageError(f"kind={said['kind']!r}", column=str(name), hint=f"use one of {known}")
         odd = sorted(set(said) - {"kind", *kinds.OPTIONS})
         if odd:
             raise UsageError(f"unknown option {odd[0]!r}", column=str(name), hint=f"use {', '.join(kinds.OPTIONS)}")

@@ -89,7 +89,7 @@ def _row_of(data: Any, settings: ExplainSettings, model: Model) -> Contributions
     blocks = blocks_of(data)
     at, before = feature_positions(model, data, blocks), 0
     for block in blocks:
-        rows = block.read().csr(block.layout.n_features)
+        rows = block.read().csr(block.layout.n_features, block.layout.names)
         if settings.row < before + rows.shape[0]:
             return contributions(model, rows[[settings.row - before]][:, at])
         before += rows.shape[0]

@@ -27,7 +27,7 @@ from ..before_training import announce
 from ..cluster import Cluster
 from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, read_toml, to_toml
 from ..console import Console, finite
-from ..inputs import as_parquet, is_text_table, open_data, refuse_existing
+from ..inputs import as_parquet, is_text_table, naming_sources, open_data, refuse_existing
 from ..model_settings import TrainedSettings
 from ..pages import choice_facts, path_table, strength_facts, strengths_table
 from ..runs.folder import TABLES, remove
@@ -124,7 +124,8 @@ def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]
             write_file(work / f"{command}.toml", ("\n".join(lines) + "\n").encode())
             goes_on = f"the same command, or `dboost resume {out}`," if isinstance(out, Path) else "the same command"
             console.left = f"what was done is kept in {work}: {goes_on} goes on"
-            yield work
+            with naming_sources(settings, work / TABLES):
+                yield work
     except BaseException:
         # what has done no round yet leaves nothing
         begun = any((work / name).exists() for name in (FIT, SEVERAL)) or any((work / PARTS).glob("part-*"))

@@ -72,12 +72,16 @@ class PreparedRows:
 
     def scores(self, model: Model, transform: Any) -> NDArray[np.float64]:
         """Scores of its rows."""
-        return model.scores_of_inputs(self.block.read().csr(self.block.layout.n_features)[:, self.at])
+        return model.scores_of_inputs(self._read(self.block.read()))
 
     def labelled(self, model: Model, transform: Any, label: str) -> tuple[Any, Any]:
         """The columns of its rows that the model reads, and their labels, from one reading."""
         found = self.block.read(label=True)
-        return found.csr(self.block.layout.n_features)[:, self.at], found.label_array()
+        return self._read(found), found.label_array()
+
+    def _read(self, found: Any) -> Any:
+        """The columns that the model reads."""
+        return found.csr(self.block.layout.n_features, self.block.layout.names)[:, self.at]
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """The texts of some rows; features have none."""

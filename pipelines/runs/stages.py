@@ -29,7 +29,7 @@ from .. import pages
 from ..commands import evaluate, predict, prepare, train
 from ..config import DataSettings, NewDataSettings, dialect_of
 from ..console import Console, finite
-from ..inputs import as_parquet, columns_of, open_data, read_model
+from ..inputs import as_parquet, columns_of, naming_sources, open_data, read_model
 from ..report_page.held_out import look_at
 from ..report_page.page import html, read_json
 from ..training import plan_training, save_path
@@ -147,9 +147,10 @@ def _train(work: Work, given: DataSettings) -> dict[str, Any]:
     progress, partial = folder / names.CHECKPOINT, folder / names.PARTIAL
     training = plan_training(run.model())
     groups = run.table("model").get("groups")
-    data = open_data(as_parquet(given, folder / names.TABLES, [groups] if groups else []), "train", groups=groups)
-    where = (work.client(), work.console)
-    trained = train.fit(training, data, *where, named=given.data, work=progress, partial=partial)
+    tables, where = folder / names.TABLES, (work.client(), work.console)
+    with naming_sources(given, tables):
+        data = open_data(as_parquet(given, tables, [groups] if groups else []), "train", groups=groups)
+        trained = train.fit(training, data, *where, named=given.data, work=progress, partial=partial)
     out = folder.next(names.MODEL)
     trained.estimator.save(out)
     train.keep_transform(data, out)
@@ -268,7 +269,8 @@ def _predict(work: Work, held_out: NewDataSettings) -> dict[str, Any]:
         out=str(work.folder.next(names.PREDICTIONS)),
     )
     parts = work.folder / names.LABELLED
-    about = predict.predict(settings, model, work.client(), parts, work.console)
+    with naming_sources(settings, parts / names.TABLES):
+        about = predict.predict(settings, model, work.client(), parts, work.console)
     shutil.rmtree(parts, ignore_errors=True)
     work.console.say(f"{about['rows']:,} predictions: {work.folder / names.PREDICTIONS}   {predict.read_words(about)}")
     return about

@@ -66,6 +66,21 @@ def test_data_far_from_zero_are_certified_as_they_are(what):
     assert reasons[0] == "tol" and reasons[-1] == "precision"
 
 
+def test_targets_that_differ_by_a_few_of_their_last_digits_are_certified_as_they_are():
+    rng = np.random.default_rng(0)
+    x, alpha = rng.normal(size=(300, 2)), 0.05
+    for mean in (1e15, 8e15):
+        t = x[:, 0] + 0.1 * rng.normal(size=300) + mean
+        near = dboost.BoostedRegressor(standardize=False, alpha=alpha, tol=1e-12).fit(x, t - mean)
+        m, said = fitted(dboost.BoostedRegressor(standardize=False, alpha=alpha), x, t)
+        value = float(exact_lasso(m.coef_[0], m.intercept_[0], x.tolist(), t.tolist(), alpha))
+        assert m.objective_ == pytest.approx(value, rel=1e-12)
+        assert (value - near.objective_) / value <= m.duality_gap_
+        assert m.stop_reason_ == "precision" and len(said) == 1
+    m, said = fitted(dboost.BoostedRegressor(standardize=False, alpha=alpha), x, np.full(300, 1e15))
+    assert (m.stop_reason_, m.duality_gap_, len(said)) == ("tol", 0.0, 0)
+
+
 def test_classes_of_columns_far_from_zero_keep_their_intercepts():
     """Only differences of scores count: what is common to all classes costs none of their digits."""
     rng = np.random.default_rng(1)

@@ -200,7 +200,7 @@ def test_a_column_that_is_not_of_its_kind_is_refused_in_one_line():
         ({"w": "boolean"}, "the values are string; expected true and false; column 'w'"),
         ({"m": "weights"}, "a weight of row 0 is missing or infinite; column 'm'"),
         ({"v": "text"}, "the values are list<.*expected text; column 'v'"),
-        ({"w": "colour"}, "kind='colour'; column 'w'; use one of number"),
+        ({"w": "colour"}, "kind='colour'; column 'w'; use one of text, number, .*, drop"),
         ({"w": {"kind": "category", "min": 3}}, "unknown option 'min'; column 'w'; use missing"),
         ({"ww": "category"}, "names a column that is not there; column 'ww'; did you mean 'w'"),
     ):

@@ -82,6 +82,39 @@ def documents() -> pd.DataFrame:
     return pd.DataFrame({"text": texts * 20, "topic": ["meer", "himmel"] * 20, "note": ["a; b", "c, d"] * 20})
 
 
+def test_the_row_numbers_that_pandas_writes_into_csv_are_no_feature(tmp_path: Path, capsys) -> None:
+    frame = table().sort_values("y", ignore_index=True)
+    data, out = str(tmp_path / "n.csv"), [str(tmp_path / name) for name in ("train", "prepare")]
+    frame.to_csv(data)
+    assert main(["train", data, "--label", "y", "--alpha", "0.01", "--out", out[0], *END]) == 0
+    assert dboost.load_model(out[0]).feature_names_in_.tolist() == ["a", "b"]
+    assert "the first, which has no name. To use one, give it a name" in capsys.readouterr().err
+    assert main(["prepare", data, "--column", "find", "--label", "y", "--out", out[1], *END]) == 0
+    assert "which has no name" in capsys.readouterr().err
+    assert dboost.ParquetData(out[1]).resolve()[1].feature_names() == ("a", "b")
+
+
+def test_an_error_in_a_table_names_the_file_and_the_column_of_the_user(tmp_path: Path, capsys) -> None:
+    folder, model, out = tmp_path / "rows", str(tmp_path / "m"), str(tmp_path / "o")
+    folder.mkdir()
+    table().to_csv(folder / "a.csv", index=False)
+    assert main(["train", str(folder), "--label", "y", "--alpha", "0.01", "--out", model, *END]) == 0
+    (folder / "b.csv").write_text("a,b,y\n1.0,2.5,0\n1.0,,1\n")
+    for command in (
+        ["train", str(folder), "--label", "y", "--alpha", "0.01", "--out", out, *END],
+        ["predict", model, str(folder), "--out", out, *END],
+        ["evaluate", model, str(folder), "--label", "y", *END],
+    ):
+        assert main(command) == 3
+        assert f"file {folder / 'b.csv'}; column 'b'; " in capsys.readouterr().err
+    tables = {"data": {"data": str(folder), "label": "y"}, "model": {"alpha": 0.01}, "cluster": {"workers": 0}}
+    with pytest.raises(dboost.DataError, match="b.csv; column 'b'"):
+        pipelines.run(tables, out=tmp_path / "run")
+    table().assign(b=np.inf).to_parquet(tmp_path / "n.parquet")
+    assert main(["predict", model, str(tmp_path / "n.parquet"), "--out", out, *END]) == 3
+    assert "n.parquet; column 'b'; " in capsys.readouterr().err
+
+
 def test_documents_are_read_as_they_are_written(tmp_path: Path, capsys) -> None:
     frame, found = documents(), {}
     plain = frame.to_csv(index=False)

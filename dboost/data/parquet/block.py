@@ -6,7 +6,7 @@ Does not cover: which row groups form a block (``parquet_plan``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -47,9 +47,9 @@ class RawRows:
     weights: tuple[NDArray[np.float64], ...]
     groups: tuple[NDArray[np.uint64], ...] = ()
 
-    def csr(self, n_features: int, dtype: Any = np.float64) -> Any:
-        """The features as a ``scipy.sparse.csr_array`` (rows, n_features), checked."""
-        indptr, rows, values = to_csc(self.pieces, n_features, dtype=np.dtype(dtype))
+    def csr(self, n_features: int, names: Sequence[str] | None = None) -> Any:
+        """The features as a ``scipy.sparse.csr_array`` (rows, n_features), checked; `names` for errors."""
+        indptr, rows, values = to_csc(self.pieces, n_features, dtype=np.dtype(np.float64), names=names)
         shape = (sum(piece.n_rows for piece in self.pieces), n_features)
         return sparse.csc_array((values, rows, indptr), shape=shape).tocsr()
 
@@ -126,9 +126,8 @@ class ParquetBlock:
     def _columns(self, pieces: tuple[CsrPiece, ...], keep: NDArray[np.bool_] | None) -> tuple[Any, Any, Any]:
         """The block by column; feature names are looked up only for an error."""
         n, dtype = self.layout.n_features, self.layout.dtype
-        names = self.layout.columns if self.layout.kind == "columns" else None
         try:
-            return to_csc(pieces, n, dtype=dtype, keep=keep, names=names)
+            return to_csc(pieces, n, dtype=dtype, keep=keep, names=self.layout.names)
         except DataError:
             if self.manifest is None:
                 raise

@@ -91,6 +91,11 @@ class Layout:
     n_features: int
     dtype: np.dtype[Any]
 
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the features, where columns of their own hold them."""
+        return self.columns if self.kind == "columns" else None
+
 
 @contextmanager
 def as_data_errors(path: str, row_group: int | None = None) -> Iterator[None]:

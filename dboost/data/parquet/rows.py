@@ -69,9 +69,8 @@ def scan_features(
     for block in blocks:
         pieces = block.read().pieces
         width = block.layout.n_features
-        known = block.layout.columns if block.layout.kind == "columns" else None
         pieces = tuple(replace(piece, values=piece.values.astype(np.float64, copy=False)) for piece in pieces)
-        indptr, rows, values = to_csc(pieces, width, dtype=np.dtype(np.float64), names=known)
+        indptr, rows, values = to_csc(pieces, width, dtype=np.dtype(np.float64), names=block.layout.names)
         matrix = sparse.csc_array((values, rows, indptr), shape=(block.n_rows, width))
         yield (matrix if block.layout.kind == "columns" else matrix[:, wanted]).tocsr()
 
