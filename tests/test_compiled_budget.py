@@ -61,7 +61,3 @@ def test_a_first_fit_compiles_no_more_than_its_budget(kind: str, tmp_path: Path)
     assert len(found) <= BUDGET[kind], f"{len(found)} functions are compiled for {kind}: {sorted(found)}"
     # what was compiled is found by the next process
     assert compiled(kind, tmp_path) == []
-
-
-def test_the_budget_of_a_fit_of_one_strength_is_what_a_first_fit_may_take() -> None:
-    assert max(BUDGET[kind] for kind in ("two_classes", "text")) <= 35

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import inspect
 import json
 import re
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
-from sklearn import linear_model
 
 import dboost
 from dboost import errors as known_errors
 from dboost.files.paths import SCHEMES
-from docs.generators import errors, options, reference
+from docs.generators import errors, reference
 from lab.__main__ import REGISTRY
 from lab.campaign.command import PARTS
 from pipelines.cli import COMMANDS
@@ -62,10 +59,6 @@ def test_every_example_has_a_title_and_compiles(example: Path) -> None:
     assert re.match(r'"""\n\S.*\n=+\n\n\S', text), "a title, underlined, and what one sees"
 
 
-def test_there_are_examples() -> None:
-    assert len(EXAMPLES) >= 15
-
-
 def test_every_public_name_has_a_page() -> None:
     text = "\n".join(reference.pages().values())
     for name in dboost.__all__:
@@ -79,12 +72,6 @@ def test_every_error_has_its_cure() -> None:
             assert name in page, f"{name} has no line on the page of errors"
     for code in ("0", "1", "2", "3", "4", "5", "6", "129", "130", "143"):
         assert re.search(rf"\| {code} ", page), f"exit code {code} is not there"
-
-
-def test_options_are_those_of_the_settings() -> None:
-    page = options.page()
-    for one in ("--penalty", "--alpha", "--keep", "--to", "--start", "--take-over"):
-        assert one in page
 
 
 def test_links_between_pages_lead_somewhere() -> None:
@@ -115,10 +102,6 @@ def test_the_table_of_the_papers_says_what_its_pages_measured() -> None:
     assert found >= 50
 
 
-def test_the_generators_are_those_of_this_checkout() -> None:
-    assert Path(sys.modules["docs.generators"].__file__ or "").is_relative_to(ROOT)
-
-
 def test_what_the_page_on_security_names_is_there() -> None:
     """Each claim of its tables names a file of tests or a part of the campaign; one that is renamed is missed."""
     text = (ROOT / "docs" / "guide" / "security.md").read_text(encoding="utf-8")
@@ -129,31 +112,6 @@ def test_what_the_page_on_security_names_is_there() -> None:
     failures = (ROOT / "docs" / "guide" / "failures.md").read_text(encoding="utf-8")
     told = set(re.findall(r"^\| ([a-z, -]+) \|", failures, re.MULTILINE))
     assert {name for row in told for name in row.split(", ")} - {"part"} == set(PARTS)
-
-
-GLMNET = """x y family weights offset alpha nlambda lambda.min.ratio lambda standardize intercept thresh dfmax pmax
-exclude penalty.factor lower.limits upper.limits maxit type.gaussian type.logistic standardize.response
-type.multinomial relax trace.it gamma type.measure nfolds foldid alignment grouped keep parallel"""
-SPARK = """aggregationDepth elasticNetParam family featuresCol fitIntercept labelCol lowerBoundsOnCoefficients
-lowerBoundsOnIntercepts maxBlockSizeInMB maxIter predictionCol probabilityCol rawPredictionCol regParam standardization
-threshold thresholds tol upperBoundsOnCoefficients upperBoundsOnIntercepts weightCol"""
-SCIKIT_LEARN = (
-    "LogisticRegression", "LogisticRegressionCV", "MultiTaskElasticNetCV", "PoissonRegressor", "HuberRegressor",
-    "QuantileRegressor",
-)  # fmt: skip
-
-
-def test_every_option_of_the_peers_has_its_place_or_is_left_out() -> None:
-    text = (ROOT / "docs" / "guide" / "coming_from.md").read_text(encoding="utf-8")
-    parts = {title: text.split(f"## {title}")[1].split("\n## ")[0] for title in ("glmnet", "Spark", "scikit-learn")}
-    code = {title: " ".join(re.findall(r"`([^`]+)`", part)) for title, part in parts.items()}
-    # R's arguments have dots in them
-    told = {title: set(re.findall(r"[\w.]+", words)) for title, words in code.items()}
-    assert set(GLMNET.split()) <= told["glmnet"], set(GLMNET.split()) - told["glmnet"]
-    assert set(SPARK.split()) <= told["Spark"], set(SPARK.split()) - told["Spark"]
-    for name in SCIKIT_LEARN:
-        taken = set(inspect.signature(getattr(linear_model, name)).parameters)
-        assert taken <= told["scikit-learn"], (name, taken - told["scikit-learn"])
 
 
 # ---- promises that a program can read --------------------------------------------------------------------------------
@@ -209,15 +167,6 @@ def test_schemes_of_addresses_are_those_that_are_read() -> None:
     assert all(f"{scheme}://" in str(caught.value) for scheme in SCHEMES) and "only local" not in str(caught.value)
 
 
-def test_names_that_are_said_to_be_the_same_are_parameters() -> None:
-    """In the tables for users of other libraries."""
-    ours = [dboost.BoostedClassifier, dboost.BoostedClassifierCV, dboost.MultiTaskBoostedRegressorCV]
-    taken = {name for one in [*ours, dboost.regularization_path] for name in inspect.signature(one).parameters}
-    rows = re.findall(r"^\| (.+?) \| the same names?\b", TEXTS["docs/guide/coming_from.md"], re.MULTILINE)
-    named = {name for row in rows for name in re.findall(r"`(\w+)[^`]*`", row)}
-    assert len(named) >= 8 and not named - taken, named - taken
-
-
 def test_figures_of_readme_are_those_of_the_page_on_speed() -> None:
     page = TEXTS["docs/performance.md"]
     table = TEXTS["README.md"].split("## In figures")[1].split("\n\n")[1]
@@ -226,27 +175,3 @@ def test_figures_of_readme_are_those_of_the_page_on_speed() -> None:
     assert len(figures) >= 6
     missing = [figure for figure in figures if not re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d])", page)]
     assert not missing, missing
-
-
-def test_every_table_of_the_page_on_speed_says_what_repeats_it() -> None:
-    silent = []
-    for section in re.split(r"^## ", TEXTS["docs/performance.md"], flags=re.MULTILINE)[1:]:
-        title, _, text = section.partition("\n")
-        for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
-            head, _, *rows = table.strip().splitlines()
-            column = head.strip("| ").split(" | ")[-1] == "repeats it"
-            said = [row.strip("| ").split(" | ")[-1] for row in rows] if column else [text]
-            command = re.compile(r"`(make [a-z-]+|python -m lab [a-z -]+)`|^none: |^the same run")
-            silent += [f"{title}: {one}" for one in said if not command.search(one)]
-    assert not silent, silent
-
-
-def test_one_page_and_readme_say_how_long_a_first_fit_takes() -> None:
-    """Another page links there: four of them once said four different times."""
-    number = r"(?:\d|five|ten|fifteen|twenty|thirty)[\w. ]{0,20}(?:s|seconds|minutes?)\b"
-    wrong = []
-    for page, text in TEXTS.items():
-        for part in re.split(r"\n\n|\n- |(?<=[.?*])\s", text):
-            if re.search(r"[Ff]irst\s+fit", part) and re.search(number, part.replace("\n", " ")):
-                wrong.append(page)
-    assert set(wrong) <= {"README.md", "docs/performance.md"}, wrong

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
-import dboost
 from dboost.compiled.vectors.shuffled import shuffled_places
 from dboost.partition import Partition
-from dboost.passes.draws import Groups, count_rows, sampled
+from dboost.passes.draws import Groups, count_rows
 from dboost.passes.folds import Folds
 from tests.test_folding import memo, places_of
 
@@ -44,17 +41,6 @@ def test_an_order_has_every_place_once_whatever_the_number_of_rows():
     part = np.empty(10, np.int64)
     shuffled_places(np.zeros(10, np.int64), np.array([500]), np.array([1000]), np.array([7], np.uint64), part)
     assert part.tolist() == order(1000, 7)[500:510].tolist()
-
-
-def test_all_orders_of_a_few_rows_are_as_likely():
-    keys = np.random.default_rng(0).integers(0, 2**63, 6000)
-    for n in (2, 3, 4):
-        count = Counter(tuple(order(n, key)) for key in keys)
-        expected = len(keys) / math.factorial(n)
-        chi = sum((found - expected) ** 2 for found in count.values()) / expected
-        # the mean and five standard deviations of chi square
-        free = math.factorial(n) - 1
-        assert len(count) == free + 1 and chi < free + 5 * math.sqrt(2 * free)
 
 
 def test_folds_of_classes_are_as_even_as_those_of_scikit_learn():
@@ -100,38 +86,10 @@ def test_two_rows_share_a_fold_as_often_as_chance_has_it():
     assert np.all(np.abs(found.mean(axis=0) - 2) < 0.16)
 
 
-def test_a_sample_depends_on_the_seed_and_the_partition():
-    part = labelled(np.zeros(4000, np.int32))
-    rows = sampled(part, 0.3, 1)
-    assert abs(len(rows) - 1200) < 150 and np.array_equal(rows, sampled(part, 0.3, 1))
-    assert not np.array_equal(rows, sampled(part, 0.3, 2))
-    assert not np.array_equal(rows, sampled(labelled(part.y, "q"), 0.3, 1))
-    assert np.array_equal(sampled(part, np.where(np.arange(4000) < 10, 1.0, 0.0), 1), np.arange(10))
-
-
 @pytest.mark.parametrize("k", [1, 4])
 def test_no_rows_and_classes_without_rows_have_places_too(k):
     y = np.array([0, 0, 0], np.int32)
     assert folds_of(y, 2, k=k, cuts=(0, 3)).shape == (3,)
-
-
-@pytest.mark.full
-@pytest.mark.timeout(300)
-def test_folds_of_rows_of_few_values_are_as_hard_as_those_of_scikit_learn():
-    """Five yes/no columns have 32 different rows: folds that depend on the label hold out all of a kind at once."""
-    apart = []
-    for draw in range(60):
-        rng = np.random.default_rng([draw, 300])
-        X = rng.integers(0, 2, (300, 5)).astype(float)
-        y = rng.random(300) < 1 / (1 + np.exp(-(X - 0.5) @ np.array([1.5, 0.8, 0.0, -0.8, -1.5])))
-        given = {"penalty": "l1", "n_alphas": 6, "eps": 0.01, "tol": 1e-3, "random_state": draw}
-        losses = []
-        for cv in (5, StratifiedKFold(5, shuffle=True, random_state=draw)):
-            model = dboost.BoostedClassifierCV(cv=cv, **given).fit(X, y)
-            losses.append(np.average(model.fold_losses_[:, 3], weights=model.fold_weights_))
-        apart.append(losses[0] - losses[1])
-    error = np.std(apart, ddof=1) / np.sqrt(len(apart))
-    assert abs(np.mean(apart)) < 4.0 * error, "the folds are biased"
 
 
 def test_groups_are_dealt_whole_and_as_even_as_those_of_scikit_learn():

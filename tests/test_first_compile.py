@@ -72,40 +72,6 @@ def test_a_process_that_compiles_says_so_once_and_where(tmp_path):
     ]
 
 
-class Compiling:
-    """What numba says of a function that it compiles."""
-
-    def __init__(self, module):
-        function = type("Function", (), {"__module__": module})
-        self.data = {"dispatcher": type("Dispatcher", (), {"py_func": function})}
-
-
-def test_two_seconds_of_compiling_are_silent(monkeypatch, caplog):
-    from dboost import first_compile
-
-    now = 0.0
-    monkeypatch.setattr(first_compile, "monotonic", lambda: now)
-    announcer, ours, others = first_compile.Announcer(), Compiling("dboost.losses"), Compiling("elsewhere")
-
-    def compiled(what, seconds, inner=None):
-        nonlocal now
-        announcer.on_start(what)
-        if inner is not None:
-            compiled(*inner)
-        now += seconds
-        announcer.on_end(what)
-
-    compiled(others, 60.0)
-    # what is compiled for a loop counts with it, and only once
-    compiled(ours, 0.5, (others, 0.9))
-    compiled(ours, 0.5)
-    assert not announcer.said and caplog.messages == []
-    now += 60.0
-    compiled(ours, 0.2)
-    compiled(ours, 0.1, (ours, 0.1))
-    assert announcer.said and len(caplog.messages) == 1
-
-
 def test_a_second_process_is_started_only_where_there_is_a_second_core(monkeypatch):
     from dboost import first_compile
 

@@ -12,7 +12,7 @@ from dboost.engine.memo import Memo, MemoStore
 from dboost.engine.views import shard_through, through
 from dboost.partition import Partition, Sums
 from dboost.passes.draws import Places, count_rows
-from dboost.passes.folds import Folds, Left, fold_masses, judge, wrong_share
+from dboost.passes.folds import Folds, Left, judge
 
 
 def partition(X, y, weight=None, key="p", dtype=np.float64):
@@ -65,30 +65,6 @@ def test_what_is_left_shares_the_features(rows):
     assert renamed["weight"].tolist() == seen["weight"].tolist()
 
 
-def test_lanes_remember_apart(rows):
-    part = partition(*rows)
-    store = MemoStore(10**8)
-    for number in range(4):
-        Left(drawn(part, 4), number, lane=number).seen(part, Memo(store, "run", "p"))
-    kept = len(store)
-    for number in range(4):
-        Left(drawn(part, 4), number, lane=number).seen(part, Memo(store, "run", "p"))
-    assert len(store) == kept == 5
-
-
-def test_masses_of_folds(rows):
-    X, y = rows
-    weight = np.random.default_rng(5).random(400)
-    part = partition(X, y, weight)
-    folds = drawn(part, 4)
-    ids = folds.ids(part, memo())
-    add = fold_masses(part, memo(), folds, 3).add
-    for f in range(4):
-        assert add["rows"][f] == np.sum(ids == f)
-        np.testing.assert_allclose(add["weight"][f], weight[ids == f].sum())
-        np.testing.assert_allclose(add["mass"][f], [weight[(ids == f) & (y == c)].sum() for c in range(3)])
-
-
 def test_judging_counts_held_out_rows_only(rows):
     from dboost.hypotheses.held_by_model import Held
     from dboost.passes import Point
@@ -115,12 +91,3 @@ def test_judging_counts_held_out_rows_only(rows):
     np.testing.assert_allclose(
         judge(part, memo(), Left(folds, 1, present=(0, 1)), two).add["absent"], weight[mine & (y == 2)].sum()
     )
-
-
-def test_wrong_labels_of_each_kind():
-    F = np.array([[1.0, -1.0], [0.5, 2.0]])
-    assert wrong_share(np.array([0, 0], np.int32), F).tolist() == [0.0, 1.0]
-    assert wrong_share(np.array([[1], [-1]], np.int8), F[:, :1]).tolist() == [0.0, 1.0]
-    # missing labels do not count
-    assert wrong_share(np.array([[1, 0], [-1, 1]], np.int8), F).tolist() == [0.0, 0.5]
-    assert np.isnan(wrong_share(np.array([0.3, 1.0]), F[:, :1])).all()

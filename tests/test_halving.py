@@ -8,8 +8,7 @@ import pytest
 from dboost.boosting.stability import drawn
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError
-from dboost.passes.folds import Folds, Left
-from tests.test_folding import memo, partition, places_of
+from tests.test_folding import memo, partition
 
 
 class Plan:
@@ -64,18 +63,6 @@ def test_halves_do_not_depend_on_partitions_or_on_what_rows_hold(rows):
     assert draw(X, y, n_outputs=3, n_pairs=2).tolist() == whole[:2].tolist()
 
 
-def test_pairs_and_seeds_have_nothing_in_common(rows):
-    X, y = rows
-    found = draw(X, y, n_outputs=3, n_pairs=40) == 0
-    agree = np.array([np.mean(found[a] == found[b]) for a in range(40) for b in range(a)])
-    # half of the rows agree by chance, give or take 0.029
-    assert abs(agree.mean() - 0.5) < 0.01 and np.all(np.abs(agree - 0.5) < 0.15)
-    other = draw(X, y, n_outputs=3, n_pairs=40, seed=1) == 0
-    assert abs(np.mean(other == found) - 0.5) < 0.05
-    # and every row is in the first half about as often as in the second: twenty of forty, five deviations of 3.2
-    assert np.all(np.abs(found.sum(axis=0) - 20) < 16)
-
-
 def test_two_rows_of_a_class_are_enough_and_one_is_refused():
     X, y = np.zeros((4, 2)), np.array([0, 0, 1, 1], np.int32)
     found = draw(X, y, n_outputs=2, n_pairs=20)
@@ -100,12 +87,3 @@ def test_both_labels_of_every_task_are_in_each_half(rows):
     # what the whole lacks is not missed in a half
     labels[5, 1] = -1
     draw(X, labels, "multitask", n_outputs=2)
-
-
-def test_what_is_left_of_one_pair_is_not_remembered_for_the_next(rows):
-    part = partition(*rows)
-    mine, places = memo(), places_of([part], 3)
-    for pair in range(3):
-        halves = Folds(2, places=places, draw=f"halves-{pair}")
-        left = Left(halves, 1).seen(part, mine)
-        assert left.weight.tolist() == (halves.ids(part, memo()) == 0).astype(float).tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 
 import pytest
 
@@ -59,62 +59,6 @@ def done_by(pool, job):
     go.set()
     assert noted.wait(20)
     return given.result()
-
-
-@several
-def test_a_thread_that_cannot_be_started_leaves_no_work_behind(on, woken_on, monkeypatch):
-    def refused(thread):
-        raise RuntimeError("can't start new thread")
-
-    first, second, *_ = allowed = sorted(os.sched_getaffinity(0))
-    with Helpers(1) as pool:
-        with monkeypatch.context() as patched, pytest.raises(RuntimeError):
-            patched.setattr(threading.Thread, "start", refused)
-            pool.submit(sum, [1])
-        done_by(pool, mask)
-        for caller in (first, second):
-            on(caller)
-            assert done_by(pool, mask) == set(allowed)
-            assert woken_on[-1] == set(allowed) - {caller}, "the pool still counts the work that it refused"
-
-
-@several
-def test_the_caller_may_go_on_running_anywhere():
-    before = os.sched_getaffinity(0)
-    with Helpers(1) as pool:
-        pool.submit(mask).result()
-        assert os.sched_getaffinity(0) == before
-    with ThreadPoolExecutor(1) as other:
-        assert other.submit(mask).result() == before
-
-
-@several
-def test_helpers_at_work_are_not_moved(on, woken_on):
-    first, second, *_ = allowed = sorted(os.sched_getaffinity(0))
-    begun, go = threading.Event(), threading.Event()
-
-    def long():
-        begun.set()
-        go.wait(20)
-        return mask()
-
-    with Helpers(1) as pool:
-        on(first)
-        at_work = pool.submit(long)
-        begun.wait(20)
-        on(second)
-        other = pool.submit(mask)
-        go.set()
-        assert at_work.result() == other.result() == set(allowed)
-    assert {frozenset(where) for where in woken_on if where} == {frozenset(set(allowed) - {first})}
-
-
-@several
-def test_helpers_are_left_alone_where_each_processor_has_one(monkeypatch):
-    everywhere, place, placed = mask(), os.sched_setaffinity, []
-    monkeypatch.setattr(os, "sched_setaffinity", lambda *given: placed.append(given) or place(*given))
-    with Helpers(len(everywhere)) as pool:
-        assert pool.submit(mask).result() == everywhere and placed == []
 
 
 def test_a_system_without_such_calls(monkeypatch):

@@ -6,7 +6,6 @@ Does not cover: signals (tests/pipelines/test_signals.py).
 
 from __future__ import annotations
 
-import signal
 import threading
 from typing import Any
 
@@ -156,31 +155,6 @@ def test_a_request_is_that_of_its_thread_and_ends_with_its_block() -> None:
     assert elsewhere == [None, "tol"]
     assert interruption.current() is None
     interruption.check()
-
-
-def test_a_fit_inside_a_callback_ends_with_the_one_outside() -> None:
-    X, y = data()
-    found = Interruption()
-
-    def inner(record: dict[str, Any]) -> None:
-        found.request(Enough)
-        dboost.BoostedClassifier(alpha="quick").fit(X, y)
-
-    with heeded(found), pytest.raises(Enough):
-        dboost.BoostedClassifier(alpha="quick", callbacks=[inner]).fit(X, y)
-
-
-def test_the_library_installs_no_handler_and_an_interrupt_is_python_s() -> None:
-    X, y = data()
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-
-    def ctrl_c(record: dict[str, Any]) -> None:
-        assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-        signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        dboost.BoostedClassifier(alpha="quick", callbacks=[ctrl_c]).fit(X, y)
-    assert dboost.BoostedClassifier(alpha="quick").fit(X, y).stop_reason_ == "tol"
 
 
 def test_an_interrupt_that_hit_compiled_code_is_raised_as_what_it_was() -> None:

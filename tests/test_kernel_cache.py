@@ -36,15 +36,6 @@ print(dboost.warm.words(2.0), file=sys.stderr)
 """
 
 
-@pytest.fixture
-def nobody(monkeypatch):
-    def unknown(number):
-        raise KeyError(number)
-
-    monkeypatch.delenv("HOME", raising=False)
-    monkeypatch.setattr("pwd.getpwuid", unknown)
-
-
 def run(cwd, **variables):
     dropped = ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in dropped}
@@ -85,11 +76,6 @@ def test_numba_is_left_alone_where_it_finds_the_place(tmp_path, monkeypatch):
     assert choice(Path("/package"), {}) == str(tmp_path / ".cache" / "numba")
     assert choice(Path("/package"), {"XDG_CACHE_HOME": "/elsewhere"}) == ""
     assert choice(tmp_path, {"NUMBA_CACHE_DIR": "~/x"}) == str(tmp_path / "x")
-
-
-def test_a_tilde_that_nobody_can_resolve_is_no_folder(tmp_path, nobody):
-    assert choice(Path("/package"), {"NUMBA_CACHE_DIR": "~/x"}) == ""
-    assert choice(Path("/package"), {"XDG_CACHE_HOME": "~", "NUMBA_CACHE_DIR": "~"}) == ""
 
 
 def test_a_cache_at_a_url_is_refused_and_a_file_url_is_served(tmp_path):

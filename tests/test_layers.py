@@ -7,7 +7,6 @@ Does not cover: what ``import dboost`` loads (``test_import.py``), or what the f
 from __future__ import annotations
 
 import ast
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -208,27 +207,6 @@ def test_no_modules_import_each_other() -> None:
     while free := {name for name, below in left.items() if not below & left.keys()}:
         left = {name: below for name, below in left.items() if name not in free}
     assert not left, f"a cycle among {sorted(left)}"
-
-
-def test_no_two_modules_name_each_other_in_types() -> None:
-    found = needs(types=True)
-    pairs = [(a, b) for a in sorted(found) for b in sorted(found[a]) if a < b and a in found[b]]
-    assert not pairs
-
-
-def test_the_reader_sees_every_form_of_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
-    folder = tmp_path / "losses"
-    folder.mkdir()
-    file = folder / "log.py"
-    file.write_text("from ..engine import base\nfrom . import softmax\ndef f():\n    import dask.array\n")
-    assert imports(file) == [
-        ("dboost.engine", True, 1),
-        ("dboost.engine.base", True, 1),
-        ("dboost.losses", True, 2),
-        ("dboost.losses.softmax", True, 2),
-        ("dask.array", False, 4),
-    ]
 
 
 @cache

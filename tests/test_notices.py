@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
 import warnings
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dboost
-from dboost.notices import warn_user
 
 
 @pytest.fixture
@@ -49,17 +47,6 @@ def test_a_fit_that_ends_open_warns_at_the_users_line(rows, call):
     for warning in found:
         assert Path(warning.filename) == Path(__file__)
         assert warning.lineno in range(call.__code__.co_firstlineno, call.__code__.co_firstlineno + 3)
-
-
-def test_where_no_line_is_the_users_the_outermost_is_named():
-    seen = []
-    thread = threading.Thread(target=warn_user, args=("from a thread",))
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = lambda message, category, filename, *rest: seen.append((str(message), filename))
-        thread.start()
-        thread.join()
-    assert seen == [("from a thread", threading.__file__)]
 
 
 def test_a_convergence_warning_is_scikit_learns_too(rows):

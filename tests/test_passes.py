@@ -9,7 +9,7 @@ from dboost import passes
 from dboost.engine.local import LocalEngine
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import LOSSES
-from dboost.passes import Point, examples
+from dboost.passes import Point
 from tests.boosting import plain
 
 ACTIVE = np.array([0, 3, 4, 9])
@@ -88,13 +88,6 @@ def test_threads_do_not_change_a_bit(data, cuts):
         }
 
 
-def test_what_is_remembered_changes_nothing(data):
-    run = Run(data, 3)
-    cold = run.sums()
-    warm = run.sums()
-    assert all(cold[name].tobytes() == warm[name].tobytes() for name in cold)
-
-
 def test_doubled_rows_are_weight_two_and_weight_zero_is_absent(data):
     chosen = np.arange(5, 60, 4)
     doubled = data.take(np.concatenate([np.arange(80), chosen]))
@@ -159,44 +152,3 @@ def test_a_model_without_features_is_one_of_zeros(data, repeat):
         run.engine.map_reduce(passes.score, columns, point, False, True, name="score").add for point in (nothing, zeros)
     )
     assert_close(got, wanted)
-
-
-def test_a_shard_of_columns_has_the_bits_of_the_whole(data):
-    run = Run(data, 3)
-    whole = run.engine.map_reduce(passes.score, np.arange(12), run.point, False, True, name="all").add["G"]
-    for start in range(0, 12, 5):
-        columns = np.arange(start, min(start + 5, 12))
-        part = run.engine.map_reduce(passes.score, columns, run.point, False, False, name="part")
-        assert part.add.keys() == {"G"}
-        assert part.add["G"].tobytes() == whole[columns].tobytes()
-
-
-def test_a_sample_of_rows(data):
-    """All of them, or a share that depends on the seed and the blocks alone; labels and weights go along."""
-
-    def drawn(share, seed, threads=1):
-        run = Run(data, 4, threads)
-        parts = run.engine.map_reduce(examples.sample_rows, HELD, share, seed, name="sample").parts["rows"]
-        return [np.concatenate([part[i] for part in parts]) for i in range(5)]
-
-    lengths, slots, values, y, weight = drawn(1.0, 1)
-    np.testing.assert_array_equal(lengths, (data.X[:, ACTIVE] != 0).sum(axis=1))
-    np.testing.assert_array_equal(values, data.X[:, ACTIVE][data.X[:, ACTIVE] != 0])
-    np.testing.assert_array_equal(y, data.y)
-    np.testing.assert_array_equal(weight, data.s)
-    assert len(slots) == lengths.sum()
-    some = drawn(0.4, 7)
-    assert 10 <= len(some[4]) <= 60
-    assert set(some[4].tolist()) <= set(data.s.tolist())
-    for mine, other in zip(some, drawn(0.4, 7, threads=3)):
-        np.testing.assert_array_equal(mine, other)
-    assert drawn(0.4, 8)[4].tolist() != some[4].tolist()
-
-
-def test_labels_tell_the_loss_without_margins(data):
-    """The values of a label that many outputs share count once; missing ones do not."""
-    run, k = Run(data, 2), data.k
-    nothing = Point(data.loss, NOTHING, np.zeros((0, k)), np.zeros(k), "zero")
-    along = run.engine.map_reduce(passes.losses_along, nothing, np.zeros((0, k)), np.zeros(k), np.zeros(1), name="grid")
-    labels = run.engine.map_reduce(passes.label_counts, data.loss, k, name="labels")
-    assert labels.add["at_zero"] == pytest.approx(float(along.add["loss"][0]), rel=1e-12)

@@ -72,17 +72,6 @@ def test_a_secret_in_a_refused_path_is_not_told(here):
     assert "hunter22X" not in repr(several) + several._repr_html_() + str(several._repr_mimebundle_())
 
 
-def test_file_urls_are_served(here, fitted):
-    folder = here / "with blank and ü#"
-    fitted.save(folder.as_uri())
-    for path in (folder.as_uri(), f"file:{folder}", f"file://localhost{folder}", Path(f"FILE://{folder}")):
-        assert load_model(path).coef_.tobytes() == fitted.coef_.tobytes()
-    assert sorted(os.listdir(here)) == ["with blank and ü#"]
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    BoostedClassifier(alpha=0.05, checkpoint=(here / "state").as_uri()).fit(X, X[:, 0] > 0)
-    assert (here / "state").is_file()
-
-
 def test_the_home_folder_is_meant_everywhere(here, fitted, monkeypatch):
     home = here / "home"
     home.mkdir()

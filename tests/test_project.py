@@ -20,7 +20,6 @@ import pytest
 
 import dboost
 from lab import lowest
-from tests.conftest import lost_in_ci
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -44,11 +43,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = out.glob("*.whl")
     return zipfile.ZipFile(built)
-
-
-def test_the_wheel_installs_no_generic_name(wheel: zipfile.ZipFile) -> None:
-    tops = {name.split("/")[0] for name in wheel.namelist()}
-    assert tops == {"dboost", "dboost_pipelines", f"dboost-{dboost.__version__}.dist-info"}
 
 
 def test_the_version_is_written_once_and_cited_as_it_is() -> None:
@@ -194,60 +188,6 @@ def test_the_makefile_has_its_targets() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
-def test_kernels_are_compiled_again_when_a_file_changes_that_they_call(tmp_path: Path) -> None:
-    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text(encoding="utf-8"))
-    for name in ("dboost/compiled", "dboost/losses", "dboost/penalties", "lab", "pipelines", "tests", ".venv/bin"):
-        (tmp_path / name).mkdir(parents=True)
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.write_text("#!/bin/sh\necho compiled\n")
-    python.chmod(0o755)
-    compiled = tmp_path / "dboost" / "compiled"
-    kept, source = compiled / "rows.residuals-1.py311.1.nbc", compiled / "lanes.py"
-
-    def make(newer: tuple[Path, ...]) -> str:
-        for at, path in enumerate((tmp_path / "pyproject.toml", tmp_path / "constraints.txt", *newer)):
-            path.touch()
-            os.utime(path, (1e9 + at, 1e9 + at))
-        done = subprocess.run(["make", ".venv/.ready"], cwd=tmp_path, capture_output=True, text=True, timeout=30)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    installed, ready = tmp_path / ".venv" / ".installed", tmp_path / ".venv" / ".ready"
-    kept.touch()
-    source.write_text("from numba import njit\n")
-    assert "compiled\n" not in make((source, installed, ready))
-    assert kept.exists()
-    assert "compiled\n" in make((installed, ready, source))
-    # what is kept is named by its content, and stays
-    assert kept.exists()
-
-
-@pytest.mark.parametrize(
-    ("reason", "environ", "lost"),
-    [
-        ("Skipped: DBOOST_DATA_HOME is not set", {"CI": "true", "DBOOST_DATA_HOME": "/data"}, True),
-        ("Skipped: DBOOST_DATA_HOME is not set", {"CI": "true"}, False),
-        ("Skipped: DBOOST_DATA_HOME is not set", {"DBOOST_DATA_HOME": "/data"}, False),
-        ("Skipped: no compiler", {"CI": "true", "DBOOST_DATA_HOME": "/data"}, False),
-    ],
-)
-def test_a_lost_data_test_fails_in_ci(reason: str, environ: dict[str, str], lost: bool) -> None:
-    assert lost_in_ci(reason, environ) is lost
-
-
-def test_a_skip_becomes_a_failure_in_ci(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
-    (tmp_path / "test_it.py").write_text(
-        "import pytest\n"
-        "def test_promised():\n    pytest.skip('no DBOOST_DATA_HOME/x')\n"
-        "def test_not_promised(monkeypatch):\n    monkeypatch.delenv('DBOOST_DATA_HOME')\n    test_promised()\n"
-    )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    environment = {**os.environ, "CI": "true", "DBOOST_DATA_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, env=environment)
-    assert done.returncode == 1 and "1 failed, 1 skipped" in done.stdout, done.stdout + done.stderr
-
-
 def replaced_private_names(source: str) -> list[int]:
     """Lines of a test that sets an attribute of someone else's whose name begins with an underscore."""
     found: list[int] = []
@@ -264,21 +204,6 @@ def replaced_private_names(source: str) -> list[int]:
         if words and words[-1 if called != "setattr" or len(words) == 1 else 0].split(".")[-1].startswith("_"):
             found.append(node.lineno)
     return found
-
-
-def test_the_reader_of_replaced_names_sees_every_form() -> None:
-    program = """
-monkeypatch.setattr(module, "_size", 3)
-monkeypatch.setattr("dboost.data.sparse.csc._size", 3)
-patch.setattr(module.Kind, "_sweep", lambda self: None)
-setattr(module, "__init__", None)
-object.__setattr__(value, "_hidden", 1)
-mock.patch("dboost.data.sparse.csc._size", 3)
-mock.patch.object(module, "_size", 3)
-monkeypatch.setattr(module, "SIZE", "_")
-monkeypatch.setattr("dboost.data.sparse.csc.SIZE", "_")
-"""
-    assert replaced_private_names(program) == [2, 3, 4, 5, 6, 7, 8]
 
 
 def test_tests_replace_no_private_names() -> None:
@@ -319,14 +244,3 @@ def test_tests_use_no_private_names() -> None:
         if path.name not in LEFT | {"test_project.py"}:
             found[str(path.relative_to(ROOT))] = private_names_used(path.read_text(encoding="utf-8")) & ours
     assert not any(found.values()), {path: names for path, names in found.items() if names}
-
-
-def test_tests_leave_the_clock_of_python_alone() -> None:
-    """Event loops go by it: a worker of another test that sleeps until a made-up hour is taken for lost."""
-    clocks = re.compile(r"setattr\((\"[\w.]*\btime\.|[\w.]*\btime, \")(monotonic|time|perf_counter|sleep)\"")
-    assert clocks.search('monkeypatch.setattr(progress.time, "monotonic", f)')
-    assert clocks.search('monkeypatch.setattr("pipelines.console.time.monotonic", f)')
-    assert not clocks.search('monkeypatch.setattr("pipelines.console.monotonic", f)')
-    found = [str(path) for path in (ROOT / "tests").rglob("*.py") if path.name != "test_project.py"
-             and clocks.search(path.read_text(encoding="utf-8"))]  # fmt: skip
-    assert not found, found

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import dboost
-from dboost.errors import DboostError, without_values
+from dboost.errors import DboostError
 from pipelines.cli import main
 
 WORD = "zyxsecret"
@@ -71,19 +71,3 @@ def test_rows_of_files_that_cannot_be_read_are_told_by_their_place(tmp_path: Pat
         assert main(command) == 3
         told = "".join(capsys.readouterr())
         assert WORD not in told and said in told, name
-
-
-def test_words_of_faults():
-    for fault, said in {
-        "Row #7: Expected 2 columns, got 1234: a,b": "Row #7: Expected 2 columns, got 1234",
-        "Could not convert 'a' with type str: tried to convert to double":
-            "Could not convert (a value) with type str: tried to convert to double",
-        "conversion error to int64: invalid value 'it's'": "conversion error to int64: invalid value (a value)",
-        "no such file": "no such file",
-    }.items():  # fmt: skip
-        assert without_values(fault) == said
-
-
-def test_a_pattern_that_is_none_is_told_as_that():
-    with pytest.raises(dboost.UsageError, match=r"token_pattern='\(' is no regular expression"):
-        dboost.TextFeatures(token_pattern="(").fit(["a b"])

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -103,12 +103,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def scheduler(processes: Any) -> str:
-    """A cluster that commands share as they stand: each would start one of its own, which takes seconds."""
-    return str(processes.scheduler.address)
-
-
 def run(command: list[str], folder: Path, scheduler: str | None = None) -> None:
     """Run a command in a folder; it must end well. (Dask may log that a machine is slow.)"""
     environment = {
@@ -122,15 +116,6 @@ def run(command: list[str], folder: Path, scheduler: str | None = None) -> None:
         environment["DASK_SCHEDULER_ADDRESS"] = scheduler
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, env=environment)
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stdout + done.stderr
-
-
-def name_of(block: Block) -> str:
-    return f"{block.page}-{block.language or 'none'}-line-{block.line}"
-
-
-def typed(block: Block) -> Any:
-    """A block as an item of the long lane."""
-    return pytest.param(block, id=name_of(block), marks=pytest.mark.full)
 
 
 def all_of(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch, before: str = "") -> None:
@@ -177,41 +162,3 @@ def test_the_quick_start_runs_from_top_to_bottom_and_again(folder: Path, monkeyp
     for _ in range(2):
         all_of("docs/quickstart.md", folder, monkeypatch, BEFORE)
         assert main(["prepare", "documents.parquet", "--label", "topic", "--out", "prepared", "--force"]) == 0
-
-
-# A block of several commands takes a quarter of a minute, and more on a busy machine.
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("block", [typed(block) for page in TYPED for block in blocks(page)])
-def test_every_block_runs_as_typed(block: Block, folder: Path, request: pytest.FixtureRequest) -> None:
-    if block.language == "python":
-        pytest.importorskip("pandas")
-        if "plots" in block.text:
-            pytest.importorskip("matplotlib")
-        arguments = ["--text", "text", "--label", "topic", "--out", str(folder / "prepared"), "--workers", "0"]
-        held = ["--test", str(folder / "held-out.parquet")]
-        assert main(["prepare", str(folder / "documents.parquet"), *held, *arguments, "--log-format", "json"]) == 0
-        (folder / "script.py").write_text(BEFORE + block.text)
-        run([sys.executable, "script.py"], folder)
-    elif block.language == "toml":
-        (folder / "run.toml").write_text(block.text + "[cluster]\nworkers = 0\n")
-        run(["dboost", "run", "run.toml"], folder)
-        assert (folder / "runs" / "run" / "report.json").exists()
-    else:
-        known = "python, toml or sh"
-        assert block.language == "sh", f"line {block.line}: nothing here runs {block.language!r}; name it {known}"
-        shared = "dboost" in block.text and "--workers" not in block.text
-        address = request.getfixturevalue("scheduler") if shared else None
-        run(["bash", "-euo", "pipefail", "-c", block.text], folder, address)
-
-
-@pytest.mark.parametrize(("page", "least"), [("README.md", 1), ("docs/quickstart.md", 3)])
-def test_the_pages_have_blocks_of_both_kinds(page: str, least: int) -> None:
-    found = [block.language for block in blocks(page)]
-    assert found.count("python") >= least and found.count("sh") >= least
-    assert len(found) == (ROOT / page).read_text(encoding="utf-8").count("\n```") // 2
-
-
-def test_a_block_that_is_wrong_is_seen(folder: Path) -> None:
-    for command in (["bash", "-ec", "make nothing"], ["bash", "-ec", "dboost trian"], ["bash", "-ec", "pip install x"]):
-        with pytest.raises(AssertionError):
-            run(command, folder)

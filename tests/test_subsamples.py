@@ -54,14 +54,6 @@ def test_partitions_do_not_matter():
     np.testing.assert_array_equal(np.vstack([dense(part) for part in parts]), dense(held))
 
 
-def test_rows_are_copied_in_their_order():
-    whole = partition(m=50)
-    held = np.arange(50) % 3 == 1
-    np.testing.assert_array_equal(dense(rows_of(whole, held)), dense(whole)[held])
-    none = rows_of(whole, np.zeros(50, np.bool_))
-    assert none.n_rows == 0 and none.n_features == 12 and none.values.size == 0
-
-
 @pytest.mark.parametrize("share", [0.2, 1.0])
 def test_a_leaf_sees_these_rows_alone_and_remembers_them_apart(share):
     whole, seen = partition(), []

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,8 +16,6 @@ import pytest
 from dboost.data import prepare_text
 from dboost.errors import DataError, UsageError
 from pipelines.cli import main
-
-RNG = np.random.default_rng(0)
 
 
 def table(rows: int = 60, *, bad: bool = True) -> pa.Table:
@@ -70,13 +67,6 @@ def test_held_out_documents_may_lack_labels_and_not_texts(tmp_path: Path) -> Non
     assert (manifest.splits["train"]["rows"], manifest.splits["test"]["rows"]) == (60, 58)
 
 
-def test_clean_documents_are_not_copied_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = written(tmp_path / "d.parquet", table(bad=False))
-    monkeypatch.setattr("dboost.data.sources.copy_documents", lambda *_: pytest.fail("copied"))
-    manifest = prepare_text(file, tmp_path / "p", on_bad_rows="quarantine", **OPTIONS)
-    assert manifest.settings["refused"] == {} and not (tmp_path / "p" / "_refused").exists()
-
-
 def test_the_command_line_says_how_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(tmp_path / "d.parquet", table())
     arguments = ["prepare", str(file), "--label", "label", "--min-df", "1", "--max-df", "1.0", "--workers", "0"]
@@ -86,11 +76,3 @@ def test_the_command_line_says_how_many(tmp_path: Path, capsys: pytest.CaptureFi
     assert "4 documents, in _refused: 2 where label is missing, 2 where text is missing" in " ".join(said.split())
     with pytest.raises(UsageError, match="on_bad_rows='drop'"):
         prepare_text(file, tmp_path / "y", on_bad_rows="drop", **OPTIONS)
-
-
-def test_a_filter_and_missing_values_together(tmp_path: Path) -> None:
-    file = written(tmp_path / "d.parquet", table())
-    where = 'id in ("d3", "d4", "d20", "d30", "d31")'
-    manifest = prepare_text(file, tmp_path / "p", on_bad_rows="quarantine", where=where, **OPTIONS)
-    assert manifest.splits["train"]["rows"] == 3
-    assert manifest.settings["refused"] == {"label is missing": 1, "text is missing": 1}

@@ -13,7 +13,6 @@ from scipy import sparse
 import dboost
 from dboost.data import build_plan
 from dboost.data.budget import block_budget, memory_budget
-from dboost.data.memory import in_memory
 from dboost.errors import DataError, UsageError
 
 NAMES = list("abcdefg")
@@ -65,12 +64,6 @@ def test_unknown_sizes_and_empty_chunks(small, plan, blocks):
     blocks(plan(X[weight >= 0], y[weight >= 0]))
 
 
-def test_one_block_is_the_block_of_memory(small, plan, same, monkeypatch):
-    monkeypatch.setattr(in_memory, "BLOCK_COST", 10**9)
-    X, y, weight = chunked(small, 60)
-    same(plan(X, y, weight), plan(small.X, small.y, small.weight))
-
-
 def frame(small):
     return pd.DataFrame(small.X.toarray(), columns=NAMES).assign(kind=small.y, s=small.weight)
 
@@ -84,14 +77,6 @@ def test_frames(small, plan, blocks):
     blocks(plan(ddf, "kind", "s"), small.weight)
     blocks(plan(X, ddf["kind"], ddf["s"]), small.weight)
     blocks(plan(X, da.from_array(small.y, chunks=15)))
-
-
-def test_tasks_in_a_frame(small, plan):
-    labels = pd.DataFrame({"u": [0, 1] * 30, "v": [1, 1, 0] * 20})
-    X = dd.from_pandas(frame(small)[NAMES], npartitions=2)
-    found = plan(X, dd.from_pandas(labels, npartitions=2), task="multitask")
-    assert found.classes.tolist() == ["u", "v"] and found.n_outputs == 2
-    np.testing.assert_array_equal(np.concatenate([p.y for p in found.items]), labels.to_numpy() * 2 - 1)
 
 
 def test_mismatches_name_the_repair(small, plan):

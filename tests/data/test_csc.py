@@ -66,15 +66,6 @@ def test_usual_blocks_take_the_faster_way(index, offset, rows, duplicates):
     assert np.allclose(values, expected.data, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("duplicates", [False, True])
-def test_both_ways_give_the_same_bits(duplicates):
-    given = pieces(drawn(2, duplicates=duplicates), (0, 11, 30))
-    fast = to_csc(given, N, dtype=F32)
-    # rows to keep are visited one by one, here all of them
-    for a, b in zip(fast, to_csc(given, N, dtype=F32, keep=np.ones(40, dtype=bool))):
-        assert a.tobytes() == b.tobytes() and a.dtype == b.dtype
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("duplicates", [False, True])
 @pytest.mark.parametrize("rows", [0, 1, 3, 40])
@@ -107,27 +98,6 @@ def test_dense_rows_are_put_by_column():
         dense[300, 2] = odd
         with pytest.raises(csc.Unclean):
             csc.dense_to_csc(dense, np.dtype(float))
-
-
-@pytest.mark.parametrize("offsets", [[0, 30, 20, 40], [0, 20, 60, 80], [-3, 20, 30, 40], [0, 50, 50, 40]])
-def test_damaged_offsets_are_named_in_parts_too(monkeypatch, offsets):
-    monkeypatch.setattr(csc, "PART_VALUES", 5)
-    monkeypatch.setattr(csc, "PART_COLUMNS", 0)
-    piece = CsrPiece(np.array(offsets), np.tile(np.arange(5, dtype=np.int32), 8), np.ones(40, np.float32))
-    with LocalEngine(2) as engine, pytest.raises(DataError, match="offsets are damaged at row"):
-        to_csc([piece], N, dtype=F32, each=engine.on_driver)
-
-
-def test_duplicates_that_cancel_vanish():
-    piece = CsrPiece(np.array([0, 3]), np.array([1, 1, 2], np.int32), np.array([1.0, -1.0, 2.0], np.float32))
-    indptr, rows, values = to_csc([piece], 3, dtype=F32)
-    assert indptr.tolist() == [0, 0, 0, 1] and rows.tolist() == [0] and values.tolist() == [2.0]
-
-
-def test_explicit_zeros_are_left_out():
-    piece = CsrPiece(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.array([0.0, 1.0, -0.0], np.float32))
-    indptr, rows, values = to_csc([piece], 2, dtype=F32)
-    assert indptr.tolist() == [0, 0, 1] and rows.tolist() == [0] and values.tolist() == [1.0]
 
 
 def test_faults_are_named():

@@ -7,22 +7,6 @@ import numpy as np
 from dboost.data.sparse.csr import any_repeats
 
 
-def test_a_column_named_twice_is_found_in_rows_of_any_order():
-    for spare in [[], [0, 0], [5]]:
-        for rows, repeats in [
-            ([[0, 2, 5], [1, 2], [], [0]], False),
-            ([[5, 0, 2], [], [2, 1], [0]], False),
-            ([[0, 2, 5], [], [1, 1]], True),
-            ([[0, 2, 0], [1], [3]], True),
-            ([[], [], [4, 4]], True),
-            ([[3], [3], [3]], False),
-            ([[]], False),
-        ]:
-            indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
-            indices = np.array([column for row in rows for column in row] + spare, np.int32)
-            assert any_repeats(indptr, indices, 6) is repeats
-
-
 def test_random_rows_agree_with_sets():
     rng = np.random.default_rng(0)
     for _ in range(300):

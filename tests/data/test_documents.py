@@ -11,7 +11,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from dboost.data import ParquetData, load_manifest, prepare_text
+from dboost.data import ParquetData, prepare_text
 from dboost.data.parquet.plan import blocks_of
 from dboost.data.prepared import chunk, copies, documents, prepare
 from dboost.data.prepared.documents import Wanted, column_types, joint_kinds
@@ -124,17 +124,6 @@ def test_types_of_csv_are_found_by_reading_every_row(
     assert joint_kinds([found], ["d.csv"]) == {"text": "str", "y": label, "k": kept}
 
 
-def test_numbers_of_json_stay_numbers(tmp_path: Path) -> None:
-    rows = [{"text": "some words", "y": i % 2, "k": 1 if i else 0.5, "t": i > 2} for i in range(6)]
-    (tmp_path / "d.jsonl").write_text("\n\n".join(map(json.dumps, rows)))
-    manifest = prepare_text(
-        tmp_path / "d.jsonl", tmp_path / "o", text="text", label="y", keep=["k", "t"], min_df=1, max_df=1.0
-    )
-    assert dict(manifest.splits["train"]["classes"]) == {0: 3, 1: 3}
-    stored = pq.read_table(tmp_path / "o" / "train")
-    assert stored["k"].to_pylist() == [0.5, 1, 1, 1, 1, 1] and stored["t"].to_pylist() == [False] * 3 + [True] * 3
-
-
 BAD = {
     "a row of other width": (".csv", "text,label\na b,red\na,b,c\n", "Expected 2 columns, got 3", None),
     "no rows at all": (".csv", "", "Empty CSV file", None),
@@ -197,32 +186,6 @@ def test_one_endless_line_is_not_read_whole(tmp_path: Path, monkeypatch: pytest.
         prepare_text(tmp_path / "d.jsonl", tmp_path / "out", text="text")
 
 
-def test_a_row_that_is_larger_than_a_block_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "BLOCK_BYTES", 1000)
-    (tmp_path / "d.csv").write_text('text\n"' + "word " * 1000 + '"\n')
-    with pytest.raises(DataError, match="a row is larger than"):
-        prepare_text(tmp_path / "d.csv", tmp_path / "out", text="text")
-
-
-@pytest.mark.parametrize("name", ["d.json", "d.csv.xz", "d.txt", "d"])
-def test_other_formats_are_named_with_those_that_are_read(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text('[{"text": "a"}]')
-    with pytest.raises(DataError, match="are not read.*JSON lines") as caught:
-        prepare_text(tmp_path / name, tmp_path / "out", text="text")
-    assert caught.value.file == str(tmp_path / name)
-    # What is Parquet is read whatever it is called.
-    write_as(tmp_path / "a.parquet", corpus(20)).rename(tmp_path / name)
-    assert prepared(tmp_path / name, tmp_path / "out")
-
-
-def test_a_folder_of_two_formats_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "d").mkdir()
-    for suffix in (".csv", ".parquet"):
-        write_as(tmp_path / "d" / f"a{suffix}", corpus(10))
-    with pytest.raises(DataError, match=r"several formats: a.csv \(CSV\), a.parquet \(Parquet\)"):
-        prepare_text(tmp_path / "d", tmp_path / "out", text="text")
-
-
 # -- held-out documents ------------------------------------------------------------------------------------------------
 
 
@@ -244,27 +207,6 @@ def test_held_out_documents_need_no_labels(suffix: str, how: str, tmp_path: Path
     assert sum(block.n_rows for block in blocks_of(ParquetData(tmp_path / "out", split="test"))) == 60
 
 
-def test_documents_that_are_learned_from_need_labels(tmp_path: Path) -> None:
-    table = corpus(40)
-    write_as(tmp_path / "h.parquet", table)
-    for suffix in (".parquet", ".csv", ".jsonl"):
-        bare = write_as(tmp_path / f"a{suffix}", table.drop_columns(["label"]))
-        with pytest.raises(DataError, match="no such column") as caught:
-            prepare_text({"train": bare, "test": tmp_path / "h.parquet"}, tmp_path / "o", text="text", label="label")
-        assert caught.value.column == "label"
-        bare.unlink()
-
-
-def test_a_split_without_labels_is_named_where_labels_are_needed(tmp_path: Path) -> None:
-    write_as(tmp_path / "a.csv", corpus(80))
-    write_as(tmp_path / "b.csv", corpus(60, 1).drop_columns(["label"]))
-    source = {"train": tmp_path / "a.csv", "test": tmp_path / "b.csv"}
-    prepare_text(source, tmp_path / "out", text="text", label="label", min_df=1)
-    with pytest.raises(DataError, match="split 'test' was prepared without labels"):
-        blocks_of(ParquetData(tmp_path / "out", split="test"), labels=True)
-    assert load_manifest(tmp_path / "out").label == "label"
-
-
 @pytest.mark.filterwarnings("ignore:left out, each")
 def test_one_file_in_two_splits_is_refused(tmp_path: Path) -> None:
     path = write_as(tmp_path / "a.csv", corpus(30))
@@ -273,9 +215,3 @@ def test_one_file_in_two_splits_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="one file is in the splits 'train' and 'test'"):
             prepare_text({"train": path, "test": other}, tmp_path / "out", text="text", label="label")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_label_that_is_a_text_column_is_refused(tmp_path: Path) -> None:
-    path = write_as(tmp_path / "a.parquet", corpus(30))
-    with pytest.raises(UsageError, match="'text' is a column of features too"):
-        prepare_text(path, tmp_path / "out", text=["split", "text"], label="text")

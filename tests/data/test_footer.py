@@ -62,21 +62,6 @@ def test_a_damaged_footer_is_refused_and_never_ends_the_process(tmp_path):
     assert any("bytes of text of a column that is none" in text for text in said)
 
 
-def test_bytes_that_are_no_footer_are_refused():
-    for footer, words in [
-        (b"", "ends in the middle"),
-        (b"\x00", "no schema"),
-        (b"\x15\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "more than 64 bits"),
-        (b"\x19\xf5\xff\xff\xff\xff\x0f", "promises"),
-        (b"\x1c" * 100, "without end"),
-        (b"\x19" * 100, "list"),
-        (b"\x1d", "value of type 13"),
-        (b"\x18\x7fabc", "ends in the middle"),
-    ]:
-        with pytest.raises(FooterError, match=words):
-            chunks_of(footer)
-
-
 def test_noise_is_refused_by_the_same_error():
     rng = np.random.default_rng(0)
     for _ in range(2000):

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from dboost import BoostedClassifier, DboostWarning, ParquetData
-from dboost.data.labels.labels import label_notes
 
 
 def rows(labels):
@@ -64,39 +63,12 @@ def test_labels_that_the_user_lists_are_meant():
     assert said(rows(BLANKS), "y", classes=["a", "a ", "b", "b\u00a0"])[1] == []
 
 
-def test_a_class_without_rows_does_not_say_it_twice(tmp_path):
-    table = rows(BLANKS)
-    table["y"] = table["y"].astype(pd.CategoricalDtype([*sorted(set(BLANKS)), "none"]))
-    assert len(said(table, "y")[1]) == 1
-
-
 def test_a_class_of_one_file_only_is_named_with_the_file(tmp_path):
     many = ["a", "b", "c"] * 10
     _, notes = said(write(tmp_path / "data", [rows(many), rows(many), rows([*many, "C", "C"])]))
     assert notes == [
         "1 of 4 classes are in one file only: 'C' (2 rows) in part-2.parquet. Check that they are no misspelling"
     ]
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [[["a", "b"] * 10], [["a"] * 10, ["b"] * 10, ["c"] * 10], [["a", "b"] * 10, ["b", "a"] * 10]],
-    ids=["one file", "sorted by class", "all in all"],
-)
-def test_files_that_say_nothing_of_a_class_are_no_reason_for_a_note(tmp_path, parts):
-    assert said(write(tmp_path / "data", [rows(part) for part in parts]))[1] == []
-
-
-def test_many_are_counted():
-    count = dict.fromkeys([f"{letter}{blank}" for letter in "abcde" for blank in ("", " ")], 1)
-    (note,) = label_notes(count, {})
-    assert note.endswith("'c' (1 row) and 'c ' (1 row); and 2 more groups. Strip them if they mean the same")
-    where = {f"c{number}": "one.parquet" if number < 5 else None for number in range(12)}
-    (note,) = label_notes(dict.fromkeys(where, 7), where)
-    assert note.startswith("5 of 12 classes are in one file only: 'c0' (7 rows) in one.parquet, ")
-    assert note.endswith("'c2' (7 rows) in one.parquet and 2 more. Check that they are no misspelling")
-    assert label_notes({b"a": 1, b"a ": 2}, {}) != ()
-    assert label_notes({1: 1, 2: 2}, {}) == ()
 
 
 def test_files_without_checksums_are_said_once_at_fit(tmp_path, monkeypatch):

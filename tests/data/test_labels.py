@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from dboost.data.labels.labels import LabelStats, check_weight, plan_labels, scan
+from dboost.data.labels.labels import LabelStats, plan_labels, scan
 from dboost.errors import DataError, UsageError
 
 X2 = np.ones((6, 1))
@@ -69,11 +69,6 @@ def test_two_classes(plan):
         assert codes.dtype == np.int32 and set(codes.tolist()) == {0, 1}
 
 
-def test_numpy_types_of_classes_survive(plan):
-    assert plan(X2, np.array([3, 1] * 3, dtype=np.int16)).classes.dtype == np.int16
-    assert plan(X2, np.array(["x", "yy"] * 3)).classes.dtype == np.dtype("<U2")
-
-
 def test_refused_labels(plan):
     for y, words in [
         (np.array([1, "a"] * 3, dtype=object), "mixed types: int and str"),
@@ -97,11 +92,6 @@ def test_refused_labels(plan):
     ]:
         with pytest.raises(DataError, match=words):
             plan(X2, y)
-
-
-def test_no_rows(plan):
-    with pytest.raises(DataError, match="no rows"):
-        plan(np.zeros((0, 2)), np.array([], dtype=int))
 
 
 def test_three_classes_are_not_binary(plan):
@@ -195,10 +185,6 @@ def test_refused_sample_weights(plan):
             plan(X2, WORDS, weight)
 
 
-def test_scalar_weight():
-    assert check_weight(2, 3).tolist() == [2, 2, 2]
-
-
 TASKS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])
 
 
@@ -242,16 +228,6 @@ def test_refused_tasks(plan):
             plan(np.ones((4, 1)), y, task="multitask")
 
 
-def test_names_of_tasks(plan):
-    assert plan(np.ones((4, 1)), TASKS, task="multitask", classes=["u", "v"]).classes.tolist() == ["u", "v"]
-    with pytest.raises(UsageError, match="one name per column"):
-        plan(np.ones((4, 1)), TASKS, task="multitask", classes=["u"])
-    with pytest.raises(UsageError, match="class_weight has no meaning"):
-        plan(np.ones((4, 1)), TASKS, task="multitask", class_weight="balanced")
-    with pytest.raises(DataError, match="tasks, which are called 'v'"):
-        plan(np.ones((4, 1)), [[0, 1], [1, 1]] * 2, task="multitask", classes=["u", "v"])
-
-
 def test_regression(plan):
     found = plan(X2, [1, 2.5, 3, 4, 5, 6], task="regression")
     assert found.items[0].y.dtype == np.float64 and found.classes is None
@@ -262,13 +238,6 @@ def test_regression(plan):
     for text in (np.array(["1.5"] * 6), np.array(["1.5"] * 6, dtype=object), np.arange(6).astype("M8[D]")):
         with pytest.raises(DataError, match="not numbers but of type"):
             plan(X2, text, task="regression")
-
-
-def test_reports_on_the_targets_of_partitions_merge():
-    total = LabelStats()
-    for block in (np.zeros(0), np.array([1.0, 2.5]), np.array([3, 4])):
-        total.merge(scan("regression", block, np.ones(len(block))))
-    assert (total.n_rows, total.kind, total.sum_weight) == (4, "float", 4.0)
 
 
 def test_reports_merge_like_one_report():
@@ -282,8 +251,3 @@ def test_reports_merge_like_one_report():
     assert plan_labels(parts, "multiclass").classes.tolist() == ["longer", "x", "y"]
     with pytest.raises(DataError, match="mixed types: int and str"):
         parts.merge(scan("multiclass", np.array([1, 2]), np.ones(2)))
-
-
-def test_unknown_task(plan):
-    with pytest.raises(UsageError, match="task='ranking'"):
-        plan(X2, WORDS, task="ranking")

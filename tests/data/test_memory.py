@@ -10,7 +10,6 @@ from scipy import sparse
 
 from dboost.data import build_plan
 from dboost.data.memory import in_memory
-from dboost.data.memory.in_memory import as_rows, block_bounds
 from dboost.data.sparse import csc
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, UsageError
@@ -57,16 +56,6 @@ def test_every_container_gives_the_same_bits(small, plan, same, monkeypatch, blo
         assert found.n_features == 7, name
         if names is None:
             assert found.fingerprint == reference.fingerprint, name
-
-
-def test_blocks_hold_the_matrix(small, plan, monkeypatch):
-    monkeypatch.setattr(in_memory, "BLOCK_COST", 50)
-    found = plan(small.X, small.y)
-    parts = [sparse.csc_array((p.values, p.rows, p.indptr), shape=(p.n_rows, 7)).toarray() for p in found.items]
-    np.testing.assert_array_equal(np.vstack(parts), small.X.toarray())
-    assert len({p.key for p in found.items}) == len(found.items)
-    assert all(p.indptr.dtype == np.int64 and p.rows.dtype == np.int32 for p in found.items)
-    assert found.nbytes_estimate == sum(p.nbytes for p in found.items)
 
 
 def test_duplicates_zeros_and_unsorted_columns_change_nothing(small, plan, same):
@@ -149,40 +138,6 @@ def test_non_finite_values_name_row_and_column(small, plan, value, shown):
         assert caught.value.column == name
 
 
-def test_the_cut_depends_on_cost_only():
-    cost = np.arange(1001, dtype=np.int64) * 10_000
-    bounds = block_bounds(cost, 5)
-    assert bounds[0] == 0 and bounds[-1] == 1000 and len(bounds) == 11
-    assert len(block_bounds(cost, 125_000)) == 11
-    assert len(block_bounds(cost, 250_000)) == 9
-    assert len(block_bounds(cost, 625_000)) == 5
-    assert len(block_bounds(cost, 1_250_000)) == 3
-    assert len(block_bounds(cost * 1000, 5)) == 65
-    skewed = np.concatenate([[0], np.cumsum([3_000_000, 1, 1, 1])]).astype(np.int64)
-    assert block_bounds(skewed, 5)[-1] == 4
-
-
-def test_little_data_is_cut_where_threads_can_share_a_pass():
-    for rows, n_features, n_outputs, blocks in [
-        (1000, 50, 1, 1),
-        (1000, 50, 19, 1),
-        (1000, 50, 20, 2),
-        (1000, 50, 79, 4),
-        (1000, 50, 2000, 8),
-        (1000, 10_000, 79, 2),
-    ]:
-        cost = np.arange(rows + 1, dtype=np.int64) * 100
-        assert len(block_bounds(cost, n_features, n_outputs)) == blocks + 1
-
-
-def test_the_cut_of_many_classes(plan):
-    rng = np.random.default_rng(0)
-    X = sparse.random(3000, 40, density=0.5, format="csr", rng=rng)
-    few, many = (plan(X, np.arange(3000) % k, task="multiclass") for k in (3, 100))
-    assert (len(few.items), len(many.items)) == (1, 4)
-    assert sum(few.rows) == sum(many.rows) == 3000
-
-
 def test_refused_matrices(plan):
     for X, error, words in [
         (np.zeros(60), DataError, "expected \\(rows, features\\)"),
@@ -201,17 +156,6 @@ def test_refused_matrices(plan):
         y = ["u", "v"] * 30
         with pytest.raises(error, match=words):
             plan(X, y)
-
-
-def test_damaged_sparse_matrices_do_not_reach_compiled_code():
-    X = sparse.csr_matrix(np.eye(3))
-    X.indices[1] = 7
-    with pytest.raises(DataError, match="damaged"):
-        as_rows(X)
-    X = sparse.csr_matrix(np.eye(3))
-    X.indices[1] = -1
-    with pytest.raises(DataError, match="damaged"):
-        as_rows(X)
 
 
 def test_label_column_of_a_table(small, plan, same):

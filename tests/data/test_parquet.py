@@ -15,7 +15,6 @@ from dboost.data import ParquetData, prepare_text
 from dboost.data.memory import in_memory
 from dboost.data.parquet import plan as parquet_plan
 from dboost.data.parquet.plan import blocks_of
-from dboost.data.parquet.read import Layout, decode_features, file_ref, open_file, read_group
 from dboost.data.parquet.rows import scan_features
 from dboost.errors import DataError
 from tests.data.tables import replace
@@ -88,32 +87,6 @@ def test_blocks_follow_row_groups(small, plan, write, lists, as_lists, tmp_path,
     monkeypatch.setattr(in_memory, "BLOCK_COST", 60)
     again = plan(ParquetData(tmp_path / "d", n_features=7, **as_lists))
     assert (again.rows, again.fingerprint) == (found.rows, found.fingerprint)
-
-
-def test_list_columns_are_not_copied(small, write, lists, tmp_path):
-    X = small.X.astype(np.float32)
-    write(tmp_path, lists(X, small.y), rows=60)
-    path = str(tmp_path / "f0.parquet")
-    layout = Layout("lists", ("indices", "values"), 7, np.dtype(np.float32))
-    with open_file(path) as file:
-        table = read_group(file, file_ref(path, "f0"), 0, ["indices", "values"])
-    [piece] = decode_features(table, layout, path, 0)
-    for name, array in (("indices", piece.indices), ("values", piece.values)):
-        child = table.column(name).chunk(0).values
-        buffer = np.frombuffer(child.buffers()[1], dtype=array.dtype)
-        assert np.shares_memory(array, buffer)
-        assert array.shape[0] == X.nnz
-    np.testing.assert_array_equal(piece.indptr, X.indptr)
-
-
-def test_sliced_lists_are_read_from_their_offsets(small, lists):
-    table = lists(small.X, small.y).slice(10, 20)
-    layout = Layout("lists", ("indices", "values"), 7, np.dtype(np.float64))
-    [piece] = decode_features(table, layout, "f", 0)
-    part = small.X[10:30]
-    np.testing.assert_array_equal(piece.indices, part.indices)
-    np.testing.assert_array_equal(piece.values, part.data)
-    np.testing.assert_array_equal(piece.indptr, part.indptr)
 
 
 def test_empty_files_and_one_class_partitions(small, plan, same, write, lists, as_lists, tmp_path, monkeypatch):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,6 @@ from dboost.data.parquet import plan as parquet_plan
 from dboost.data.parquet.read import inspect_file
 from dboost.data.prepared.mapper import InProcess
 from dboost.errors import DataError, UsageError
-from tests.data.tables import replace
 
 
 def bad_lists(indices, values, kind=None):
@@ -56,24 +54,6 @@ def test_bad_lists_name_file_column_and_row_group(tmp_path, write, plan, as_list
     assert caught.value.file == str(tmp_path / "f1.parquet")
     assert (caught.value.column, caught.value.row_group) == (column, 1)
     assert pickle.loads(pickle.dumps(caught.value)).row_group == 1
-
-
-@pytest.mark.parametrize(
-    "change, column, words",
-    [
-        (lambda t: replace(t, "x1", pa.array([0.0, 1.0, np.nan])), "x1", "NaN in row 0"),
-        (lambda t: replace(t, "x1", pa.array([0.0, 1.0, None])), "x1", "1 nulls"),
-        (lambda t: replace(t, "label", pa.array(["a", "b", None])), "label", "1 labels are missing"),
-    ],
-)
-def test_bad_columns_name_file_column_and_row_group(tmp_path, write, plan, change, column, words):
-    good = pa.table({"x0": [1.0, 0.0, 2.0], "x1": [0.5, 1.5, 0.0], "label": ["a", "b", "a"]})
-    write(tmp_path, good, change(good), good, rows=2)
-    with pytest.raises(DataError, match=words) as caught:
-        for item in plan(ParquetData(tmp_path, features=["x0", "x1"], label="label")).items:
-            item.load()
-    assert caught.value.file == str(tmp_path / "f1.parquet")
-    assert (caught.value.column, caught.value.row_group) == (column, 1)
 
 
 def test_bad_weights_and_widths(tmp_path, write, plan):
@@ -137,17 +117,6 @@ def test_garbage_is_refused_by_name(tmp_path, write, plan, small, lists, as_list
     with pytest.raises(DataError) as caught:
         plan(ParquetData(tmp_path, n_features=7, **as_lists))
     assert caught.value.file == str(bad) and len(str(caught.value)) < 400
-
-
-def test_truncated_files(tmp_path, write, plan, small, lists, as_lists):
-    write(tmp_path, lists(small.X, small.y))
-    path = tmp_path / "f0.parquet"
-    whole = path.read_bytes()
-    for length in (len(whole) - 1, len(whole) // 2, 5):
-        path.write_bytes(whole[:length])
-        with pytest.raises(DataError) as caught:
-            plan(ParquetData(tmp_path, n_features=7, **as_lists))
-        assert caught.value.file == str(path)
 
 
 def test_names_that_are_not_text(tmp_path, write, plan, as_lists):
@@ -250,11 +219,3 @@ def test_memory_budget_decides_streaming_and_refuses_giants(tmp_path, write, sma
     with pytest.raises(DataError, match="memory budget") as caught:
         build_plan(ParquetData(tmp_path / "e", n_features=7, **as_lists), task="classification", engine=Small())
     assert caught.value.row_group == 0
-
-
-def test_no_warnings_on_good_data(tmp_path, write, plan, small, lists, as_lists):
-    write(tmp_path, lists(small.X, small.y))
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        block = plan(ParquetData(tmp_path, n_features=7, **as_lists)).items[0].load()
-    assert said == [] and block.n_rows == small.X.shape[0]

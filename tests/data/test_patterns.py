@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -23,9 +22,6 @@ from dboost.data.patterns import matches, regex_of
 from dboost.data.prepared.where import parsed
 from dboost.errors import DataError, UsageError
 from dboost.files.stores import any_path
-from pipelines.cli import main
-
-RNG = np.random.default_rng(0)
 
 
 def documents(rows: int, seed: int) -> pa.Table:
@@ -85,15 +81,6 @@ def test_a_filter_picks_the_rows_that_it_says(where: str, picked: Any, years: Pa
     peer = prepare_text(tmp_path / "whole.parquet", tmp_path / "q", text="text", label="label", min_df=1, max_df=1.0)
     assert manifest.splits["train"]["rows"] == len(whole) > 0
     assert rows_of(tmp_path / "p") == rows_of(tmp_path / "q") and peer.vocabulary == manifest.vocabulary
-
-
-def test_a_filter_of_csv_and_of_the_command_line(tmp_path: Path) -> None:
-    pa_csv.write_csv(documents(60, 0), tmp_path / "d.csv")
-    arguments = ["--text", "text", "--label", "label", "--min-df", "1", "--max-df", "1.0", "--workers", "0"]
-    made = main(["prepare", str(tmp_path / "d.csv"), *arguments, "--where", "number < 5", "--out", str(tmp_path / "p")])
-    assert made == 0
-    kept = documents(60, 0).filter(pa.compute.less(documents(60, 0)["number"], 5))
-    assert len(rows_of(tmp_path / "p")) == len(kept) < 60
 
 
 @pytest.mark.parametrize(

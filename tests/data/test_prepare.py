@@ -19,7 +19,7 @@ from dboost.data.parquet.plan import blocks_of
 from dboost.data.parquet.rows import scan_features
 from dboost.data.prepared import chunk, prepare
 from dboost.data.prepared.mapper import InProcess
-from dboost.errors import DataError, StorageError, UsageError
+from dboost.errors import DataError, UsageError
 
 
 def corpus(n=400, seed=0):
@@ -78,16 +78,6 @@ def test_features_are_those_of_scikit_learn_for_any_cut(source, tmp_path, monkey
         assert dict(entry["classes"]) == {name: int((labels == name).sum()) for name in ("blue", "green", "red")}
         assert entry["nnz"] == np.count_nonzero(matrix(data))
     assert (len(manifest.splits["train"]["files"]) > 5) == (rows == 30)
-
-
-def test_the_result_trains(source, tmp_path):
-    prepare_text(source, tmp_path / "out", text="text", label="label")
-    plan = build_plan(ParquetData(tmp_path / "out"), task="classification", engine=InProcess())
-    assert plan.classes.tolist() == ["blue", "green", "red"] and plan.n_rows == 400
-    assert plan.feature_names == load_manifest(tmp_path / "out").feature_names()
-    assert plan.notes == () and plan.items[0].load().values.dtype == np.float32
-    same = build_plan(ParquetData(tmp_path / "out" / "train"), task="classification", engine=InProcess())
-    assert same.fingerprint == plan.fingerprint
 
 
 def test_a_source_per_split_and_several_text_columns(write, tmp_path):
@@ -149,11 +139,6 @@ def test_strings_that_are_no_text_name_file_and_row_group(tmp_path, split):
     with pytest.raises(DataError, match=r"(UTF-8|UTF8).*raw.parquet.*row group 1"):
         prepare_text(tmp_path / "raw.parquet", tmp_path / "out", text="text", split=split, min_df=1)
     assert not (tmp_path / "out").exists()
-
-
-def test_hashing(source, tmp_path):
-    manifest = prepare_text(source, tmp_path / "out", text="text", hashing=50, min_df=1, max_df=1.0)
-    assert 2 < manifest.features["n_features"] <= 50 and manifest.feature_names()[0].startswith("#")
 
 
 def test_an_existing_folder(source, tmp_path):
@@ -225,6 +210,10 @@ def test_bad_sources_name_file_and_column(write, tmp_path, change, options, colu
         ({"min_df": float("nan")}, "min_df=nan"),
         ({"max_features": 0}, "max_features=0"),
         ({"hashing": 1}, "hashing=1"),
+        ({"ngrams": 0}, "ngrams=0"),
+        ({"ngrams": 2, "tokenizer": "identifiers"}, "ngrams beside tokenizer='identifiers'"),
+        ({"stop_words": ["a"], "tokenizer": "identifiers"}, "stop_words beside tokenizer='identifiers'"),
+        ({"stop_words": "english"}, "names a language"),
         ({"text": []}, "names no column"),
         ({"keep": ["values"]}, "'values' would clash"),
     ],
@@ -232,12 +221,6 @@ def test_bad_sources_name_file_and_column(write, tmp_path, change, options, colu
 def test_bad_settings(source, tmp_path, options, words):
     with pytest.raises(UsageError, match=words):
         prepare_text(source, tmp_path / "out", **{"text": "text", **options})
-
-
-def test_a_folder_that_cannot_be_written(source, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot write"):
-        prepare_text(source, tmp_path / "file" / "out", text="text")
 
 
 # -- the manifest ------------------------------------------------------------------------------------------------------
@@ -287,14 +270,6 @@ def test_a_manifest_vouches_for_its_files(prepared):
         load_manifest(prepared)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"a": 1}', "\x00"])
-def test_files_that_are_no_manifest(tmp_path, content):
-    (tmp_path / MANIFEST).write_text(content)
-    with pytest.raises(DataError) as caught:
-        load_manifest(tmp_path)
-    assert caught.value.file == str(tmp_path / MANIFEST)
-
-
 def test_files_other_than_the_prepared_ones(prepared):
     path = prepared / "train" / "part-00000.parquet"
     table = pq.read_table(path)
@@ -327,27 +302,3 @@ def test_predictions_need_the_same_vocabulary(prepared):
 
 
 # -- real documents ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def titles():
-    home = os.environ.get("DBOOST_DATA_HOME")
-    if home is None:
-        pytest.skip("DBOOST_DATA_HOME is not set: the arXiv titles are not here")
-    path = Path(home) / "arxiv" / "arxiv_titles.parquet"
-    if not path.is_file():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"DBOOST_DATA_HOME is set, but {path} is missing")
-        pytest.skip(f"{path} is missing")
-    return path
-
-
-def test_arxiv_titles(titles, tmp_path):
-    table = pq.ParquetFile(titles).read(columns=["primary_cat", "title"]).slice(0, 20_000)
-    pq.write_table(table, tmp_path / "raw.parquet", row_group_size=6000)
-    manifest = prepare_text(tmp_path / "raw.parquet", tmp_path / "out", text="title", label="primary_cat")
-    peer = TfidfVectorizer(sublinear_tf=True, min_df=5, max_df=0.5)
-    expected = peer.fit_transform(table["title"].to_pylist())
-    assert manifest.feature_names() == tuple(peer.get_feature_names_out())
-    [block] = blocks_of(ParquetData(tmp_path / "out"))
-    assert abs(block.read().csr(expected.shape[1]) - expected).max() < 1e-6

@@ -18,7 +18,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import dboost
 from dboost.data import load_manifest, prepare_text
-from dboost.errors import UsageError
 from dboost.estimators.document_features import DocumentFeatures
 from pipelines.cli import main
 from pipelines.commands.prepare import stop_words
@@ -76,19 +75,3 @@ def test_a_model_reads_raw_documents_by_its_rule(file: Path, tmp_path: Path) -> 
     known = dboost.load_model(tmp_path / "m").predict(model[0].transform(TEXTS))
     assert model.predict(TEXTS).tolist() == known.tolist()
     assert model[0].rule.about()["stop_words"] == ["the", "and"] and model[0].rule.binary
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"ngrams": 0}, "ngrams=0"),
-        ({"ngrams": 2, "tokenizer": "identifiers"}, "ngrams beside tokenizer='identifiers'"),
-        ({"stop_words": ["a"], "tokenizer": "identifiers"}, "stop_words beside tokenizer='identifiers'"),
-        ({"tokenizer": "letters"}, "tokenizer='letters'"),
-        ({"stop_words": "english"}, "names a language"),
-    ],
-)
-def test_rules_without_meaning_are_refused(given: dict[str, Any], said: str, file: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=said):
-        prepare_text(file, tmp_path / "out", text="text", **given)
-    assert not (tmp_path / "out").exists()

@@ -7,28 +7,13 @@ import pytest
 
 from dboost.data.labels.labels import plan_labels, scan
 from dboost.data.plan import build_plan
-from dboost.data.ranges import ORDINARY_BITS, scaled, weight_exponent
+from dboost.data.ranges import weight_exponent
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 4))
 Y = (X[:, 0] + RNG.standard_normal(30) > 0).astype(int)
-
-
-def test_the_largest_weight_comes_near_one_without_a_change_of_digits() -> None:
-    for weight in [5e-324, 1e-300, 1e-38, 1e38, 1.7e308]:
-        exponent = weight_exponent((weight, 1.0))
-        moved = scaled(np.array([weight]), exponent)[0]
-        assert 1.0 <= moved < 2.0
-        assert np.frexp(weight)[0] == np.frexp(moved)[0]
-
-
-def test_ordinary_weights_stay_as_they_are() -> None:
-    for weight in [0.0, 2.0**-ORDINARY_BITS, 1.0, 3.0, 2.0**ORDINARY_BITS - 1]:
-        assert weight_exponent((weight, 1.0)) == 0
-        given = np.array([weight])
-        assert scaled(given, 0) is given
 
 
 def test_factors_of_classes_count_with_the_weights() -> None:
@@ -64,13 +49,6 @@ def test_targets_whose_squares_are_no_numbers_are_refused() -> None:
             pytest.raises(DataError, match="the largest target is .*; divide all targets by 1e"),
         ):
             build_plan(X, y, task="regression", engine=engine)
-
-
-def test_targets_that_can_be_squared_are_used() -> None:
-    for scale in [1e29, 1.0, 1e-29, 0.0]:
-        with LocalEngine(1) as engine:
-            plan = build_plan(X, scale * RNG.standard_normal(30), task="regression", engine=engine)
-        assert plan.n_rows == 30
 
 
 def test_a_target_of_weight_zero_is_no_target() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,10 @@ import pytest
 from scipy import sparse
 
 from dboost import passes
-from dboost.boosting.fit import FitSettings, Fitting
-from dboost.data import ParquetData, streamed
-from dboost.data.streamed import StreamedPartition, to_csc
+from dboost.data import ParquetData
+from dboost.data.streamed import StreamedPartition
 from dboost.engine.local import LocalEngine
-from dboost.engine.memo import Memo, MemoStore
+from dboost.engine.memo import MemoStore
 from dboost.errors import DataError
 from dboost.hypotheses.held_by_model import Held
 from dboost.partition import Partition
@@ -80,12 +79,6 @@ def test_rows_that_need_work_are_put_by_column_at_once(block, change):
     found, wanted = item.load_rows(), item.load()
     assert isinstance(found, Partition)
     assert found.values.tobytes() == wanted.values.tobytes() and found.rows.tobytes() == wanted.rows.tobytes()
-
-
-def test_doubles_and_rows_of_weight_zero_are_put_by_column_at_once(block, small):
-    assert isinstance(block(dtype=np.float64).load_rows(), Partition)
-    item = block(weight=small.weight)
-    assert item.load_rows().n_rows == 57 and isinstance(item.load_rows(), Partition)
 
 
 @pytest.mark.parametrize(
@@ -155,44 +148,6 @@ def over_active_columns(W, b):
         (passes.curvature_diagonal, (True,)),
         (passes.hessian_product, (W, b)),
     )
-
-
-@pytest.mark.parametrize("loss", ["log", "multinomial"])
-def test_passes_over_the_active_columns_leave_the_others_by_row(loss, monkeypatch):
-    data = plain.make(loss, m=60, n=12, seed=3)
-    (item,) = plain.plan(data, 1, np.float32).items
-    found = ReadAgain(item).load_rows()
-    rng = np.random.default_rng(0)
-    W, b = rng.normal(size=(2, data.k)), np.zeros(data.k)
-    point = passes.Point(loss, Held(np.array([1, 7]), "held"), W, b, "point")
-    memo = Memo(MemoStore(10**6), "run", found.key)
-    put_by_column = []
-    monkeypatch.setattr(
-        streamed, "to_csc", lambda *given, **more: put_by_column.append(given) or to_csc(*given, **more)
-    )
-    for leaf, arguments in over_active_columns(W, b):
-        assert leaf(found, memo, point, *arguments).add
-        assert not put_by_column, leaf.__name__
-    assert found.values.size and put_by_column
-
-
-@pytest.mark.parametrize("loss", ["log", "multinomial"])
-def test_a_fit_has_the_bits_of_one_in_memory(loss):
-    rng = np.random.default_rng(0)
-    data = plain.make(loss, m=400, n=30, weights=True, seed=1)
-    data = replace(data, X=np.where(rng.random(data.X.shape) < 0.5, 0.0, data.X))
-    plan = plain.plan(data, 5, np.float32)
-    settings = FitSettings(loss, penalty="l1/l2", tol=1e-6, sample=0.5)
-    results = []
-    for items in (plan.items, [ReadAgain(item) for item in plan.items]):
-        plan.items = tuple(items)
-        with LocalEngine(2, MemoStore(10**6)) as engine:
-            fitting = Fitting(plan, engine, settings)
-            results.append(fitting.fit(0.05 * fitting.alpha_max()))
-    held, streamed = results
-    assert held.W.shape == streamed.W.shape and held.W.any()
-    assert held.W.tobytes() == streamed.W.tobytes() and held.intercept.tobytes() == streamed.intercept.tobytes()
-    assert held.gap == streamed.gap <= 1e-6
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import dboost
-from dboost.compiled.text.terms import Terms
-from dboost.data.manifest import load_manifest, read_vocabulary
+from dboost.data.manifest import read_vocabulary
 from dboost.data.prepared import vocabulary
 from dboost.data.prepared.mapper import InProcess
 from dboost.data.prepared.prepare import prepare_text
-from dboost.data.prepared.text import SHARDS, TermCounts, count_texts, load_shards, words
+from dboost.data.prepared.text import words
 from dboost.engine.dask.submission import names
 from dboost.errors import DataError, without_values
 from dboost.estimators.table_files import FeaturesOfFiles, transform_of_prepared
@@ -96,51 +95,11 @@ def test_terms_of_a_table_are_counted_in_shards_too(tmp_path, monkeypatch, more)
     assert not [path for path in (tmp_path / "o").iterdir() if path.name.startswith("_counts")]
 
 
-@pytest.mark.full
-@pytest.mark.timeout(300)
-def test_workers_choose_the_terms_that_one_process_chooses(tmp_path):
-    documents_with_identifiers(tmp_path / "d.parquet")
-    prints = set()
-    for workers in ("0", "2"):
-        more = ["--workers", workers, *(["--memory-limit", "1GiB"] if workers != "0" else [])]
-        out = tmp_path / f"o{workers}"
-        arguments = ["prepare", str(tmp_path / "d.parquet"), "--label", "y", "--max-features", "200", "--min-df", "1"]
-        assert main([*arguments, "--out", str(out), *more]) == 0
-        prints.add(load_manifest(out).fingerprint)
-    assert len(prints) == 1
-
-
 def test_a_vocabulary_that_fits_no_worker_is_refused():
     shards = [vocabulary.Kept("a", 9_000_000, 2_000_000, 30 << 20), vocabulary.Kept("b", 9, 2_000_000, 30 << 20)]
     with pytest.raises(DataError, match="4,000,000 terms, which take about 637 MiB in every process.*409 MiB.*min_df"):
         vocabulary.refuse_many(shards, None, (1 << 30) * 2 // 5)
     vocabulary.refuse_many(shards, 2_000_000, (1 << 30) * 2 // 5)
-
-
-@pytest.mark.parametrize("hashing", [None, 50])
-def test_shards_of_a_file_are_its_terms(tmp_path, hashing):
-    texts = [" ".join(f"w{i * j % 997}" for j in range(40)) for i in range(60)]
-    counted = count_texts([*texts, "", "naïve Ökonomie"], "words", hashing)
-    size = counted.save(tmp_path / "c")
-    assert counted.shard.min() >= 0 and counted.shard.max() < SHARDS
-    cuts = [0, 1, 300, 301, 700, SHARDS]
-    pieces = [load_shards(tmp_path / "c", a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
-    assert pa.concat_tables(pieces).sort_by("term").equals(counted.frequencies().sort_by("term"))
-    assert size < (tmp_path / "c").stat().st_size
-    empty = count_texts(["", "a"], "words", hashing)
-    empty.save(tmp_path / "none")
-    assert load_shards(tmp_path / "none", 0, SHARDS).num_rows == 0 and len(TermCounts.load(tmp_path / "none")) == 2
-    counted.save(tmp_path / "terms", documents=False)
-    assert (tmp_path / "terms").stat().st_size == size and TermCounts.load(tmp_path / "terms").parts == []
-
-
-def test_a_term_has_one_hash_in_all_tables():
-    one, two = Terms(4), Terms(4000)
-    for table, terms in ((one, ["sea", "", "a longer term than sixteen bytes"]), (two, ["sky", "sea"])):
-        text = "".join(terms).encode()
-        offsets = np.cumsum([0, *(len(term) for term in terms)])
-        table.enter(np.frombuffer(text + bytes(32), np.uint8), offsets)
-    assert one.hashes()[0] == two.hashes()[1] != two.hashes()[0] and len(set(one.hashes())) == 3
 
 
 def test_no_error_of_a_command_repeats_what_documents_say(tmp_path, monkeypatch, capsys):

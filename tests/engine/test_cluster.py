@@ -32,11 +32,6 @@ def test_the_shape_follows_the_machine():
         assert 0.79 * memory - workers < workers * each <= 0.8 * memory
 
 
-def test_no_workers_are_refused():
-    with pytest.raises(UsageError, match="n_workers is 0"):
-        embedded_cluster(0)
-
-
 @pytest.mark.parametrize("cores, gib, most", [(1, 8, 4), (2, 8, 8), (64, 512, 256), (64, 1, 5)])
 def test_more_workers_than_cores_or_memory_carry_are_refused(monkeypatch, cores, gib, most):
     # 500 workers on two cores were started, one after the other.
@@ -50,13 +45,6 @@ def test_more_workers_than_cores_or_memory_carry_are_refused(monkeypatch, cores,
     with pytest.raises(UsageError, match=rf"{most + 1} workers were asked for; .*{cores} core.* at most {most}"):
         embedded_cluster(most + 1)
     assert started == [most]
-
-
-@pytest.mark.parametrize("limit", ["2XiB", "-1", "abc", "", -1, 1000, "100 MiB"])
-def test_a_memory_limit_that_no_worker_can_live_with_is_refused(monkeypatch, limit):
-    monkeypatch.setattr("dboost.engine.dask.cluster.EmbeddedCluster", lambda **options: pytest.fail("it was started"))
-    with pytest.raises(UsageError, match="memory_limit is .* 160 MiB"):
-        embedded_cluster(1, memory_limit=limit)
 
 
 @pytest.mark.parametrize("limit, given", [("2 GiB", 2 * GIB), ("1e9", 10**9), (GIB, GIB), (0, 0), ("0", 0)])
@@ -115,29 +103,6 @@ def test_it_listens_on_loopback_only_and_ends_quietly(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
 
 
-LEFT = """
-import gc
-from dboost.engine.dask.cluster import embedded_cluster
-
-if __name__ == "__main__":
-    with embedded_cluster(1, memory_limit="512 MiB") as cluster:
-        loop = cluster.loop.asyncio_loop
-    for error in (TimeoutError("Timeout"), ValueError("of another kind")):
-        left = loop.create_future()
-        left.set_exception(error)
-        del left
-        gc.collect()
-"""
-
-
-def test_what_its_end_leaves_behind_is_not_reported_and_other_errors_are(tmp_path):
-    # A loop that ends just after a connection's timeout leaves a future whose exception nobody reads.
-    done = _run(LEFT, tmp_path)
-    assert done.returncode == 0
-    assert "Timeout" not in done.stderr
-    assert "ValueError: of another kind" in done.stderr
-
-
 BROKEN_OFF = """
 import asyncio
 import gc
@@ -169,35 +134,6 @@ if __name__ == "__main__":
 def test_a_cluster_that_never_came_up_reports_nothing_of_its_tasks_even_when_python_closes_it(tmp_path):
     done = _run(BROKEN_OFF, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "broken off\n", "")
-
-
-TOLD_LATE = """
-import atexit
-import logging
-
-
-def told_late():
-    logging.getLogger("distributed.nanny").info("a worker is gone")
-
-
-def closed():
-    with hushed():
-        pass
-
-
-# What is asked for last is called first when Python ends.
-atexit.register(told_late)
-atexit.register(closed)
-import distributed
-from dboost.engine.dask.cluster import hushed
-
-told_late()
-"""
-
-
-def test_what_dask_tells_after_a_cluster_was_closed_at_the_end_of_python_is_not_said(tmp_path):
-    done = _run(TOLD_LATE, tmp_path)
-    assert (done.returncode, done.stderr.count("a worker is gone")) == (0, 1), done.stderr
 
 
 def test_workers_have_no_profiler(two_processes):

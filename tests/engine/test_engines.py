@@ -9,7 +9,6 @@ import threading
 import numpy as np
 import pytest
 
-from dboost.engine.base import Engine
 from dboost.engine.bundle import combine_sums
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
@@ -122,24 +121,6 @@ def test_shards_are_pieces_of_the_same_sum(engine, estimate):
         assert column == (piece.add["column"] + float(shard[0])).tolist()
 
 
-def test_finish_without_shards(engine):
-    specs, rows = leaves.make_specs([5, 6, 7])
-    engine.set_plan(specs, rows, "run")
-    total = engine.map_reduce(leaves.plain, 0.5, name="plain")
-    shard, column, _ = engine.map_reduce(
-        leaves.plain, 0.5, name="plain", finish=leaves.finish, finish_args=lambda shard: (1.0,)
-    )
-    assert shard is None
-    assert column == (total.add["column"] + 1.0).tolist()
-
-
-def test_decoded_partitions_can_be_items(engine):
-    specs, rows = leaves.make_specs(SIZES["unequal"])
-    expected = by_hand(specs, rows, leaves.plain, 0.1)
-    engine.set_plan([s.load() for s in specs], rows, "run")
-    assert same_bits(engine.map_reduce(leaves.plain, 0.1, name="plain"), expected)
-
-
 def test_partitions_are_read_once(engine, tmp_path):
     log = tmp_path / "reads"
     specs, rows = leaves.make_specs(SIZES["unequal"], str(log))
@@ -155,17 +136,6 @@ def test_map_keeps_the_order(engine):
     specs, _ = leaves.make_specs([1] * 23)
     assert engine.map(leaves.describe, specs, "!", name="describe") == [f"{s.key}!" for s in specs]
     assert engine.map(leaves.describe, [], "!", name="describe") == []
-
-
-def test_work_of_the_driver_stays_in_this_process(engine):
-    import os
-
-    here, before = os.getpid(), engine.bytes_moved
-    # a closure: nothing is sent anywhere
-    assert engine.on_driver(lambda i: (i * i, os.getpid()), range(40)) == [(i * i, here) for i in range(40)]
-    assert engine.on_driver(lambda i: i, []) == [] and engine.bytes_moved == before
-    with pytest.raises(ZeroDivisionError):
-        engine.on_driver(lambda i: 1 // i, [2, 1, 0])
 
 
 def test_work_of_the_driver_is_shared_by_its_threads(engine):
@@ -250,15 +220,6 @@ def test_a_closed_engine_says_so(engine):
         engine.map(leaves.describe, specs, "!", name="late")
 
 
-def test_the_protocol_is_met():
-    def use(engine: Engine) -> int:
-        return engine.n_workers
-
-    with LocalEngine(2) as engine:
-        assert use(engine) == 1
-        assert engine.bytes_moved == 0
-
-
 def test_combining_leaves_its_inputs_alone():
     # They are results of other tasks; a reduction that is run again must find them as they were.
     specs, rows = leaves.make_specs([5, 6, 7, 8])
@@ -270,21 +231,6 @@ def test_combining_leaves_its_inputs_alone():
     only = combine_sums(rows[:1], [(0, 1)], values[:1])
     only.add["column"] += 1.0
     assert same_bits(combine_sums(rows, nodes, values), expected)
-
-
-def test_local_refuses_no_threads():
-    with pytest.raises(UsageError, match="n_threads is 0"):
-        LocalEngine(0)
-
-
-def test_local_forgets_at_the_end():
-    store = MemoStore(10**6)
-    specs, rows = leaves.make_specs([5, 6])
-    with LocalEngine(2, memo=store) as engine:
-        engine.set_plan(specs, rows, "run")
-        engine.map_reduce(leaves.plain, 1.0, name="plain")
-        assert len(store) == 4
-    assert len(store) == 0
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -78,36 +78,6 @@ def test_the_only_worker_killed_in_a_pass_is_replaced_and_the_bits_stay(one_proc
         assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), undisturbed(leaves.plain, 1.0))
 
 
-@pytest.fixture
-def patient(two_processes):
-    """The shared cluster, whose scheduler gives a task up as late as Dask's does by default."""
-
-    def allow(failures):
-        two_processes.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", failures))
-
-    allow(3)
-    yield two_processes
-    allow(1)
-
-
-@pytest.mark.filterwarnings("ignore:pass 'slow' is submitted again")
-def test_all_workers_killed_at_once_are_replaced_and_the_bits_stay(patient, tmp_path):
-    marks = tmp_path / "marks"
-    alive = pids(patient)
-
-    def kill():
-        wait_until(marks.exists)
-        for pid in alive.values():
-            os.kill(pid, signal.SIGKILL)
-
-    with DaskEngine(patient) as engine:
-        engine.set_plan(*leaves.make_specs(ROWS), "run")
-        with meanwhile(kill):
-            total = engine.map_reduce(leaves.slow, 0.2, str(marks), name="slow")
-        assert same_bits(total, undisturbed(leaves.slow, 0.0, str(tmp_path / "other")))
-        assert set(patient.nthreads()).isdisjoint(alive)
-
-
 @pytest.mark.filterwarnings("ignore:pass 'poison' is submitted again")
 def test_a_partition_that_ends_the_only_worker_each_time_is_one_error(one_process):
     # Dask counts the deaths of a task that it has sent to a worker; here none of its own follows the first.
@@ -202,15 +172,3 @@ def test_a_cluster_that_adapts_from_no_worker_starts_one():
                 assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), undisturbed(leaves.plain, 1.0))
             assert time.monotonic() - start < 20
             wait_until(lambda: scheduler_keys(client) == [])
-
-
-def test_a_cluster_that_never_gets_a_worker_is_one_error_in_time():
-    with (
-        EmbeddedCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        start = time.monotonic()
-        with pytest.raises(ClusterError, match="no running worker for 1 s"):
-            DaskEngine(client, no_worker_timeout=1)
-        assert time.monotonic() - start < 5
-        wait_until(lambda: scheduler_keys(client) == [])

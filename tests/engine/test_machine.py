@@ -40,13 +40,3 @@ def test_the_groups_around_a_process_count_as_its_own(tmp_path):
     assert available_cores(tmp_path / "cgroup 1", own) == none
     (earlier / "cpu.cfs_quota_us").write_text("50000\n")
     assert available_cores(tmp_path / "cgroup 1", own) == 1
-
-
-def test_cgroup_1(tmp_path):
-    (tmp_path / "cpu").mkdir()
-    (tmp_path / "memory").mkdir()
-    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("100000")
-    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000")
-    (tmp_path / "memory" / "memory.limit_in_bytes").write_text(str(2**27))
-    assert available_cores(tmp_path) == 1
-    assert available_memory(tmp_path) == 2**27

@@ -3,54 +3,15 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from dboost.engine.local import LocalEngine
-from dboost.engine.memo import Memo, MemoStore, nbytes_of
+from dboost.engine.memo import MemoStore
 from dboost.partition import Sums
 from tests.engine import leaves
-from tests.engine.leaves import make_partition
-
-
-def test_sizes():
-    a = np.zeros(10)
-    assert nbytes_of(a) == 80
-    assert nbytes_of((a, [a, {"x": a}])) == 240
-    partition = make_partition("p", 7)
-    assert nbytes_of(partition) == partition.nbytes > 0
-    matrix = sp.csr_array(np.eye(4))
-    assert nbytes_of(matrix) >= matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
-
-    @dataclass
-    class Pair:
-        left: np.ndarray
-        right: np.ndarray
-
-    assert nbytes_of(Pair(a, a)) == 160
-
-
-def test_a_hit_does_not_build():
-    store = MemoStore(1000)
-    memo = Memo(store, "run", "p0")
-    value = memo.get("margins", 1, lambda: np.zeros(5))
-    assert memo.get("margins", 1, lambda: pytest.fail("built again")) is value
-    assert store.nbytes == 40
-
-
-def test_runs_and_partitions_do_not_meet():
-    store = MemoStore(1000)
-    assert Memo(store, "a", "p").get("k", 0, lambda: "a") == "a"
-    assert Memo(store, "b", "p").get("k", 0, lambda: "b") == "b"
-    assert Memo(store, "a", "q").get("k", 0, lambda: "c") == "c"
-    assert store.runs() == {"a", "b"}
-    assert store.drop("a") == 2
-    assert store.runs() == {"b"} and len(store) == 1
-    store.drop("b")
-    assert store.nbytes == 0
 
 
 def test_what_was_used_least_recently_goes_first():
@@ -66,32 +27,11 @@ def test_what_was_used_least_recently_goes_first():
     assert built == ["q"]
 
 
-def test_one_state_is_kept():
-    store = MemoStore(10**6)
-    for token in range(5):
-        store.get("run", "p", "margins", token, lambda: np.zeros(10))
-    assert store.nbytes == 80 and len(store) == 1
-    store.get("run", "p", "margins", 4, lambda: pytest.fail("the last was kept"))
-
-
 def test_a_value_beyond_the_budget_is_handed_out_and_not_kept():
     store = MemoStore(100)
     store.get("run", "p", "x", 0, lambda: np.zeros(10))
     assert store.get("run", "q", "x", 0, lambda: np.zeros(100)).size == 100
     assert store.nbytes == 80 and len(store) == 1
-
-
-def test_a_failed_build_leaves_nothing():
-    store = MemoStore(100)
-    with pytest.raises(OSError, match="gone"):
-        store.get("run", "p", "x", 0, lambda: (_ for _ in ()).throw(OSError("gone")))
-    assert store.get("run", "p", "x", 0, lambda: 5) == 5
-
-
-def test_nested_builds():
-    store = MemoStore(1000)
-    memo = Memo(store, "run", "p")
-    assert memo.get("outer", 0, lambda: memo.get("inner", 0, lambda: np.ones(2)).sum()) == 2
 
 
 def test_threads_build_once():
@@ -170,61 +110,6 @@ def test_some_partitions_stay_where_not_all_fit(budget, per_pass, tmp_path):
         for _ in range(3):
             engine.map_reduce(leaves.unremembered, name="features")
     assert len(log.read_text().splitlines()) == 8 + 2 * per_pass
-
-
-def with_passing(partition, memo, shard, log):
-    """A leaf whose shards share a value of the pass."""
-
-    def build():
-        with open(log, "a") as stream:
-            stream.write(f"{partition.key}\n")
-        return partition.weight * 2.0
-
-    shared = memo.get("shared", "state", build, passing=True)
-    lasting = memo.get("lasting", "state", lambda: partition.weight)
-    return Sums(add={"sum": float((shared * lasting).sum())})
-
-
-def test_what_the_shards_of_a_pass_share_goes_with_the_pass(tmp_path):
-    log = tmp_path / "built"
-    store = MemoStore(10**6)
-    with LocalEngine(2, memo=store) as engine:
-        engine.set_plan(*leaves.make_specs([5] * 4), "run")
-        for passes in (1, 2):
-            one, two, three = engine.map_reduce(with_passing, str(log), name="shared", shards=[0, 1, 2])
-            assert one.add == two.add == three.add
-            assert len(log.read_text().splitlines()) == 4 * passes
-            assert len(store) == 8, "partitions and lasting values"
-
-
-def test_what_passes_is_kept_for_the_one_visit_whatever_the_budget():
-    store = MemoStore(0)
-    built = []
-
-    def build():
-        built.append(1)
-        return np.zeros(5)
-
-    visit = Memo(store, "run", "p", once=True)
-    assert visit.get("residual", 1, build, passing=True) is visit.get("residual", 1, build, passing=True)
-    assert len(built) == 1
-    visit.get("residual", 2, build, passing=True)
-    visit.get("theta", 1, build, passing=True)
-    Memo(store, "run", "p", once=True).get("residual", 1, build, passing=True)
-    assert len(built) == 4 and store.nbytes == 0
-
-
-def test_a_kind_is_forgotten_for_one_partition():
-    store = MemoStore(1000)
-    for key in ("p", "q"):
-        for kind in ("curvature", "cut"):
-            Memo(store, "run", key).get(kind, 1, lambda: np.zeros(5))
-    Memo(store, "run", "p").forget("curvature")
-    Memo(store, "run", "p").forget("margins")
-    Memo(store, "other", "q").forget("curvature")
-    assert store.nbytes == 120
-    assert Memo(store, "run", "p").get("curvature", 1, lambda: "again") == "again"
-    Memo(store, "run", "q").get("curvature", 1, lambda: pytest.fail("q was kept"))
 
 
 @pytest.mark.parametrize("shards", [None, [0], [0, 1, 2]])

@@ -11,7 +11,6 @@ from dboost.engine.base import EnginePlan
 from dboost.engine.dask import tasks
 from dboost.engine.dask.assignment import assign
 from dboost.engine.dask.pass_tasks import FAN_IN, PICKS, PassTasks
-from dboost.engine.dask.sum_sizes import TREE_BYTES, TREE_WORKERS, SumSizes
 from dboost.engine.dask.wire_format import pack
 
 SHARDS = [(i, i + 1) for i in range(13)]
@@ -73,28 +72,8 @@ def test_a_pass_of_many_shards_has_few_tasks_for_a_worker() -> None:
         assert len(graph) <= 2 * workers + 1.2 * PICKS + len(SHARDS)
 
 
-def test_shards_are_merged_by_different_workers() -> None:
-    graph, places, _ = graph_of(64)
-    merging = Counter(places[key] for key, task in graph.items() if task[0] is tasks.merge_task)
-    assert sum(merging.values()) == 8 * len(SHARDS)
-    assert len(merging) == 64 and max(merging.values()) == 2
-
-
 def test_every_merge_runs_where_some_of_its_sums_are() -> None:
     graph, places, _ = graph_of(1000)
     for key, task in graph.items():
         if task[0] in (tasks.merge_task, tasks.pick):
             assert places[key] in {places[need] for need in takes(task, graph)}
-
-
-def test_a_tree_stays_where_it_is_wanted() -> None:
-    sizes = SumSizes()
-    assert sizes.by_tree("grid", TREE_WORKERS + 1) and not sizes.by_tree("grid", TREE_WORKERS)
-    each = TREE_BYTES // 50
-    sizes.note("grid", 100 * each, 100)
-    assert sizes.by_tree("grid", 100)
-    # of the merged sums fewer arrive, together less than the limit
-    sizes.note("grid", 8 * each, 8)
-    assert sizes.by_tree("grid", 100)
-    sizes.note("grid", 8 * each // 100, 8)
-    assert not sizes.by_tree("grid", 100)

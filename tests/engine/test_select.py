@@ -20,11 +20,6 @@ def kind(*args, **options):
         return type(engine)
 
 
-def test_without_a_client():
-    assert kind() is LocalEngine
-    assert kind(distributed_input=True) is LocalEngine
-
-
 def test_with_a_client(one_worker):
     assert kind(one_worker) is DaskEngine
     assert kind(one_worker, stall_timeout=5.0) is DaskEngine

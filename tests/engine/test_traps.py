@@ -16,7 +16,7 @@ import pytest
 from distributed import Client
 
 from dboost.engine.dask.engine import DaskEngine
-from dboost.engine.dask.spent_results import LONG_PASS, SHORT_PASSES
+from dboost.engine.dask.spent_results import SHORT_PASSES
 from dboost.errors import ClusterError
 from tests.engine import leaves
 from tests.engine.conftest import ROWS, kill_when, pids, same_bits, scheduler_keys, undisturbed, wait_until
@@ -79,17 +79,6 @@ def test_tasks_bound_to_a_dead_worker_go_elsewhere(engine, two_processes):
     assert time.monotonic() - start < 20
 
 
-def test_a_killed_worker_is_replaced(two_processes):
-    # LocalCluster drops a worker that is away for 15 seconds; ours does not.
-    import dask
-
-    assert dask.config.get("distributed.deploy.lost-worker-timeout") == "1 day"
-    before = pids(two_processes)
-    for pid in before.values():
-        os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: len(two_processes.nthreads()) == 2 and set(two_processes.nthreads()).isdisjoint(before), 40)
-
-
 def test_arguments_survive_the_worker_that_held_them(engine, two_processes, tmp_path, monkeypatch):
     # Scattered data is gone with its worker, even with broadcast=True.
     monkeypatch.setattr("dboost.engine.dask.submission.HOLD_BYTES", 1000)
@@ -146,13 +135,6 @@ def test_passing_failures_are_tried_again(engine, tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_lasting_failures_are_not_tried_for_ever(two_processes, tmp_path):
-    with DaskEngine(two_processes, retries=1) as engine:
-        engine.set_plan(*leaves.make_specs([5] * 8), "run")
-        with pytest.raises(OSError, match="storage hiccup"):
-            engine.map_reduce(leaves.flaky, str(tmp_path), name="flaky")
-
-
 def test_lineage_stays_short(engine, two_processes):
     # Chained results made 1,608 scheduler records in 200 rounds of 8 partitions. Of two bundles, the last pass and the
     # few short ones before it are kept, and those that went by while the message to let go of others was on its way.
@@ -169,20 +151,6 @@ def test_lineage_stays_short(engine, two_processes):
     for _ in range(2 + SHORT_PASSES):
         engine.map_reduce(leaves.plain, 1.0, name="plain")
     wait_until(lambda: len(scheduler_keys(two_processes)) <= few)
-
-
-def test_what_is_left_of_a_pass_goes_while_a_long_one_runs(engine, two_processes, tmp_path):
-    engine.map_reduce(leaves.plain, 1.0, name="plain")
-    for _ in range(2):
-        engine.map_reduce(leaves.slow, 2.0 * LONG_PASS, str(tmp_path / "marks"), name="slow")
-    wait_until(lambda: len(scheduler_keys(two_processes)) <= 2)
-
-
-def test_a_long_pass_is_not_kept_to_be_done_again(engine, two_processes, tmp_path):
-    # A worker that is lost has what is kept of it computed once more: not the reading of all data, whatever follows.
-    engine.map_reduce(leaves.slow, 0.2, str(tmp_path / "marks"), name="slow")
-    engine.map_reduce(leaves.plain, 1.0, name="plain")
-    wait_until(lambda: not any("slow" in key for key in scheduler_keys(two_processes)))
 
 
 def test_nothing_is_left_behind(two_processes):

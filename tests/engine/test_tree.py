@@ -8,12 +8,10 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
 from dboost.engine.tree import (
     Abandoned,
-    coalesce,
     combine,
     cumulate,
     fold,
@@ -59,14 +57,6 @@ def test_split_is_the_nearest_to_half():
                 assert distance[middle - lo - 1] == min(distance)
 
 
-def test_a_subtree_knows_its_shape_from_its_own_rows():
-    for rows in SHAPES:
-        for lo, hi in frontier(rows, 4):
-            own = rows[lo:hi]
-            if hi - lo > 1:
-                assert split(cumulate(own), 0, hi - lo) + lo == split(cumulate(rows), lo, hi)
-
-
 def test_empty_partitions_make_a_shallow_tree():
     rows = [0] * 4096
     assert bracket(rows, 0, 4096).count("(") == 4095
@@ -75,11 +65,6 @@ def test_empty_partitions_make_a_shallow_tree():
         depth += (c == "(") - (c == ")")
         deepest = max(deepest, depth)
     assert deepest == 12
-
-
-def test_split_refuses_a_leaf():
-    with pytest.raises(ValueError, match="two partitions"):
-        split([0, 1], 0, 1)
 
 
 def test_frontier_covers_in_order():
@@ -93,31 +78,6 @@ def test_frontier_covers_in_order():
             assert combine(rows, nodes, values, join) == bracket(rows, 0, len(rows))
 
 
-def test_frontier_is_balanced():
-    nodes = frontier([5] * 64, 4)
-    assert nodes == [(0, 16), (16, 32), (32, 48), (48, 64)]
-    assert frontier([], 3) == []
-
-
-def test_coalesced_groups_still_combine():
-    for rows in SHAPES:
-        nodes = frontier(rows, 6)
-        for cut in range(1, len(nodes)):
-            groups = [coalesce(rows, nodes[:cut]), coalesce(rows, nodes[cut:])]
-            merged = groups[0] + groups[1]
-            assert len(merged) <= len(nodes)
-            values = [bracket(rows, lo, hi) for lo, hi in merged]
-            assert combine(rows, merged, values, join) == bracket(rows, 0, len(rows))
-        assert coalesce(rows, nodes) == [(0, len(rows))]
-
-
-def test_combine_refuses_what_is_no_cut():
-    with pytest.raises(ValueError, match="do not cover"):
-        combine([1, 1, 1, 1], [(0, 2)], ["a"], join)
-    with pytest.raises(ValueError, match="do not belong"):
-        combine([1, 1, 1, 1], [(0, 2), (2, 4), (1, 3)], ["a", "b", "c"], join)
-
-
 def test_every_fold_has_the_same_shape():
     for threads in [1, 2, 5]:
         for rows in SHAPES:
@@ -128,35 +88,6 @@ def test_every_fold_has_the_same_shape():
             with ThreadPoolExecutor(threads) as pool:
                 fold_many(tuple(rows), jobs, lambda job, i: str(i), join, found.__setitem__, threads, pool)
             assert found == {job: bracket(rows, lo, hi) for job, (lo, hi) in enumerate(jobs)}
-
-
-def test_few_values_wait_behind_a_slow_leaf():
-    n = 256
-    gate, lock = threading.Event(), threading.Lock()
-    alive, peak = 0, 0
-
-    def leaf(job, i):
-        nonlocal alive, peak
-        if i == 0:
-            assert gate.wait(20)
-        if i == n - 1:
-            gate.set()
-        with lock:
-            alive += 1
-            peak = max(peak, alive)
-        return 1
-
-    def merge(left, right):
-        nonlocal alive
-        with lock:
-            alive -= 1
-        return left + right
-
-    found = {}
-    with ThreadPoolExecutor(2) as pool:
-        fold_many((1,) * n, [(0, n)], leaf, merge, found.__setitem__, 2, pool)
-    assert found == {0: n}
-    assert peak <= 2 * int(np.log2(n)) + 2
 
 
 def test_the_error_of_the_lowest_leaf_surfaces_and_stops_the_rest():

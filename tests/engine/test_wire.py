@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dask.base import tokenize
 
 from dboost.engine.dask.engine import DaskEngine
-from dboost.engine.dask.submission import Graph
-from dboost.engine.dask.wire_format import Blob, pack, pack_whole, unpack
+from dboost.engine.dask.wire_format import pack, pack_whole, unpack
 from dboost.partition import Sums
 from tests.engine import leaves
 from tests.engine.conftest import scheduler_keys, wait_until
@@ -54,13 +52,6 @@ def test_bytes_survive_a_message(protocol):
     again, twin = pickle.loads(message, buffers=buffers)
     assert again is twin and again.nbytes == blob.nbytes
     assert unpack(again)(1) == 2
-
-
-def test_a_graph_is_not_read_through_for_its_name():
-    # Dask hashes all arguments of a graph otherwise: a second for some megabytes.
-    graph = Graph()
-    graph.add("a", "tcp://there", leaves.describe, Blob(b"x"))
-    assert tokenize(graph) != tokenize(graph)
 
 
 def test_a_constant_is_sent_once_to_each_worker(two_processes):

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dboost.errors import UsageError
-from dboost.hypotheses.base import Block, Context, Family
-from dboost.hypotheses.columns import Columns, ColumnsPool
+from dboost.hypotheses.base import Context
+from dboost.hypotheses.columns import Columns
 from dboost.partition import Partition
 
 
@@ -56,31 +55,3 @@ def test_shards_cover_every_column_once_and_respect_their_size():
         assert [key for shard in shards for key in found.keys(shard)] == [(j,) for j in range(7)]
         assert max(stop - start for start, stop in shards) == longest
     assert found.keys((2, 6), np.array([3, 0])) == [(5,), (2,)]
-
-
-def test_columns_of_a_block_are_cut_in_the_order_asked():
-    X, part = partition()
-    block = Block(part.indptr, part.rows, part.values, part.n_rows)
-    made = pool().columns(block, [(6,), (5,), (0,)])
-    dense = sp.csc_array((made.values, made.rows, made.indptr), shape=(30, 3)).toarray()
-    np.testing.assert_array_equal(dense, X[:, [6, 5, 0]])
-    assert (made.indptr.dtype, made.rows.dtype, made.n_rows) == (np.int64, np.int32, 30)
-    assert pool().columns(block, []).indptr.tolist() == [0]
-
-
-def test_names_and_what_a_model_holds():
-    found, names = pool(), tuple("abcdefg")
-    assert found.names([(0,), (6,)], names) == ["a", "g"]
-    assert found.names([(0,), (6,)], None) == ["x0", "x6"]
-    held = found.chosen([(1,), (4,)], names)
-    assert (held.inputs.tolist(), held.words(), held.n_hypotheses) == ([1, 4], ["b", "e"], 2)
-    assert held == found.chosen([(1,), (4,)], names)
-    assert held.family == Columns().to_json()["family"] == "columns"
-
-
-def test_a_family_is_told_from_other_things():
-    assert isinstance(Columns(), Family)
-    assert not isinstance("columns", Family)
-    assert ColumnsPool(3).token != ColumnsPool(4).token
-    with pytest.raises(UsageError, match="takes none"):
-        Columns.from_json({"family": "columns", "max_degree": 2})

@@ -33,13 +33,6 @@ def test_a_pool_without_groups_has_one_hypothesis_in_each() -> None:
     assert group_of(pool, (3,)) == [(3,)]
 
 
-def test_groups_of_a_pool() -> None:
-    pool: Any = Pairs(6)
-    assert groups_of(pool, (0, 6), 6).tolist() == [0, 2, 4]
-    assert group_of(pool, (3,)) == [(2,), (3,)]
-    assert np.add.reduceat(np.arange(6.0), groups_of(pool, (0, 6), 6)).tolist() == [1.0, 5.0, 9.0]
-
-
 def test_a_union_asks_its_members() -> None:
     pool = UnionPool((ColumnsPool(3), Pairs(4)))
     assert [groups_of(pool, shard, len(pool.keys(shard))).tolist() for shard in ((0, (0, 3)), (1, (0, 4)))] == [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,7 @@ from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo, MemoStore
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
-from dboost.hypotheses.base import Block, Chosen, Context, Family, Pool
+from dboost.hypotheses.base import Block, Context
 from dboost.hypotheses.kernels.family import Kernels
 from dboost.hypotheses.kernels.in_model import KernelSet, restore
 from dboost.partition import Partition
@@ -123,14 +122,6 @@ def test_the_perceptron_is_the_naive_one_for_any_cut(task, input):
         np.testing.assert_array_equal(dense(pool.centres, X.shape[1]), X[expected])
 
 
-def test_two_classes_as_codes_or_signs_are_one_perceptron():
-    X, code = make_data(2)
-    signs = labels_of("binary", code)
-    two = (signs[:, 0] > 0).astype(np.int32)
-    a, b = prepare(Kernels(gamma=0.4), X, signs), prepare(Kernels(gamma=0.4), X, two)
-    assert a.centres.numbers.tolist() == b.centres.numbers.tolist()
-
-
 @pytest.mark.parametrize("chunk", [1, 7, 64])
 def test_the_perceptron_has_the_same_bits_in_any_chunks(chunk, monkeypatch):
     from dboost.hypotheses.kernels import perceptron
@@ -170,22 +161,6 @@ def test_the_union_is_one_perceptron_per_partition(client):
     assert fewer.size == 9 and set(fewer.centres.numbers.tolist()) <= set(range(90))
 
 
-def test_max_support_stops_the_perceptron():
-    X, code = make_data(1)
-    expected = naive_perceptron(X, code, 0.4, limit=12)
-    for sizes in CUTS.values():
-        assert prepare(Kernels(gamma=0.4, max_support=12), X, code, sizes).centres.numbers.tolist() == expected
-
-
-def test_random_rows_depend_on_the_seed_only():
-    X, code = make_data(6)
-    pools = {seed: prepare(Kernels(support=20, gamma=1.0), X, code, seed=seed) for seed in (0, 1)}
-    numbers = pools[0].centres.numbers
-    assert len(set(numbers.tolist())) == 20 and np.all(np.diff(numbers) > 0)
-    np.testing.assert_array_equal(dense(pools[0].centres, 7), X[numbers])
-    assert numbers.tolist() != pools[1].centres.numbers.tolist()
-
-
 def test_gamma_is_one_over_the_median_of_all_pairs_of_a_small_set():
     X, code = make_data(7, m=60)
     for input, Y in {"raw": X, "cosine": X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300)}.items():
@@ -215,12 +190,6 @@ def test_columns_are_the_explicit_matrix(input, dtype, density):
             sparse.csc_array((part.values, part.rows, part.indptr), shape=(part.n_rows, 1)).toarray(),
             matrix[rows, 2:3],
         )
-
-
-def test_values_that_underflow_are_not_stored():
-    X = np.array([[0.0], [1.0], [100.0]])
-    found = prepare(Kernels(support=X, gamma=1.0), X, np.zeros(3, np.int32), (3,)).columns(block(X), [(0,), (2,)])
-    assert found.indptr.tolist() == [0, 2, 3] and found.rows.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("budget", [10**9, 1000], ids=["remembered", "not remembered"])
@@ -254,25 +223,6 @@ def test_sums_are_those_of_the_explicit_columns(budget, shard_bytes):
         np.testing.assert_array_equal(np.concatenate([s.peak["peak"] for s in signed]), peak)
         np.testing.assert_allclose(np.concatenate([s.add["mu_plus"] for s in apart]), plus, rtol=1e-13)
         np.testing.assert_allclose(np.concatenate([s.add["mu_minus"] for s in apart]), minus, rtol=1e-13)
-
-
-def test_names_say_which_rows():
-    X, code = make_data(1)
-    pool = prepare(Kernels(gamma=0.4), X, code)
-    numbers = pool.centres.numbers
-    assert pool.names([(3,), (0,)], None) == [f"K(x; row {numbers[3]})", f"K(x; row {numbers[0]})"]
-    assert prepare(Kernels(support=X[:4]), X, code).names([(2,)], list("abcdefg")) == ["K(x; centre 2)"]
-
-
-def test_the_protocols_are_met():
-    X, code = make_data(1)
-    kernels = Kernels(support=10)
-    pool = prepare(kernels, X, code)
-    assert isinstance(kernels, Family)
-    for protocol, value in ((Pool, pool), (Chosen, pool.chosen([(0,)], None))):
-        wanted = [name for name in vars(protocol) if not name.startswith("_")]
-        assert len(wanted) > 5 and all(hasattr(value, name) for name in wanted)
-    assert pickle.loads(pickle.dumps(pool)).token == pool.token
 
 
 @pytest.mark.parametrize("support", [12, "given"])

@@ -16,10 +16,8 @@ from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen, same_hypotheses
 from dboost.hypotheses.base import Block, Family, Pool, evaluate_rows
 from dboost.hypotheses.capabilities import made_of
-from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.patches import patch_loops as loops
 from dboost.hypotheses.patches.family import Patches
-from dboost.hypotheses.patches.in_model import Bank
 from tests.hypotheses.conftest import Raw, check_sums, dense
 
 SHAPE = (9, 11)
@@ -125,18 +123,6 @@ def test_responses_are_cosines_above_a_contrast(contrast):
         restore_chosen(Document(spec | {"floor": -1.0}, "model.json"), chosen.arrays(), raw.n)
 
 
-def test_a_faint_stroke_counts_as_a_strong_one():
-    stroke = np.zeros(SHAPE)
-    stroke[2:5, 4] = 1.0
-    images = np.array([stroke, 0.5 * stroke, 0.05 * stroke]).reshape(3, -1)
-    asked = Patches(templates=stroke[None, 2:5, 3:6], size=3, masks=1, shape=SHAPE)
-    plain, cosine = (dense(Raw(images).prepare(one).columns(Raw(images).block(), [(0, 0)]))[:, 0] for one in (
-        asked, replace(asked, contrast=0.2)
-    ))  # fmt: skip
-    assert plain[0] > 1.9 * plain[1] > 0
-    assert cosine[0] == cosine[1] > 0.8 and 0 < cosine[2] < 0.5 * cosine[1]
-
-
 @pytest.mark.parametrize("t", [5, 130])
 def test_sums_are_those_of_the_explicit_columns(t):
     weight = np.random.default_rng(2).uniform(0.5, 2.0, 40)
@@ -167,34 +153,6 @@ def test_an_image_has_the_same_bits_in_any_block_beside_any_templates_and_in_a_m
     assert np.array_equal(alone, dense(pool.columns(raw.block(), [(0, 0)])))
 
 
-def test_bits_do_not_depend_on_what_is_remembered(monkeypatch):
-    raw = Raw(make_images(400), cuts=1)
-    pool = raw.prepare(family(300))
-    part, theta = raw.items[0], raw.theta
-    made = []
-    features = Bank.features
-    monkeypatch.setattr(Bank, "features", lambda bank, images, tile: made.append(tile) or features(bank, images, tile))
-    (shard,) = pool.shards([], 24, 10**9)
-    results, builds = [], []
-    tile_bytes = 400 * 128 * 4
-    for budget in (0, int(1.1 * tile_bytes / 0.7), 10**8):
-        store = MemoStore(budget)
-        memo = Memo(store, "run", part.key)
-        for _ in range(3):
-            results.append(pool.sums(part, memo, shard, theta, None).add["G"])
-        builds.append(len(made))
-        made.clear()
-        assert store.nbytes <= budget
-    assert all(np.array_equal(one, results[0]) for one in results)
-    assert builds == [9, 7, 3]
-
-
-def test_shards_cut_tiles_and_cover_all():
-    pool = Raw(make_images(5)).prepare(family(300))
-    assert pool.shards([], 8, 8 * 128 * 4) == [(0, 1), (1, 2), (2, 3)]
-    assert pool.keys((2, 3), np.array([0, 44, 175])) == [(256, 0), (256, 1), (299, 3)]
-
-
 def test_templates_are_found_by_a_seed_whatever_the_partitions_are():
     images = make_images(50)
     one, other = (Raw(images, cuts=cuts) for cuts in (1, 7))
@@ -205,34 +163,6 @@ def test_templates_are_found_by_a_seed_whatever_the_partitions_are():
     found = first.bank.templates.astype(float)
     np.testing.assert_allclose(found.mean(axis=1), 0.0, atol=1e-4)
     np.testing.assert_allclose(np.maximum(found, 0).sum(axis=1), 256 / images.max(), rtol=1e-5)
-
-
-def test_k_means_finds_the_patches_that_there_are():
-    strokes = np.zeros((2, SIZE, SIZE))
-    strokes[0, 1], strokes[1, :, 1] = 1.0, 1.0
-    rng = np.random.default_rng(5)
-    images = np.zeros((60, *SHAPE))
-    for image in images:
-        for _ in range(2):
-            y, x = 4 * rng.integers(0, 2) + 1, 4 * rng.integers(0, 2) + 1
-            image[y : y + SIZE, x : x + SIZE] = strokes[rng.integers(0, 2)]
-    pool = Raw(images.reshape(60, -1)).prepare(Patches(templates=40, size=SIZE, masks=GRID, shape=SHAPE, sample=2000))
-    wanted = (strokes - 1 / 3).reshape(2, -1)
-    found = pool.bank.templates / np.linalg.norm(pool.bank.templates, axis=1, keepdims=True)
-    assert (found @ (wanted / np.linalg.norm(wanted, axis=1, keepdims=True)).T).max(axis=0).min() > 0.98
-
-
-def test_flat_templates_and_bright_pixels():
-    raw = Raw(np.full((4, 99), 0.5))
-    pool = raw.prepare(Patches(templates=np.ones((1, 3, 3)), size=3, masks=1, shape=SHAPE))
-    assert dense(pool.columns(raw.block(), [(0, 0)])).max() == 0.0
-    edge = np.zeros((1, 3, 3))
-    edge[0, 1, 1] = 1.0
-    pool = raw.prepare(Patches(templates=edge, size=3, masks=1, shape=SHAPE))
-    bright = np.zeros((2, 99))
-    bright[0, 49], bright[1, 49] = 0.25, 1e6
-    values = dense(pool.columns(Raw(bright).block(), [(0, 0)]))[:, 0]
-    assert values.tolist() == [0.5, 255 / 256]
 
 
 def test_words_json_and_reading_back():
@@ -266,36 +196,6 @@ def test_words_json_and_reading_back():
             restore_chosen(spec, {**chosen.arrays(), name: bad}, raw.n)
     with pytest.raises(ModelFormatError, match="shape"):
         restore_chosen(spec, chosen.arrays(), raw.n + 1)
-
-
-def test_several_lattices_in_words_sums_and_a_model_read_back():
-    raw = Raw(make_images())
-    asked = replace(family(130), masks=(2, 1), spread=(0.5, 0.25))
-    assert family_from_json(json.loads(json.dumps(asked.to_json()))) == asked
-    pool = raw.prepare(asked)
-    assert sorted(check_sums(raw, pool)) == [(f, c) for f in range(130) for c in range(5)]
-    keys = [(4, 1), (129, 4), (4, 3)]
-    chosen = pool.chosen(keys, None)
-    fine = "of 2x2 (0.5)"
-    assert chosen.words() == [f"patch 4 at 0,1 {fine}", "patch 129 at 0,0 of 1x1 (0.25)", f"patch 4 at 1,1 {fine}"]
-    spec = json.loads(json.dumps(chosen.to_json()))
-    back = restore_chosen(Document(spec, "model.json"), chosen.arrays(), raw.n)
-    assert same_hypotheses(back, chosen)
-    assert np.array_equal(dense(back.evaluate(raw.block(back.inputs))), dense(pool.columns(raw.block(), keys)))
-    for lattices in ([], spec["lattices"][:1], [{"side": 65, "spread": 1.0}], [{"side": 3, "spread": 0.0}], 4):
-        with pytest.raises(ModelFormatError):
-            restore_chosen(Document(spec | {"lattices": lattices}, "model.json"), chosen.arrays(), raw.n)
-
-
-def test_in_a_union():
-    raw = Raw(make_images())
-    pool = raw.prepare(Columns() | family())
-    keys = [(1, 2, 0), (0, 50), (1, 0, 3)]
-    memo = Memo(MemoStore(10**8), "run", "x")
-    made = dense(pool.held(raw.items[0], memo, keys))
-    assert np.array_equal(made, dense(pool.columns(raw.block(), keys))[: len(made)])
-    assert np.array_equal(made[:, 1], raw.X[: len(made), 50])
-    check_sums(raw, pool)
 
 
 def test_parameters_without_a_meaning_are_refused():

@@ -44,17 +44,6 @@ def test_features_and_sums_are_those_of_the_explicit_matrix(sparse_rows):
     assert np.all(np.diff(share, axis=1) >= 0) and share.min() < 0.2 < share.max() < 1.0
 
 
-def test_many_centres_by_tiles(dense_rows):
-    centres = np.random.default_rng(3).uniform(0.5, 3.0, size=(70, 5))
-    pool = dense_rows.prepare(PiecewiseLinear(centres, [0.9, 1.5]))
-    keys = [key for shard in pool.shards([], 24, 24 * 12 * 3) for key in pool.keys(shard)]
-    assert len(keys) == pool.size == 70 * 2 * 6
-    assert len(pool.shards([], 24, 24 * 12 * 3)) == 24
-    check_sums(dense_rows, pool)
-    found = dense(pool.columns(dense_rows.block(), keys))
-    assert np.array_equal(found, explicit(dense_rows.X, keys, centres, [0.9, 1.5]))
-
-
 def test_groups_are_a_centre_and_a_radius(sparse_rows):
     pool = sparse_rows.prepare(PiecewiseLinear(CENTRES, RADII) | Columns())
     assert isinstance(pool, Grouped)
@@ -82,13 +71,6 @@ def test_bits_in_any_block_and_in_a_model(sparse_rows):
         pool.sums(part, Memo(MemoStore(budget), "run", part.key), (0, 4), theta, None).add["G"] for budget in (0, 10**8)
     ]
     assert np.array_equal(*sums)
-
-
-def test_a_row_at_the_radius_is_outside():
-    X = np.array([[3.0, 4.0], [3.0, 3.9], [0.0, 0.0]])
-    raw = Raw(X, cuts=1)
-    pool = raw.prepare(PiecewiseLinear(np.zeros((1, 2)), [5.0]))
-    assert dense(pool.columns(raw.block(), [(0, 0, 2), (0, 0, 1)])).tolist() == [[0, 0], [1, 3.9], [1, 0]]
 
 
 def test_centres_and_radii_are_found_by_a_seed_whatever_the_partitions_are():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +14,7 @@ from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.products.family import Products
-from dboost.hypotheses.products.monomials import restore, words
+from dboost.hypotheses.products.monomials import restore
 from dboost.penalties import get_penalty
 from dboost.problem import tree_search as searching
 from tests.hypotheses.conftest import Raw, check_sums, count_monomials, dense
@@ -56,25 +54,6 @@ def test_every_monomial_is_a_candidate_once(request, rows, degrees):
     assert pool.size == len(found) and not pool.searched
 
 
-def test_powers_of_two_valued_features_are_left_out(dense_rows):
-    """Scaled to 0 and 1, a feature is its own square."""
-    pool = dense_rows.prepare(Products(max_degree=2, scale="range"))
-    keys = check_sums(dense_rows, pool)
-    assert (3, 3) not in keys and (2, 2) in keys and (2, 3) in keys
-    assert dense_rows.prepare(Products(scale="range")).size == math.inf
-
-
-def test_sums_do_not_depend_on_the_cut_of_the_rows(sparse_rows):
-    whole = Raw(sparse_rows.X, sparse_rows.weight, cuts=1)
-    family = Products(max_degree=2)
-    first, second = sparse_rows.prepare(family), whole.prepare(family)
-    assert first.token == second.token == pickle.loads(pickle.dumps(first)).token
-    for shard in first.shards([], 24, 500):
-        a, b = sparse_rows.sums(first, shard), whole.sums(second, shard)
-        for name in a:
-            np.testing.assert_allclose(a[name], b[name], rtol=1e-12, atol=1e-12)
-
-
 def test_a_searched_pool_offers_the_neighbours_of_the_model(dense_rows):
     pool = dense_rows.prepare(Products(scale="range"))
     assert pool.searched
@@ -82,12 +61,6 @@ def test_a_searched_pool_offers_the_neighbours_of_the_model(dense_rows):
     letters = [0, 2, 3, 4]
     wanted = {(j,) for j in letters} | {tuple(sorted((0, 2, j))) for j in letters}
     assert near == wanted | {tuple(sorted((4, j))) for j in letters}
-
-
-def test_names():
-    assert words((0, 1, 1), ["rm", "lstat"]) == "rm * lstat^2"
-    assert words((2,), None) == "x2"
-    assert words((), None) == "1"
 
 
 # ---- the search ----------------------------------------------------------------------------------------------------

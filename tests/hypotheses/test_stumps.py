@@ -12,8 +12,7 @@ from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen
 from dboost.hypotheses.stumps.family import Stumps
-from dboost.hypotheses.stumps.pool import encoded, halfway, key_arrays, threshold_keys
-from dboost.hypotheses.union import UnionPool
+from dboost.hypotheses.stumps.pool import encoded, key_arrays, threshold_keys
 from tests.hypotheses.conftest import Raw, check_sums, dense
 
 
@@ -47,12 +46,6 @@ def test_every_stump_is_a_candidate_once_with_the_sums_of_its_column(request, ro
     assert (live.min(axis=0) < live.max(axis=0)).all() and len(np.unique(H, axis=1).T) == len(keys)
 
 
-def test_constant_columns_have_no_stump(dense_rows):
-    assert 1 not in {key[0] for key in keys_of(dense_rows.prepare(Stumps()))}
-    nothing = Raw(np.ones((6, 2))).prepare(Stumps())
-    assert nothing.size == 0 and keys_of(nothing) == []
-
-
 def test_stored_zeros_are_zeros_of_any_sign():
     raw = Raw([[0.0], [-0.0], [1.0], [-1.0]], cuts=2)
     part = raw.items[0]
@@ -61,17 +54,6 @@ def test_stored_zeros_are_zeros_of_any_sign():
     raw.engine.set_plan([stored, raw.items[1]], [2, 2], "stored")
     pool = raw.prepare(Stumps())
     assert key_arrays(keys_of(pool))[1].tolist() == [-0.5, 0.5]
-
-
-def test_sums_and_token_do_not_depend_on_the_cut_of_the_rows(sparse_rows):
-    whole = Raw(sparse_rows.X, sparse_rows.weight, cuts=1)
-    first, second = sparse_rows.prepare(Stumps()), whole.prepare(Stumps())
-    assert first.token == second.token == pickle.loads(pickle.dumps(first)).token
-    assert first.token != sparse_rows.prepare(Stumps(signed=True)).token
-    for shard in first.shards([], 24, 500):
-        a, b = sparse_rows.sums(first, shard), whole.sums(second, shard)
-        for name in a:
-            np.testing.assert_allclose(a[name], b[name], rtol=1e-12, atol=1e-12)
 
 
 def test_many_distinct_values_take_wider_codes():
@@ -83,15 +65,6 @@ def test_many_distinct_values_take_wider_codes():
     check_sums(raw, pool)
 
 
-def test_halfway_is_above_the_lower_value_and_not_above_the_upper():
-    tiny, huge = np.nextafter(0.0, 1.0), np.finfo(float).max
-    low = np.array([1.0, 0.0, -huge, 1.9, -tiny, -2.0])
-    high = np.array([np.nextafter(1.0, 2.0), tiny, huge, 3.0, 0.0, np.nextafter(-2.0, 0.0)])
-    middle = halfway(low, high)
-    assert ((low < middle) & (middle <= high)).all()
-    assert middle[3] == 2.45 and middle[2] == 0.0
-
-
 def test_keys_ascend_with_column_and_threshold():
     thresholds = np.array([-np.finfo(float).max, -2.0, -1e-300, 0.0, 5e-324, 1.0, 1e300])
     keys = threshold_keys(np.repeat([0, 3], 7), np.tile(thresholds, 2))
@@ -99,15 +72,6 @@ def test_keys_ascend_with_column_and_threshold():
     columns, back = key_arrays(keys)
     assert columns.tolist() == [0] * 7 + [3] * 7 and np.array_equal(back, np.tile(thresholds, 2))
     assert max(max(key) for key in keys) < 2**53
-
-
-def test_names_in_words():
-    raw = Raw([[1.9, 0.0], [3.0, 0.0], [3.0, -1.0]])
-    for signed, form in ((False, "{}"), (True, "sign({})")):
-        pool = raw.prepare(Stumps(signed=signed))
-        named = pool.names(keys_of(pool), ["petal length", "b"])
-        assert named == [form.format("petal length < 2.45"), form.format("b < -0.5")]
-        assert pool.names(keys_of(pool), None)[0] == form.format("x0 < 2.45")
 
 
 def test_parameters():
@@ -152,10 +116,3 @@ def test_damaged_sets_are_refused(sparse_rows):
     for changed, given in changes:
         with pytest.raises(ModelFormatError):
             restore_chosen(Document(changed, "model.json"), given, 6)
-
-
-def test_in_a_union(sparse_rows):
-    pool = sparse_rows.prepare(Stumps() | Stumps(signed=True))
-    assert isinstance(pool, UnionPool)
-    keys = check_sums(sparse_rows, pool)
-    assert len(keys) == 2 * len(every_stump(sparse_rows.X, sparse_rows.weight))

@@ -19,11 +19,6 @@ def test_the_fits_without_an_accelerator_end_at_the_same_optimum(strengths: int)
     assert ("path_predictor" in names) == (strengths > 1)
 
 
-def test_every_problem_is_of_a_set_that_there_is() -> None:
-    cases = ablation.cases()
-    assert {case.data for case in cases} == set(SETS) and len({case.name for case in cases}) == len(cases)
-
-
 def test_a_problem_where_it_was_not_taken_counts_as_no_difference() -> None:
     first, second, third = "null_sums", "near_rows", "one_output"
     worths = [

@@ -10,8 +10,7 @@ import json
 import math
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,16 +20,14 @@ import pytest
 
 from dboost.errors import UsageError
 from lab.__main__ import main
-from lab.benchmarks import REGISTRY, ab, overhead, stumps, suite, trees
-from lab.benchmarks.ab import Change, Cost
+from lab.benchmarks import REGISTRY, suite, trees
 from lab.benchmarks.curve import TARGETS, Time, suboptimality
 from lab.benchmarks.measure import BEYOND, Case, Found, climb
 from lab.benchmarks.peers import DISTRIBUTED, OURS, PEERS, base, in_turn
-from lab.benchmarks.peers.base import Answer, Task, doubling, small, tightening
-from lab.benchmarks.problems import KINDS, SETS, Problem, chosen
-from lab.benchmarks.process import Failed, Missing, PeerProcess, TimeUp, environment, interpreter
-from lab.benchmarks.suite import Budget, Options
-from lab.benchmarks.worker import Worker
+from lab.benchmarks.peers.base import Task, doubling, small, tightening
+from lab.benchmarks.problems import KINDS, SETS, Problem
+from lab.benchmarks.process import Failed, Missing, PeerProcess, TimeUp
+from lab.benchmarks.suite import Options
 from lab.oracle import plain
 from lab.oracle.peers import PEER_PYTHON_VARIABLE, store
 
@@ -50,22 +47,6 @@ def twin_task(name: str, penalty: str, ratio: float = 0.1) -> Task:
 
 
 # ---- problems and peers ----------------------------------------------------------------------------------------------
-
-
-def test_problems_are_chosen_by_kind_and_by_part_of_a_name() -> None:
-    found = chosen()
-    of_kinds = 4 * 3 + 4 * 3 + 4 * 2 * 3 + 2 * 2 * 3 + 2 * 4 + 4 * 3
-    assert len({problem.name for problem in found}) == len(found) == of_kinds
-    assert {p.kind for p in chosen(("binary-l1",))} == {"binary-l1"}
-    assert [p.name for p in chosen(("imdb l1 0.1",))] == ["imdb l1 0.1"]
-    assert chosen(("no such thing",)) == []
-    assert all((problem.loss, problem.penalty) in OURS.solves for problem in found)
-    for name, one in SETS.items():
-        data = one.twin()
-        assert data.loss == one.loss and data.y.shape[0] == data.X.shape[0] and data.y.dtype == np.int64, name
-        wanted = np.arange(data.y.max() + 1) if data.loss == "multinomial" else [-1, 1]
-        assert np.array_equal(np.unique(data.y), wanted), name
-    assert isinstance(SETS["mnist"].twin().X, np.ndarray), "a dense set stays dense"
 
 
 def test_every_peer_declares_what_it_can_do_and_lies_in_the_file_that_its_process_reads() -> None:
@@ -170,35 +151,6 @@ def test_a_process_is_ended_at_its_limit_and_one_that_cannot_start_says_why(bina
         process.ready()
 
 
-def test_the_child_gets_its_threads_and_no_path_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
-    theirs, own = environment(PEERS["saga"], 2), environment(OURS, 2)
-    assert {theirs[name] for name in theirs if name.endswith("_NUM_THREADS")} == {"2"}
-    assert "PYTHONPATH" not in theirs and own["PYTHONPATH"]
-    assert "OMP_WAIT_POLICY" not in theirs, "how its threads wait is a peer's own choice"
-    assert interpreter(OURS) == interpreter(PEERS["saga"]) == sys.executable
-
-
-def test_a_short_run_is_the_median_of_three_and_the_layout_is_charged(binary: Stored) -> None:
-    taken = iter((0.06, 0.0, 0.02, 0.3))
-    seen: list[float] = []
-
-    def work(prepared: Any, task: Task, rung: Any) -> Answer:
-        seen.append(next(taken))
-        time.sleep(seen[-1])
-        return Answer(np.full((1, 1), seen[-1]), np.zeros(1))
-
-    worker = Worker(replace(PEERS["liblinear"], solve=work), base, binary.folder)
-    worker.task = binary.task
-    order = {"alpha": binary.high, "rung": {}, "answer": str(binary.folder / "short.npz"), "repeat": True}
-    short = worker.run(order)
-    assert len(seen) == 3 and 0.02 <= short["seconds"] < 0.06
-    with np.load(order["answer"]) as answer:
-        assert answer["W"][0, 0] == 0.02
-    worker.layout = 0.5
-    assert worker.run(order)["seconds"] >= 0.8 and len(seen) == 4
-
-
 # ---- a peer on its ladder, without processes -------------------------------------------------------------------------
 
 
@@ -242,18 +194,6 @@ def test_a_climb_ends_at_the_last_target_or_where_its_time_is_over() -> None:
     assert "finest" in Simulated(lambda r: 0.0, lambda r: 0.1).climbed(10.0).note
 
 
-def test_time_that_is_not_used_goes_to_the_later_problems() -> None:
-    now = [0.0]
-    budget = Budget(30.0, 3, clock=lambda: now[0])
-    with budget.share() as first:
-        now[0] += 2.0
-    with budget.share() as second:
-        now[0] += 20.0
-    with budget.share() as third:
-        pass
-    assert (first, second, third) == (10.0, 14.0, 8.0)
-
-
 # ---- records, means and the page -------------------------------------------------------------------------------------
 
 
@@ -282,21 +222,6 @@ def test_means_are_of_the_fastest_peer_and_what_is_not_known_is_in_none() -> Non
     text = "\n".join(suite.page(records, Options(("liblinear",)), 60.0, {"w8a l1 0.1": "no memory"}))
     for said in ("> 4.00", "> 0.50", "no memory", "12", "Seconds to 1e-6"):
         assert said in text
-
-
-def test_a_failure_of_our_own_leaves_the_other_problems() -> None:
-    def measure(group: Any, *_: Any) -> Iterator[dict[str, Any]]:
-        for problem in group.problems:
-            yield record(problem, 1.0)
-            if group.penalty == "l1/l2":
-                raise Failed("DataError: no")
-
-    failed: dict[str, str] = {}
-    said: list[str] = []
-    records = list(suite.measure_all(chosen(("bibtex",)), Options((), twins=True), said.append, failed, measure))
-    assert [r["problem"] for r in records] == ["bibtex l1/l2 0.3", *[f"bibtex l1/linf {r}" for r in (0.3, 0.1, 0.02)]]
-    assert failed == {f"bibtex l1/l2 {ratio}": "DataError: no" for ratio in (0.1, 0.02)}
-    assert any("dboost failed" in line for line in said)
 
 
 @pytest.mark.full
@@ -330,64 +255,8 @@ def test_what_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     assert all(callable(entry.load().run) for entry in REGISTRY.values())
 
 
-# ---- passes and stumps -----------------------------------------------------------------------------------------------
-
-
-def test_the_shares_of_a_pass_add_up_and_a_missed_goal_is_shown() -> None:
-    from dboost.engine.local import LocalEngine
-    from dboost.penalties import get_penalty
-    from dboost.problem.stored import StoredProblem
-
-    parts = [overhead.Drawn(i, 50, 200, 4) for i in range(3)]
-    assert parts[0].load().values.tobytes() == overhead.Drawn(0, 50, 200, 4).load().values.tobytes()
-    with LocalEngine(2) as engine:
-        watched = overhead.Stopwatch(engine)
-        watched.set_plan(parts, [part.n_rows for part in parts], "test")
-        problem = StoredProblem(watched, "multinomial", get_penalty("l1/l2"), 200, 4, True, "test")
-        for run in overhead.kinds(problem, 10).values():
-            run()
-    assert {"labels", "statistics", "score", "gradient", "grid", "hessian", "sample"} <= {
-        one["name"] for one in watched.passes
-    }
-    for one in watched.passes:
-        assert one["wall"] == pytest.approx(sum(one[share] for share in overhead.SHARES[1:]))
-        assert one["kernels"] > 0.0 and one["network"] == one["scheduler"] == 0.0
-    line = {"workers": 64, "pass": "score", "overhead": 0.2, "wall": 0.3}
-    assert overhead.in_ms(line)["goal"] == "150: MISSED" and "goal" not in overhead.in_ms(line | {"workers": 8})
-
-
-def test_rounds_of_stumps_are_timed_and_shown() -> None:
-    from dboost.data.plan import build_plan
-    from dboost.engine.local import LocalEngine
-
-    X, y = stumps.block(0, 400)
-    assert X.tobytes() == stumps.block(0, 400)[0].tobytes() and set(np.unique(y)) == {-1, 1}
-    with LocalEngine(1) as engine:
-        plan = build_plan(X[:, [3, 90, 117, 160]], y, task="binary", engine=engine)
-        found = stumps.boosted(plan, engine, 4, time.process_time)
-    assert len(found["seconds"]) == len(found["processor"]) == 4 and found["passes"]
-    everything = {"rows": 400, "columns": 4, "dask": found, "local": found, "worker peak": [2**20]}
-    everything |= {"machine": {"cores used": "2"}, "lightgbm": {"missing": "No module named 'lightgbm'"}}
-    assert "No module named 'lightgbm'" in "\n".join(stumps.page(everything))
-    peer = {"version": "1.0", "build": 1.0, "rounds": [0.1], "processor": [0.2], "peak": 2**20}
-    assert "LightGBM 1.0" in "\n".join(stumps.page(everything | {"lightgbm": peer}))
-
 
 # ---- two commits -----------------------------------------------------------------------------------------------------
-
-
-def test_a_verdict_is_on_the_mean_and_on_the_worst() -> None:
-    plain_ = Cost(seconds=2.0, cpu=3.0, passes=10.0)
-    for (a, b), complaints in (((2.0, 2.0), 0), ((2.06, 2.05), 0), ((2.1, 2.1), 1), ((2.31, 1.7), 1), ((2.4, 2.4), 2)):
-        new = [replace(plain_, seconds=a), replace(plain_, seconds=b, cpu=3.0)]
-        found = [Change(name, 1e-4, plain_, one) for name, one in zip("ab", new, strict=True)]
-        said: list[str] = []
-        assert ab.show(found, "seconds", ab.MEAN, ab.WORST, said.append) == min(1, complaints)
-        assert sum(line.startswith("too much") for line in said) == complaints and "worst: a" in "".join(said)
-        assert ab.show(found, "cpu", ab.MEAN, ab.WORST, said.append) == 0
-    assert ab.geometric_mean([4.0, 0.25]) == pytest.approx(1.0)
-    replies = [{"seconds": s, "cpu": 2 * s, "facts": {"passes": p}} for s, p in ((1.0, 10), (4.0, 12), (2.0, 11))]
-    assert Cost.of(replies) == Cost(2.0, 4.0, 11.0, 4.0)
 
 
 def test_a_commit_is_named_and_checked_out_without_a_trace(tmp_path: Path) -> None:
@@ -407,10 +276,3 @@ def test_a_commit_is_named_and_checked_out_without_a_trace(tmp_path: Path) -> No
     assert trees.git("worktree", "list", "--porcelain", repository=repository).count(b"worktree ") == 1
     with pytest.raises(UsageError, match="'nothing' names no commit"):
         trees.commit_of("nothing", repository)
-
-
-@pytest.mark.full
-def test_two_checkouts_are_measured_in_turn(capsys: pytest.CaptureFixture[str]) -> None:
-    root = Path(__file__).resolve().parents[2]
-    (change,) = ab.measured({"old": root, "new": root}, chosen(("imdb l1 0.3",)), (1e-3,), repeats=1, twins=True)
-    assert change.ratios["passes"] == 1.0 and change.old.seconds > 0.0

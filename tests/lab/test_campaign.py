@@ -5,21 +5,17 @@ Does not cover: drivers that are killed, of which tests/pipelines/test_kills.py 
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import subprocess
-import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from lab.campaign import addresses, attacks, bit_flips, cluster_faults, command, mutants, torn_writes
-from lab.campaign.cluster_faults import LIMIT, SCENARIOS, UNDISTURBED, Outcome, Scenario, attempt, judged, passed
-from lab.campaign.command import SHOWN, Part, Tally
+from lab.campaign import addresses, attacks, bit_flips, cluster_faults, mutants, torn_writes
+from lab.campaign.cluster_faults import LIMIT, SCENARIOS, Outcome, Scenario, attempt, judged, passed
+from lab.campaign.command import Tally
 from lab.campaign.watch import watched
 
 
@@ -58,26 +54,6 @@ def test_an_address_of_each_kind_is_refused_in_time(tmp_path: Path) -> None:
     assert sound(addresses, len(kinds), tmp_path).outcomes == {"refused in time": len(kinds)}
 
 
-def test_other_data_that_are_taken_are_counted(tmp_path: Path) -> None:
-    tally = Tally(lambda line: None)
-    path = tmp_path / "columns.parquet"
-    tables = (bit_flips.table("columns", bit_flips.np.random.default_rng(seed)) for seed in (0, 1))
-    first, second = tables
-    bit_flips.pq.write_table(first, path, write_page_checksum=True)
-    expected = bit_flips.content(bit_flips.planned(path, "columns"))
-    bit_flips.pq.write_table(second, path, write_page_checksum=True)
-    bit_flips.before_reading(bit_flips.planned, path, "columns", expected, "here", tally)
-    assert tally.failed == 1
-
-
-def test_a_mutant_that_says_something_else_is_counted() -> None:
-    tally = Tally(lambda line: None)
-    for read in (lambda: 2, lambda: 1 / 0, lambda: os.system("true")):
-        mutants.judge("it", mutants.Subject(Path("x"), read), 1, tally)
-    mutants.judge("it", mutants.Subject(Path("x"), lambda: 2, free=True), 1, tally)
-    assert (tally.tried, tally.failed) == (4, 3)
-
-
 def test_what_is_run_or_written_is_seen(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("x")
     with watched() as done:
@@ -97,57 +73,6 @@ def test_what_is_run_or_written_is_seen(tmp_path: Path) -> None:
         pass
     (tmp_path / "after").write_text("x")
     assert done == []
-
-
-def test_only_some_failures_are_printed_and_all_are_counted() -> None:
-    said: list[str] = []
-    tally = Tally(said.append)
-    for number in range(SHOWN + 5):
-        tally.broke(str(number))
-    tally.passed("fine", 3)
-    assert (len(said), tally.tried, tally.failed) == (SHOWN, SHOWN + 8, SHOWN + 5)
-    assert tally.words == "fine 3"
-
-
-def test_a_part_that_fails_dies_or_is_left_out_fails_the_campaign(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(command, "PARTS", {"a-part": Part("lab.campaign.a_part", 100, "nothing")})
-    monkeypatch.setattr(command, "PROCESSES", multiprocessing.get_context("fork"))
-    out = tmp_path / "page.md"
-    for ends, code, words in (
-        (lambda count, folder, tally: tally.passed("fine", count), 0, "fine 10"),
-        (lambda count, folder, tally: tally.broke("bad"), 1, "0 of 1 passed"),
-        (lambda count, folder, tally: os._exit(3), 1, "its process ended with 3"),
-        (lambda count, folder, tally: setattr(tally, "left_out", "no compiler"), 1, "left out: no compiler"),
-    ):
-        monkeypatch.setitem(sys.modules, "lab.campaign.a_part", SimpleNamespace(run=ends))
-        assert command.main(["--share", "0.1", "--out", str(out)]) == code
-        assert words in capfd.readouterr().out and "a-part" in out.read_text()
-
-
-def test_what_waits_runs_beside_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    mark = tmp_path / "mark"
-
-    def waits(count: int, folder: Path, tally: Tally) -> None:
-        end = time.monotonic() + 20.0
-        while not mark.exists() and time.monotonic() < end:
-            time.sleep(0.01)
-        tally.check(mark.exists(), "seen", "the other part has not run")
-
-    monkeypatch.setitem(sys.modules, "lab.campaign.slow", SimpleNamespace(run=waits))
-    monkeypatch.setitem(
-        sys.modules, "lab.campaign.busy", SimpleNamespace(run=lambda count, folder, tally: mark.touch())
-    )
-    parts = {"slow": Part("lab.campaign.slow", 1, "", waits=True), "busy": Part("lab.campaign.busy", 1, "")}
-    monkeypatch.setattr(command, "PARTS", parts)
-    monkeypatch.setattr(command, "PROCESSES", multiprocessing.get_context("fork"))
-    assert command.main(["--out", str(tmp_path / "page.md")]) == 0
-    assert "2 of 2 parts passed" in capfd.readouterr().out
-    rows = (tmp_path / "page.md").read_text()
-    assert rows.index("slow") < rows.index("busy")
 
 
 # ---- faults of a cluster ---------------------------------------------------------------------------------------------
@@ -172,13 +97,6 @@ def test_a_trial_passes_with_the_undisturbed_bits_or_one_clear_error_in_time() -
     assert judged(FOUND | {"struck": None}, "abc").outcome == "too late"
     assert judged(FOUND | {"error": ERROR, "bits": None}, "abc") == Outcome("error", 3.0, False, ERROR)
     assert sum(scenario.share for scenario in SCENARIOS.values()) == 150
-
-
-def test_a_trial_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_faults, "HANGS_AFTER", 0.5)
-    start = time.monotonic()
-    assert attempt(UNDISTURBED, 0.0, tmp_path, "abc").outcome == "hung"
-    assert time.monotonic() - start < 20
 
 
 @pytest.mark.full

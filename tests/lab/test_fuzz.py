@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from lab.fuzz import judge, objective, paths, workers
-from lab.fuzz.campaign import main, table
+from lab.fuzz.campaign import table
 from lab.fuzz.cases import CERTIFIED, FAR, draw
-from lab.fuzz.descent import improved
 from lab.fuzz.judge import BAD, Outcome
 
 RNG = np.random.default_rng(0)
@@ -35,14 +34,6 @@ def outcomes() -> dict[int, Outcome]:
 
 
 @pytest.mark.full
-def test_what_the_fuzz_once_found_is_no_defect_any_more(outcomes: dict[int, Outcome]) -> None:
-    for seed in FOUND:
-        outcome = outcomes[seed]
-        assert outcome.kind not in BAD, outcome
-        assert "at an optimum" not in outcome.detail, outcome
-
-
-@pytest.mark.full
 def test_no_certificate_is_false_and_no_error_or_warning_foreign(outcomes: dict[int, Outcome]) -> None:
     bad = [outcome for outcome in outcomes.values() if outcome.kind in BAD]
     assert len(outcomes) == len(FOUND) + len(OTHERS) and not bad, table(bad)
@@ -53,23 +44,6 @@ def test_fits_far_from_zero_are_what_they_say() -> None:
     bad = [outcome for outcome in found if outcome.kind in BAD]
     assert not bad, table(bad)
     assert sum(outcome.kind == "certified" for outcome in found) > len(found) // 3
-
-
-@pytest.mark.full
-@pytest.mark.timeout(7200)
-def test_ten_thousand_fits_far_from_zero_are_what_they_say() -> None:
-    assert main(["--far", "--fits", "10000"]) == 0
-
-
-def test_a_fit_that_does_not_end_is_ended_and_the_next_is_run() -> None:
-    found = list(workers.outcomes([1, 7], 1, -59.0))
-    assert [outcome.kind for outcome in found] == ["out of time", "out of time"]
-
-
-def test_a_case_is_the_same_whenever_it_is_drawn() -> None:
-    a, b = draw(17), draw(17)
-    np.testing.assert_array_equal(a.dense, b.dense)
-    assert a.params == b.params and a.words == b.words
 
 
 def _signs(m: int, k: int) -> np.ndarray:
@@ -119,20 +93,6 @@ def test_the_oracle_knows_the_prox_of_each_penalty(penalty: str) -> None:
         assert value(V * (1 + 1e-3 * RNG.standard_normal(V.shape))) >= least
 
 
-def test_the_oracle_finds_the_optimum_of_a_small_problem() -> None:
-    for penalty in CERTIFIED:
-        for loss in LABELS:
-            X = RNG.standard_normal((9, 3))
-            problem = objective.Objective.of(loss, penalty, X, LABELS[loss], None, 0.05, True, False)
-            k = LABELS[loss].shape[1]
-            best, W, b = improved(problem, np.zeros((3, k)), np.zeros(k))
-            # at a minimum no small step in any direction gains to first order
-            for _ in range(100):
-                step = 1e-4 * RNG.standard_normal(W.shape)
-                assert problem.value(W + step, b + 1e-4 * RNG.standard_normal(b.shape)) >= best * (1 - 1e-12)
-            assert problem.value(W, b) == best
-
-
 def test_a_certificate_of_a_model_that_is_no_optimum_is_seen() -> None:
     case = next(c for c in map(draw, range(300)) if not c.words and c.params["penalty"] == "l1")
     k = case.encoded.shape[1]
@@ -159,12 +119,6 @@ def test_a_certificate_of_a_model_that_is_no_optimum_is_seen() -> None:
     assert judge.judged(case, zero, ["it warned"], outcome).kind == "FALSE certificate"
 
 
-def test_a_single_case_is_shown_with_its_parameters(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--only", "1"]) == 0
-    shown = capsys.readouterr().out
-    assert "case 1:" in shown and "BoostedRegressor(loss='squared'" in shown and "certified" in shown
-
-
 def test_paths_of_tables_of_any_unit_end_in_numbers_or_in_an_error_of_the_library(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -181,10 +135,3 @@ def test_five_hundred_paths_of_tables_of_any_unit_at_their_full_length() -> None
     """The campaign has 5,000: ``python -m lab fuzz --paths --fits 5000``."""
     found = list(workers.outcomes(range(500), 2, 120.0, paths.run))
     assert len(found) == 500 and not [one for one in found if one.kind in BAD], table(found)
-
-
-def test_no_number_in_what_was_fitted_is_seen() -> None:
-    X = np.ones((3, 1))
-    assert paths.no_numbers(SimpleNamespace(coef_=np.array([np.nan])), X) == "coef_"
-    assert paths.no_numbers(SimpleNamespace(coef_=X, predict=lambda rows: rows[:, 0] * np.inf), X) == "predict"
-    assert not paths.no_numbers(SimpleNamespace(coef_=X, predict=lambda rows: np.array(["a"])), X)

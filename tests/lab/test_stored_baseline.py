@@ -10,13 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from dboost.errors import DataError, UsageError
 from dboost.hypotheses.stumps import histograms
 from lab.benchmarks import beside, command, kept
-from lab.benchmarks.beside import LEAST_MARGIN, MOST, TURNS, VISITS, Measuring, Ratio, Standing, standings
+from lab.benchmarks.beside import LEAST_MARGIN, Ratio, Standing, standings
 from lab.benchmarks.kept import Baseline
 from lab.benchmarks.small import PROBLEMS
 
@@ -41,16 +40,6 @@ def test_a_kernel_that_is_run_more_often_is_caught_and_an_unchanged_one_is_not(m
     assert slow.worse and slow.change > same.change, slow
 
 
-def test_what_slows_both_is_no_change_and_one_turn_is_no_noise() -> None:
-    ours, other = [1.0, 1.1, 0.9, 1.05, 0.95], [0.5, 0.55, 0.45, 0.525, 0.475]
-    found = Ratio.of(ours, other, 3)
-    assert found.ratio == pytest.approx(2.0) and found.noise == pytest.approx(0.0, abs=1e-12)
-    doubled = Ratio.of([2 * x for x in ours], [2 * x for x in other], 3)
-    assert Standing("a", found, doubled).change == pytest.approx(1.0)
-    interrupted = Ratio.of([1.0, 1.1, 9.0, 1.05, 0.95], other, 3)
-    assert interrupted.ratio == pytest.approx(2.0) and interrupted.noise == pytest.approx(0.0, abs=1e-12)
-
-
 def test_a_verdict_is_by_the_noise_of_both() -> None:
     for ratio, noise, worse, better in [
         (2.0, 0.01, False, False),
@@ -64,38 +53,6 @@ def test_a_verdict_is_by_the_noise_of_both() -> None:
         found = Standing("a", STEADY, replace(STEADY, ratio=ratio, noise=noise))
         assert (found.worse, found.better) == (worse, better)
         assert found.margin >= LEAST_MARGIN
-
-
-def test_what_seems_slower_is_visited_until_it_is_decided() -> None:
-    """By times that are made up: a loss of a fifth under noise that hides it in three visits, and no loss."""
-    clock = iter(np.random.default_rng(1).normal(size=10_000))
-
-    class Scripted(Measuring):
-        def __init__(self, slower: float) -> None:
-            super().__init__()
-            self.slower, self.visits = slower, 0
-
-        def visit(self, names: Any, visits: int) -> None:
-            for name in names:
-                for _ in range(visits):
-                    ours = [2.0 * self.slower * (1.0 + 0.15 * next(clock)) for _ in range(TURNS)]
-                    self.add(name, ours, [1.0] * TURNS)
-            self.visits += visits
-
-    def caught(slower: float) -> tuple[int, int, int]:
-        """Of ten comparisons: called worse, by the first visits alone, and the most visits of one."""
-        first = after = most = 0
-        for _ in range(10):
-            alone, measuring = Scripted(slower), Scripted(slower)
-            alone.visit(["a"], VISITS)
-            first += standings({"a": STEADY}, alone.ratios())[0].worse
-            after += standings({"a": STEADY}, beside.compared({"a": STEADY}, measuring, ["a"]))[0].worse
-            most = max(most, measuring.visits)
-        return after, first, most
-
-    after, first, most = caught(1.25)
-    assert after >= first + 4 and VISITS < most <= MOST
-    assert caught(3.0) == (10, 10, VISITS) and caught(1.0)[0] <= 1
 
 
 def stored(**ratios: Ratio) -> Baseline:

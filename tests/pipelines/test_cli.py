@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,20 +43,12 @@ def error_line(capsys: pytest.CaptureFixture[str]) -> str:
         (["trian"], "did you mean 'train'?"),
         (["train", "--alhpa", "1"], "did you mean '--alpha'?"),
         (["train", "--alpha"], "expected one argument"),
-        (["train", "data", "--alpha", "-1", "--out", "x"], "--alpha: found '-1'"),
         (["train", "data", "--alpha=nan", "--out", "x"], "--alpha: found 'nan'"),
         (["train", "data"], "out is missing"),
-        (["train", "--out", "x"], "data is missing"),
         (["train", "data", "--out", "x", "--penalty", "l1/l3"], "l1/l3"),
-        (["train", "data", "--out", "x", "--loss", "hinge"], "hinge"),
-        (["train", "data", "--out", "x", "--update", "sgd"], "sgd"),
-        (["train", "data", "--out", "x", "--select", "best"], "best"),
         (["train", "data", "--out", "x", "--penalty", "none", "--alpha", "1"], "none"),
         (["train", "data", "--out", "x", "--penalty", "l1", "--alpha", "0"], "alpha"),
-        (["evaluate"], "model is missing"),
-        (["inspect"], "model is missing"),
         (["predict", "model", "data"], "out is missing"),
-        (["prepare", "docs", "--tokenizer", "word", "--out", "x"], "did you mean 'words'?"),
         (["prepare", "docs", "--text", "text", "--label", "text", "--out", "x", "--workers", "0"], "features too"),
         (["demo", "--data", "imdb"], "one of installed, arxiv"),
     ],
@@ -72,12 +63,6 @@ def test_usage_is_refused_before_any_cluster(
     line = error_line(capsys)
     assert line.startswith("dboost: error[usage]: ") and said in line
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"]])
-def test_help_is_no_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments) == 0
-    assert "dboost" in capsys.readouterr().out
 
 
 def table(**columns: Any) -> pa.Table:
@@ -142,13 +127,6 @@ def test_bad_data_is_one_line_and_nothing_is_written(tmp_path: Path, capsys: pyt
         assert sorted(path.name for path in at.rglob("*")) == before, name
 
 
-def test_absent_data_and_models_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    absent = str(tmp_path / "absent")
-    for arguments in (["train", absent, "--label", "y", "--out", absent + "2"], ["inspect", absent]):
-        assert main(arguments) == 3
-        assert absent in error_line(capsys)
-
-
 def test_a_damaged_model_is_refused(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken = tmp_path / "model"
     broken.mkdir()
@@ -188,27 +166,6 @@ def test_force_replaces_an_earlier_model(prepared: Path, tmp_path: Path, capsys:
     assert read_model(tmp_path / "model").penalty == "l1/l2"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
     capsys.readouterr()
-
-
-def test_a_limit_before_tol_is_six_and_the_model_is_there(
-    prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "model"
-    arguments = ["train", str(prepared), "--out", str(out), *LOCAL, "--max-rounds", "1", "--tol", "1e-9"]
-    assert main(arguments) == 6
-    captured = capsys.readouterr()
-    assert captured.err.startswith("dboost: warning: ") and "gap" in captured.err
-    assert read_model(out).certificate.stop_reason == "max_rounds"
-
-
-def test_an_absent_scheduler_is_four(prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["train", str(prepared), "--out", str(tmp_path / "model"), "--connect-timeout", "0.5"]
-    start = time.monotonic()
-    assert main([*arguments, "--scheduler", "tcp://127.0.0.1:9"]) == 4
-    assert time.monotonic() - start < 20
-    line = error_line(capsys)
-    assert "127.0.0.1:9" in line
-    assert list(tmp_path.iterdir()) == []
 
 
 class CommClosedError(OSError):
@@ -268,35 +225,6 @@ def test_evaluate_reports_every_figure(trained: Path, prepared: Path, capsys: py
     assert found["zero_entries"] == pytest.approx(1 - np.count_nonzero(model.W) / (4 * model.n_features))
 
 
-def test_evaluate_prints_a_page_and_saves_it(
-    trained: Path, prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["evaluate", str(trained), str(prepared), *LOCAL, "--out", str(tmp_path / "judged")]) == 0
-    page = capsys.readouterr().out
-    for word in ("error", "log-loss", "coverage", "zero rows", "zero entries", "Confusion", "dogwood"):
-        assert word in page
-    assert json.loads((tmp_path / "judged" / "evaluation.json").read_text())["examples"] == 100
-
-
-def test_predictions_are_those_of_the_model(trained: Path, prepared: Path, tmp_path: Path) -> None:
-    out = tmp_path / "predictions"
-    arguments = ["predict", str(trained), str(prepared), "--out", str(out), *LOCAL, "--probabilities"]
-    assert main([*arguments, "--log-format", "json"]) == 0
-    found = pq.read_table(out)
-    assert json.loads((out / "_predictions.json").read_text())["rows"] == found.num_rows == 100
-    files = sorted((prepared / "test").glob("*.parquet"))
-    rows = pq.read_table(files[0]) if len(files) == 1 else pa.concat_tables(map(pq.read_table, files))
-    model = read_model(trained)
-    dense = np.zeros((100, model.n_features))
-    for i, (columns, values) in enumerate(zip(rows["indices"].to_pylist(), rows["values"].to_pylist())):
-        dense[i, columns] = values
-    assert found["prediction"].to_pylist() == model.predict(dense).tolist()
-    chances = model.predict_proba(dense)
-    np.testing.assert_array_equal(np.array(found["probabilities"].to_pylist()), chances)
-    np.testing.assert_array_equal(found["probability"].to_numpy(), chances.max(axis=1))
-    assert found["row"].to_pylist()[:3] == [0, 1, 2] and set(found["file"].to_pylist()) == {f.name for f in files}
-
-
 def test_another_vocabulary_is_refused(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from tests.pipelines.conftest import write_documents
 
@@ -331,17 +259,6 @@ def test_held_out_documents_without_labels_are_prepared_and_predicted(
     same = ["prepare", str(tmp_path / "a.csv"), "--test", str(tmp_path / "a.csv"), "--label", "label"]
     assert main([*same, "--out", str(tmp_path / "s"), *LOCAL]) == 2
     assert "one file is in the splits 'train' and 'test'" in error_line(capsys)
-
-
-def test_a_config_file_describes_a_run(prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "run.toml"
-    file.write_text(f'data = "{prepared}"\nout = "{tmp_path / "model"}"\npenalty = "l1"\nworkers = 0\n')
-    assert main(["train", "--config", str(file), "--penalty", "l1/linf"]) == 0
-    assert read_model(tmp_path / "model").penalty == "l1/linf"
-    file.write_text("penalti = 3\n")
-    capsys.readouterr()
-    assert main(["train", "--config", str(file)]) == 2
-    assert "did you mean 'penalty'" in error_line(capsys)
 
 
 def test_a_terminal_without_the_letters_shows_them_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

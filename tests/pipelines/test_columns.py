@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -61,17 +60,6 @@ def test_predict_leaves_out_what_the_model_does_not_need(model: Path, tmp_path: 
     assert pq.read_table(tmp_path / "p")["prediction"].to_pylist() == expected.tolist()
 
 
-def test_evaluate_leaves_out_what_the_model_does_not_need(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = houses(note=pa.array(["word"] * 80)).select(["label", "note", "price", "age"])
-    pq.write_table(table, tmp_path / "t.parquet")
-    assert main(["evaluate", str(model), str(tmp_path / "t.parquet"), "--label", "label", *LOCAL]) == 0
-    expected = read_model(model).predict(np.column_stack([houses()[name].to_numpy() for name in NAMES]))
-    wrong = np.mean(expected != houses()["label"].to_numpy())
-    assert f"{100 * wrong:.1f} % of labels are wrong" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("given", ["flag", "file"])
 def test_class_weights_name_whole_number_labels_by_their_texts(given: str, tmp_path: Path) -> None:
     table = houses()
@@ -93,21 +81,6 @@ def test_signs_and_columns_without_penalty_are_named(tmp_path: Path) -> None:
     assert found.upper == {"price": 0.0} and found.penalty_factors == {"size": 0.0}
     assert "size" in found.active_features_ and found.duality_gap_ <= 1e-4
     assert (found.coef_[:, list(found.feature_names_in_).index("price")] <= 0.0).all()
-
-
-@pytest.mark.parametrize("given", ["flag", "file"])
-def test_penalty_factors_name_columns(given: str, tmp_path: Path) -> None:
-    pq.write_table(houses(), tmp_path / "t.parquet")
-    (tmp_path / "c.toml").write_text("penalty_factors = {price = inf, size = 0.5}\n")
-    factors = {
-        "flag": ["--penalty-factors", '{"price": "inf", "size": 0.5}'],
-        "file": ["--config", str(tmp_path / "c.toml")],
-    }[given]
-    arguments = ["train", str(tmp_path / "t.parquet"), "--label", "label", "--out", str(tmp_path / "m"), *LOCAL]
-    assert main([*arguments, *factors]) == 0
-    found = dboost.load_model(tmp_path / "m")
-    assert found.penalty_factors == {"price": np.inf, "size": 0.5} and "price" not in found.active_features_
-    assert json.loads((tmp_path / "m" / "run.json").read_text())["settings"]["penalty_factors"]["price"] == "inf"
 
 
 @pytest.mark.full

@@ -117,18 +117,6 @@ def test_document_counts_and_shares_differ() -> None:
             config.load(PrepareSettings, None, {"min_df": value})
 
 
-def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not valid TOML"):
-        config.load(TrainSettings, write(tmp_path, "alpha ="), {})
-    with pytest.raises(UsageError, match="no such settings file"):
-        config.load(TrainSettings, str(tmp_path / "absent.toml"), {})
-
-
-def test_what_is_needed_is_named() -> None:
-    with pytest.raises(UsageError, match="out is missing: give --out"):
-        config.needed(TrainSettings(data="x"), "data", "out")
-
-
 @pytest.mark.parametrize("kind", [TrainSettings, PrepareSettings])
 def test_every_key_has_a_help_text_and_words_for_what_it_takes(kind: Any) -> None:
     for item in dataclasses.fields(kind):

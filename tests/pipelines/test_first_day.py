@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -246,63 +245,3 @@ def test_retrain_says_by_its_exit_code_what_was_decided_where_that_is_asked_for(
 
 
 # ---- what is shown ---------------------------------------------------------------------------------------------------
-
-
-def test_the_page_names_classes_whole_and_says_how_well_each_is_told(tmp_path: Path) -> None:
-    """Words that tell classes apart come before those with large weights; colours have one meaning each."""
-    rng = np.random.default_rng(0)
-    names = ["a class with a rather long name of forty-eight letters"[: 30 + 9 * r] for r in range(3)]
-    right = rng.integers(0, 3, 240)
-    texts = [f"of the {['wave', 'cloud', 'stone'][r] if rng.random() < 0.8 else 'dust'} of" for r in right]
-    right = np.where(rng.random(240) < 0.15, rng.integers(0, 3, 240), right)
-    pd.DataFrame({"text": texts, "topic": [names[r] for r in right]}).to_csv(tmp_path / "d.csv", index=False)
-    tables = {
-        "data": {"data": str(tmp_path / "d.csv"), "test": str(tmp_path / "t.csv"), "label": "topic"},
-        "prepare": {"max_df": 1.0},
-        "model": {"penalty": "l1/l2", "cv": 3, "n_alphas": 5, "eps": 1e-4},
-        "cluster": {"workers": 0},
-    }
-    pd.DataFrame({"text": texts[:60], "topic": [names[r] for r in right[:60]]}).to_csv(tmp_path / "t.csv", index=False)
-    run = pipelines.run(tables, out=tmp_path / "run")
-    found, page = run.evaluation, (tmp_path / "run" / "report.html").read_text()
-    counts = np.array(found["confusion"])
-    assert found["precision"] == pytest.approx((np.diag(counts) / counts.sum(axis=0)).tolist())
-    assert found["recall"] == pytest.approx((np.diag(counts) / counts.sum(axis=1)).tolist())
-    for name, recall in zip(run.model.classes_, found["recall"], strict=True):
-        assert page.count(name) >= 4 and f"{100 * recall:.1f} %" in page
-    words = page.split("The words of each class")[1]
-    assert all(words.index(word) < words.find("<h2>") for word in ("wave", "cloud", "stone"))
-    # the table of the folds, with the chosen strength in bold, and its curve
-    folds = page.split("How the strength was chosen")[1].split("<h2>")[0]
-    assert folds.count("<tr") == 1 + 5 and folds.count('<tr class="hit">') == 1 and "<svg" in folds.split("<table")[0]
-    assert "share of rows whose class was said wrongly" in page and "no feature" in page
-    cells = re.findall(r'<td class="c"[^>]*--(for|against)\)[^>]*>(.)', page)
-    assert {(kind, sign) for kind, sign in cells} == {("for", "+"), ("against", "−")}
-
-
-def test_common_words_come_after_those_that_tell_apart() -> None:
-    """The order of the map is that of weights times the rarity of a term, less what all classes share."""
-    from pipelines.report_page.page import html
-
-    texts = ["of of wave", "of cloud", "of of stone", "of dust"] * 20
-    labels = ["sea", "sky", "land", "sky"] * 20
-    model = make_pipeline(
-        dboost.TextFeatures(), dboost.BoostedClassifier(penalty="l2_squared", alpha=1e-3)
-    ).fit(texts, labels)  # fmt: skip
-    page = html(model[-1].model_, title="t", transform=model[0])
-    rows = page.split('<table class="map">')[1].split("</table>")[0]
-    order = [row.split('class="word">')[1].split("<")[0] for row in rows.split("<tr>")[2:]]
-    assert set(order) == {"of", "wave", "cloud", "stone", "dust"} and order[-1] == "of"
-
-
-def test_explain_names_classes_and_is_a_picture_in_a_notebook(day: Path) -> None:
-    model = dboost.load_pipeline(day / "run")
-    found = dboost.explain(model, ["waves and rain"])
-    assert found.labels == ("sea", "sky") and set(found.words) <= {"waves", "rain"}
-    np.testing.assert_array_equal(found.of_class("sky"), found.parts[:, 0])
-    np.testing.assert_array_equal(found.of_class("sea"), -found.parts[:, 0])
-    with pytest.raises(dboost.errors.UsageError, match="no class 'lake'; there are sea, sky"):
-        found.of_class("lake")
-    shown = found._repr_html_()
-    assert "sky" in shown and "rgba(0,114,178" in shown + "" and shown.count("linear-gradient") == len(found.words)
-    assert all(word in shown for word in found.words) and "intercept" in shown and "score" in shown

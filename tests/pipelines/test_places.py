@@ -116,35 +116,6 @@ def test_an_output_that_cannot_be_written_is_found_before_the_work(
     assert sorted(os.listdir(here)) == ["documents.parquet", "file"]
 
 
-def test_words_that_only_sound_like_secrets_are_printed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 3, 200)
-    X = rng.normal(size=(200, 3))
-    X[np.arange(200), codes] += 3.0
-    labels = np.array(["pass", "password", "token"])[codes]
-    columns = {"secret": X[:, 0], "token=red": X[:, 1], "words": X[:, 2], "label": labels}
-    pq.write_table(pa.table(columns), here / "words.parquet")
-    words = ["train", "words.parquet", "--label", "label", "--alpha", "0.01", *LOCAL]
-    words += ["--class-weight", '{"pass": 2, "password": 1, "token": 1}']
-    assert main([*words, "--out", "token=words-prep"]) == 0
-    out = capsys.readouterr().out
-    assert "token=words-prep" in out and "***" not in out
-    assert main([*words, "--out", "m", "--log-format", "json"]) == 0
-    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert all(isinstance(record["passes"], int) for record in records if record["event"] == "round")
-    assert main(["inspect", "m", "--log-format", "json"]) == 0
-    features = json.loads(capsys.readouterr().out)["features"]
-    assert {feature["name"] for feature in features} == {"secret", "token=red", "words"}
-    weights = {label: weight for feature in features for label, weight in feature["weights"].items()}
-    assert set(weights) == {"pass", "password", "token"} and all(type(w) is float for w in weights.values())
-    assert json.loads((here / "m" / "run.json").read_text())["settings"]["class_weight"]["password"] == 1
-    for arguments in (["evaluate", "m"], ["predict", "m"]):
-        assert main([*arguments, "words.parquet", "--label", "label", "--out", arguments[0], *LOCAL]) == 0
-    assert "***" not in capsys.readouterr().out
-    for path in here.rglob("*.json"):
-        assert "***" not in path.read_text(), path
-
-
 def test_labels_that_are_bytes_are_saved_and_predicted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, 200)
@@ -163,14 +134,3 @@ def test_labels_that_are_bytes_are_saved_and_predicted(here: Path, capsys: pytes
     assert read.classes_.tolist() == [b"", b"ant", b"b\xff\0"]
     assert read.predict(dboost.ParquetData("d.parquet", label="label")).tolist() == found
     capsys.readouterr()
-
-
-def test_bytes_of_numpy_are_labels_like_others(tmp_path: Path) -> None:
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    y = np.where(X[:, 0] > 0, np.bytes_("yes"), np.bytes_("no"))
-    model = dboost.BoostedClassifier(alpha=0.01).fit(X, y)
-    model.save(tmp_path / "m")
-    read = dboost.load_model(tmp_path / "m")
-    assert read.classes_.dtype == model.classes_.dtype
-    assert read.predict(X).tolist() == model.predict(X).tolist()
-    assert read.classes_.tolist() == [b"no", b"yes"]

@@ -18,12 +18,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import dboost
-import pipelines
 from dboost.errors import ClusterError, DataError, StorageError
 from lab import preflight as measuring
 from pipelines import before_training
 from pipelines.before_preparing import preparation_of
-from pipelines.before_training import LIBRARIES, MIB, Place, Room, Shape, judged, needs_of, shape_of
+from pipelines.before_training import LIBRARIES, MIB, Place, Room, Shape, judged, shape_of
 from pipelines.cli import main
 from pipelines.commands.prepare import PrepareSettings
 
@@ -82,19 +81,6 @@ def test_the_event_and_the_line_of_a_training(prepared, tmp_path, capsys):
     assert max(len(line) for line in lines[first : first + 2]) <= 100
 
 
-def test_the_event_of_a_path_and_of_a_run(prepared, tmp_path, capsys):
-    arguments = ["path", str(prepared), "--workers", "0", "--path", "2", "--out", str(tmp_path / "path")]
-    assert main([*arguments, "--log-format", "json"]) in (0, 6)
-    names = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
-    assert names.count("preflight") == 1
-    text = f'[data]\ndata = "{prepared}"\n[model]\nalpha = 0.01\n[cluster]\nworkers = 0\n'
-    (tmp_path / "topics.toml").write_text(text)
-    assert main(["run", str(tmp_path / "topics.toml"), "--out", str(tmp_path / "run")]) == 0
-    events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
-    assert [event["event"] for event in events].count("preflight") == 1
-    assert capsys.readouterr().out.count("pre-flight: ") == 1
-
-
 def test_a_training_that_cannot_work_is_refused_in_one_line_and_leaves_nothing(prepared, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(before_training, "available_memory", lambda: 10_000)
     out = tmp_path / "out" / "model"
@@ -105,25 +91,6 @@ def test_a_training_that_cannot_work_is_refused_in_one_line_and_leaves_nothing(p
     assert list(out.parent.iterdir()) == []
     assert main(["doctor", str(prepared), "--workers", "0"]) == 4
     assert "a training cannot work" in capsys.readouterr().out
-
-
-def test_an_output_that_is_there_stays_as_it_is_when_a_training_is_refused(prepared, tmp_path, capsys, monkeypatch):
-    out = tmp_path / "model"
-    arguments = ["train", str(prepared), "--workers", "0", "--out", str(out), "--alpha", "0.01"]
-    assert main(arguments) == 0
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    monkeypatch.setattr(before_training, "available_memory", lambda: 10_000)
-    assert main([*arguments, "--force"]) == 3
-    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-def test_what_cannot_be_read_is_refused_in_the_words_of_the_fit(tmp_path, capsys):
-    (tmp_path / "rows.parquet").write_bytes(b"no Parquet file at all")
-    arguments = ["train", str(tmp_path / "rows.parquet"), "--label", "y", "--workers", "0"]
-    assert main([*arguments, "--out", str(tmp_path / "model")]) == 3
-    said = capsys.readouterr()
-    assert "pre-flight" not in said.out and len(said.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -138,22 +105,6 @@ def test_what_no_process_could_hold_once_is_refused(given, room, words):
     with pytest.raises(DataError, match=words) as refused:
         judged(given, room)
     assert refused.value.file == "rows.parquet" and refused.value.row_group == 3 and refused.value.hint
-
-
-@pytest.mark.parametrize(
-    ("given", "room"),
-    [
-        # All of it is many times the memory of all workers: it is read again in every pass.
-        (shape(count=1000, nbytes=100_000_000), cluster(2 * GIB, 2 * GIB)),
-        (shape(count=1000, nbytes=100_000_000), here(4 * GIB)),
-        # One worker alone is large enough.
-        (shape(classes=1000, rows=500_000), cluster(1 * GIB, 16 * GIB)),
-        # Nobody ends workers without a limit.
-        (shape(classes=5000, rows=1_000_000), cluster(8 * GIB, limited=False)),
-    ],
-)
-def test_what_works_is_not_refused(given, room):
-    assert judged(given, room).advice
 
 
 @pytest.mark.parametrize(
@@ -174,15 +125,6 @@ def test_advice(given, room, words):
     found = judged(given, room)
     assert words in found.advice if words else not found.advice
     assert "\n" not in found.line and found.line.endswith(found.advice)
-
-
-def test_more_workers_share_what_is_held_and_more_threads_have_more_in_work():
-    one, two = needs_of(shape(), 1, cluster(8 * GIB)), needs_of(shape(), 1, cluster(8 * GIB, 8 * GIB))
-    assert two.places[0].held == pytest.approx(one.places[0].held / 2)
-    assert two.seconds < one.seconds
-    many = needs_of(shape(), 1, cluster(8 * GIB, threads=4))
-    assert many.places[0].in_work == pytest.approx(4 * one.places[0].in_work)
-    assert needs_of(shape(), 10, cluster(8 * GIB)).places[0].held > one.places[0].held
 
 
 def test_a_cluster_without_workers_is_told():
@@ -217,11 +159,6 @@ def test_classes_tell_the_outputs(tmp_path, monkeypatch):
     late = shape_of(written(tmp_path / "late.parquet", ["a"] * 50 + ["b"] * 100 + ["c"] * 50))
     assert late.classes == 2 and not late.all_labels
     assert "at least" in judged(late, here(8 * GIB)).line
-
-
-def test_it_is_offered_in_python(prepared):
-    found = pipelines.preflight(dboost.ParquetData(prepared, split="train"))
-    assert found.outputs == 4 and found.line.startswith("pre-flight: ") and found.values()["text"] == found.line
 
 
 def settings_of(path, **more):

@@ -17,8 +17,6 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-import dboost
-import pipelines
 from pipelines.cli import main
 from pipelines.predicting import parts
 from tests.pipelines.conftest import write_documents
@@ -70,15 +68,6 @@ def test_documents_of_every_format_are_labelled_as_their_features_were(made, tmp
     about = json.loads((tmp_path / "out" / "_predictions.json").read_text())
     assert about["rows"] == raw.num_rows and about["columns_read"] == 2 and about["bytes_read"] > 0
     assert not list(tmp_path.glob("*.unfinished"))
-
-
-def test_in_python_the_model_reads_documents(made) -> None:
-    model, raw, expected = made
-    pipeline = dboost.load_pipeline(model)
-    assert pipeline.predict(raw["text"].to_pylist()).tolist() == expected["prediction"].to_pylist()
-    assert pipeline.predict(raw).tolist() == expected["prediction"].to_pylist()
-    chances = pipeline.predict_proba(raw.to_pandas())
-    assert chances.tolist() == expected["probabilities"].to_pylist()
 
 
 @pytest.mark.full
@@ -148,20 +137,3 @@ def test_documents_that_the_model_cannot_read(made, tmp_path, capsys, change, ar
     error = capsys.readouterr().err
     assert code in (2, 3) and said in error and len(error.splitlines()) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new.parquet"]
-
-
-def test_a_run_labels_documents_that_it_has_never_seen(made, tmp_path) -> None:
-    _, raw, _ = made
-    write_documents(tmp_path / "d.parquet")
-    data = write(raw, tmp_path / "new.parquet")
-    tables = {
-        "data": {"data": str(tmp_path / "d.parquet"), "label": "label"},
-        "prepare": {},
-        "model": {"alpha": 0.003},
-        "predict": {"data": str(data), "keep": ["id"]},
-        "cluster": {"workers": 0},
-    }
-    result = pipelines.run(tables, out=tmp_path / "run")
-    assert read(result.folder / "predictions")["id"].to_pylist() == raw["id"].to_pylist()
-    assert not (result.folder / "predictions.partial").exists()
-    assert dboost.load_pipeline(result.folder / "model").predict(["tree"]).shape == (1,)

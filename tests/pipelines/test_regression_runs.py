@@ -84,31 +84,6 @@ def test_evaluate_prints_the_figures_of_scikit_learn(
     assert json.loads((out / "evaluation.json").read_text())["r2"] == pytest.approx(found["r2"])
 
 
-def test_inspect_shows_the_hypotheses_in_words(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = run_inspect(capsys, model)
-    words = {feature["name"]: feature["weights"] for feature in found["features"]}
-    assert words["lstat * rm"]["target"] > 0 > words["age^2"]["target"]
-    assert "column" not in found["features"][0]
-    assert main(["inspect", str(model)]) == 0
-    text = capsys.readouterr().out
-    assert "lstat * rm" in text and "hypotheses used" in text and "features read" in text
-
-
-def run_inspect(capsys: pytest.CaptureFixture[str], model: Path) -> dict[str, Any]:
-    assert main(["inspect", str(model), "--log-format", "json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
-    return found
-
-
-def test_predictions_are_those_of_the_model(model: Path, data: Path, tmp_path: Path) -> None:
-    asked = ["predict", str(model), str(data), "--features", ",".join(NAMES), "--out", str(tmp_path / "p")]
-    assert main([*asked, "--workers", "0"]) == 0
-    table = pq.read_table(tmp_path / "p")
-    assert table.column_names == ["file", "row", "prediction"]
-    expected = load_model(model).predict(houses()[NAMES])
-    assert np.asarray(table["prediction"]).tobytes() == expected.tobytes()
-
-
 def test_flags_take_a_name_or_json_and_several_are_a_union(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from io import StringIO
@@ -19,7 +18,7 @@ from typing import Any
 import pytest
 
 from dboost.errors import SchedulerLostError
-from lab.run_kills import FIT, TRAIN, rows_of, write_run
+from lab.run_kills import TRAIN
 from lab.scheduler_file import address_in
 from pipelines.cluster import REJOINS, Cluster
 from pipelines.config import ClusterSettings
@@ -124,36 +123,6 @@ def test_a_training_goes_on_when_the_scheduler_is_back(manager: Manager, prepare
     done = [event["round"] for event in told if event["event"] == "round"]
     again = [event["round"] for event in later if event["event"] == "round"]
     assert again[0] > 1 or done[-1] < 3
-
-
-def test_a_run_goes_on_when_the_scheduler_is_back(manager: Manager, tmp_path: Path) -> None:
-    file = write_run(tmp_path / "run", FIT.replace("400", "60"), 400)
-    finished("run", str(file), "--out", str(tmp_path / "plain"))
-    told: list[dict[str, Any]] = []
-    where = ["--set", f"cluster.scheduler={manager.address}"]
-    process = started("run", str(file), "--out", str(tmp_path / "out"), *where)
-    until(process, "round", told)
-    manager.kill()
-    until(process, "scheduler_lost", told)
-    manager.start()
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode in (0, 6), errors
-    assert of_model(tmp_path / "out" / "model") == of_model(tmp_path / "plain" / "model")
-    assert rows_of(tmp_path / "out") == rows_of(tmp_path / "plain")
-
-
-def test_one_that_stays_away_is_told_after_the_wait(manager: Manager, prepared: Path, tmp_path: Path) -> None:
-    told: list[dict[str, Any]] = []
-    away = ["--scheduler", manager.address, "--rejoin-seconds", "2"]
-    process = started("train", str(prepared), *TRAIN, "--out", str(tmp_path / "out"), *away)
-    until(process, "round", told)
-    manager.kill()
-    until(process, "scheduler_lost", told)
-    begun = time.monotonic()
-    _, errors = process.communicate(timeout=60)
-    assert time.monotonic() - begun < 20
-    assert process.returncode == 4 and len(errors.splitlines()) == 1, errors
-    assert "lost the scheduler" in errors and "goes on" in errors
 
 
 class Lost:

@@ -136,26 +136,12 @@ def test_every_target_has_a_loss_of_its_own(rows: Path, tmp_path: Path) -> None:
     assert main(["train", *data, "--out", str(tmp_path / "no"), "--loss", "squared,log,log"]) == 2
 
 
-def test_leveraging_has_a_path(rows: Path, tmp_path: Path) -> None:
-    model = {"estimator": "leveraging", "loss": "log", "path": 3, "eps": 0.3}
-    result = pipelines.run(tables_of(rows, "two", model), out=tmp_path / "run")
-    assert [row["active_rows"] for row in result.report["path"]][0] == 0 and len(result.report["path"]) == 3
-
-
 def test_the_rules_of_shareboost_and_of_cross_validation_are_told_apart(rows: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="rule has no meaning for estimator 'boosted'"):
         pipelines.run(tables_of(rows, "label", {"rule": "norm"}), out=tmp_path / "a")
     result = pipelines.run(tables_of(rows, "label", {"cv": 3, "n_alphas": 4, "rule": "best"}), out=tmp_path / "b")
     assert result.model.alpha_ == result.model.alpha_best_
     assert len(list((result.folder / "path" / "models").iterdir())) == 4
-
-
-def test_the_papers_own_steps_of_shareboost_have_names_on_the_command_line(rows: Path, tmp_path: Path) -> None:
-    given = ["--label", "label", "--features", "x0,x1,x2,x3", "--workers", "0", "--estimator", "shareboost"]
-    own = ["--rule", "row", "--shortlist", "all", "--corrective", "nesterov", "--max-rounds", "2"]
-    assert main(["train", str(rows / "train.parquet"), "--out", str(tmp_path / "model"), *given, *own]) == 0
-    kept = dboost.load_model(tmp_path / "model").get_params()
-    assert kept["shortlist"] is None and kept["corrective"] == "nesterov"
 
 
 def test_a_path_is_a_run_and_a_command(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,14 +53,3 @@ def test_documents_of_a_pattern_and_a_contract_are_inputs(file: Path, capsys: py
     (file.parent / "contract.toml").write_text("rows = [1, 2]\n")
     assert main(["run", str(file)]) == 3
     assert "360 rows, expected 1 to 2" in capsys.readouterr().err
-
-
-def test_raw_documents_of_a_pattern_are_labelled(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stages(file, capsys)
-    model = tmp_path / "runs" / "trees" / "model"
-    out = tmp_path / "labelled"
-    pattern = str(tmp_path / "month=*" / "documents.parquet")
-    assert main(["predict", str(model), pattern, "--out", str(out), "--workers", "0"]) == 0
-    assert "240 predictions" in capsys.readouterr().out

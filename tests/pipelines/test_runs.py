@@ -269,14 +269,6 @@ def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(
     assert states(pipelines.run(file)) == done()
 
 
-def test_two_locks_in_one_process_exclude_each_other(tmp_path: Path) -> None:
-    with held(tmp_path), pytest.raises(UsageError, match="works in this folder"), held(tmp_path):
-        pass
-    with held(tmp_path):
-        assert json.loads((tmp_path / "lock").read_text())["pid"] == os.getpid()
-    assert (tmp_path / "lock").read_text() == ""
-
-
 def elsewhere(folder: Path, key: str, beat: int = 0) -> None:
     record = {"host": "elsewhere", "pid": 1, "since": "then", "kernel": "another", "process": key, "key": key}
     descriptor = os.open(folder / "lock", os.O_WRONLY | os.O_CREAT)

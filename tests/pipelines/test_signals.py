@@ -238,49 +238,6 @@ def test_a_run_that_waits_for_a_scheduler_ends_soon(prepared: Path, tmp_path: Pa
     assert errors.splitlines()[-1].startswith("dboost: error["), errors
 
 
-def test_a_run_that_waits_for_workers_ends_soon(prepared: Path, tmp_path: Path) -> None:
-    scheduler = """
-import asyncio, sys
-from distributed import Scheduler
-from distributed.diagnostics.plugin import SchedulerPlugin
-class Tells(SchedulerPlugin):
-    def update_graph(self, *args, **kwargs):
-        print("a task waits for a worker", flush=True)
-async def main():
-    async with Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
-        scheduler.add_plugin(Tells())
-        print(scheduler.address, flush=True)
-        await scheduler.finished()
-asyncio.run(main())
-"""
-    with started("-c", scheduler) as server:
-        assert server.stdout is not None
-        address = server.stdout.readline().strip()
-        line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--scheduler", address]
-        with started("-m", "pipelines", *line, "--log-format", "json") as process:
-            assert process.stdout is not None
-            for told in process.stdout:
-                if json.loads(told) == {"event": "stage_start", "stage": "train"}:
-                    break
-            assert server.stdout.readline().strip() == "a task waits for a worker"
-            seconds, errors = ended(process, signal.SIGTERM)
-    assert seconds < SOON and list(tmp_path.iterdir()) == []
-    assert errors.startswith("dboost: error[terminated]") and len(errors.splitlines()) == 1, errors
-
-
-@pytest.mark.full
-def test_a_run_on_a_cluster_of_its_own_ends_soon(prepared: Path, tmp_path: Path) -> None:
-    line = ["train", str(prepared), "--out", str(tmp_path / "out"), *ENDLESS, "--workers", "1"]
-    with started("-m", "pipelines", *line) as process:
-        assert process.stdout is not None
-        for told in process.stdout:
-            if json.loads(told)["event"] == "round":
-                break
-        seconds, errors = ended(process, signal.SIGHUP)
-    assert seconds < SOON and no_output(tmp_path, "out")
-    assert errors.startswith("dboost: error[terminated]"), errors
-
-
 def test_a_run_under_nohup_goes_on(prepared: Path, tmp_path: Path) -> None:
     line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--workers", "0", "--penalty", "l1"]
     code = (
@@ -330,18 +287,3 @@ def test_a_signal_that_was_swallowed_at_the_very_end_is_told(
     assert main(["inspect", str(trained)]) == 143
     assert "stopped by SIGTERM; its work was done by then" in capsys.readouterr().err
     assert [signal.getsignal(number) for number in SIGNALS] == before and sys.unraisablehook is not None
-
-
-def test_in_another_thread_no_handler_is_installed(monkeypatch: pytest.MonkeyPatch, trained: Path) -> None:
-    before = [signal.getsignal(number) for number in SIGNALS]
-    codes: list[Any] = []
-
-    def run(settings: object, console: object) -> int:
-        codes.append([signal.getsignal(number) for number in SIGNALS] == before)
-        return 0
-
-    monkeypatch.setattr(inspect, "run", run)
-    thread = threading.Thread(target=lambda: codes.append(main(["inspect", str(trained)])))
-    thread.start()
-    thread.join()
-    assert codes == [True, 0]

@@ -9,7 +9,6 @@ import re
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 import dboost
 from dboost.data import load_manifest
@@ -119,17 +118,6 @@ def test_lists_of_tags_are_labels_of_files(tmp_path, capsys):
     found = pq.read_table(tmp_path / "pred").to_pylist()
     assert [row["prediction"] for row in found] == model.predict(TABLE["title"]).tolist()
     assert all(len(row["prediction"]) == len(row["probability"]) and len(row["top_classes"]) == 2 for row in found)
-
-
-@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.jsonl"])
-def test_a_label_of_fractions_is_the_target_of_a_regression(name, tmp_path):
-    frame = TABLE.select(["title", "price"]).to_pandas()
-    write = {"a.parquet": frame.to_parquet, "a.csv": lambda path: frame.to_csv(path, index=False)}
-    write.get(name, lambda path: frame.to_json(path, orient="records", lines=True))(tmp_path / name)
-    given = ["--text", "title", "--label", "price", "--min-df", "1", "--out", tmp_path / "p"]
-    assert run("prepare", tmp_path / name, *given) == 0
-    learned = ["--loss", "squared", "--alpha", "0.01", "--out", tmp_path / "m"]
-    assert run("train", tmp_path / "p", *learned) == 0
 
 
 def test_the_kinds_of_columns_are_found_in_files_as_in_memory(tmp_path, capsys):

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from dboost.data import load_manifest
-from dboost.losses import LOSSES
 from dboost.penalties import PENALTIES
 from pipelines import cli
 from pipelines.cli import main
@@ -23,24 +22,6 @@ def shown(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     return " ".join(out.split())
-
-
-def test_the_help_of_train_shows_allowed_values_and_defaults(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = shown("train", capsys, monkeypatch)
-    assert f"one of {', '.join(LOSSES)}" in text
-    assert f"one of {', '.join(PENALTIES)} (default: l1/linf)" in text
-    for said in (
-        "(default: 0.0001)",
-        "(default: 1000)",
-        "one of newton, gradboost, adaboost, forward (default: newton)",
-        "one of auto, table, plain, json (default: auto)",
-        "(default: 30)",
-        "(default: yes)",
-        "an integer of at least 1",
-    ):
-        assert said in text, said
 
 
 @pytest.mark.parametrize("name", sorted(cli.COMMANDS))
@@ -57,63 +38,6 @@ def test_the_help_of_every_command_says_what_is_required(
     if required:
         assert main([name]) == 2
         assert any(f"{key} is missing: give --" in capsys.readouterr().err for key in required)
-
-
-def test_the_width_of_a_log_is_that_of_columns(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from pipelines.console import PLAIN_WIDTH, Console
-
-    monkeypatch.setenv("COLUMNS", "80")
-    assert Console().rich.width == 80
-    monkeypatch.setenv("COLUMNS", "none")
-    assert Console().rich.width == PLAIN_WIDTH
-
-
-def test_the_list_of_commands_fits_80_columns(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    assert main(["--help"]) == 0
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
-
-
-def test_a_key_that_a_command_states_anew_is_shown_once_with_its_own_default(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = shown("demo", capsys, monkeypatch)
-    assert text.count("--out ") == 1 and "(default: runs/demo)" in text
-
-
-def test_what_most_need_comes_first_and_the_rest_by_its_topics(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    for name in ("prepare", "train", "path", "evaluate", "predict"):
-        kind = importlib.import_module(f"pipelines.commands.{name}").SETTINGS
-        assert main([name, "--help"]) == 0
-        text = capsys.readouterr().out
-        keys = [line.split()[0].rstrip(",") for line in text.splitlines() if line.startswith("  --")]
-        assert keys == [f"--{key.replace('_', '-')}" for key in kind.first] + ["--config"] and len(kind.first) <= 10
-        assert "-h, --help all" in text and max(map(len, text.splitlines())) <= 80
-    assert main(["train", "--help"]) == 0
-    order = ("--data ", "--label ", "--penalty ", "--alpha ", "--cv ", "--out ")
-    text = capsys.readouterr().out
-    assert [text.index(f"\n  {word}") for word in order] == sorted(text.index(f"\n  {word}") for word in order)
-    (tmp_path / "r.toml").write_text('[data]\ndata = "d"\n[model]\n')
-    assert main(["run", str(tmp_path / "r.toml"), "--print"]) == 0
-    tables = capsys.readouterr().out.split("[model]")
-    assert [line.split()[0 if line[0] != "#" else 1].rstrip(":") for line in tables[0].splitlines()[1:4]] == [
-        "data", "test", "label",
-    ]  # fmt: skip
-    assert [line.split()[1].rstrip(":") for line in tables[1].splitlines()[1:4]] == ["penalty", "alpha", "cv"]
-
-
-def test_the_commands_are_in_four_groups(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    text = capsys.readouterr().out
-    assert len(cli.GROUPS) == 4 and all(f"\n{title}:\n" in text for title in cli.GROUPS)
-    assert all(f"\n  {name}" in text for name in cli.COMMANDS)
 
 
 def completions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:

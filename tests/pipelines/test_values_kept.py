@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import decimal
-import gzip
 import io
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -19,7 +18,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
@@ -275,13 +273,3 @@ def test_columns_of_folders_are_columns_for_every_command(tmp_path: Path, monkey
     found = pq.read_table("labels").to_pandas()
     assert found.prediction.tolist() == found.y.tolist()
     assert found.hour.tolist() == pd.read_parquet("numbers").hour.astype(int).tolist()
-
-
-def test_statistics_of_csv_are_those_of_arrow(tmp_path: Path) -> None:
-    """An empty field, quoted or not, is an empty document; the count of rows is pyarrow's."""
-    path = tmp_path / "d.csv.gz"
-    path.write_bytes(gzip.compress(b'text,y\nsea wave,a\n,b\n"",a\nsky cloud,b\n'))
-    run("prepare", str(path), "--label", "y", "--min-df", "1", "--max-df", "1.0", "--out", str(tmp_path / "p"))
-    found = ds.dataset(tmp_path / "p" / "train").to_table()
-    assert [len(row) for row in found["indices"].to_pylist()] == [2, 0, 0, 2]
-    assert found.num_rows == pa_csv.read_csv(path).num_rows

@@ -50,15 +50,6 @@ def test_what_cannot_be_made_is_one_line(monkeypatch, tmp_path):
         warm.warm_to(tmp_path)
 
 
-def test_progress_is_said_part_by_part(monkeypatch):
-    done, said = [], []
-    monkeypatch.setattr(warm, "warm_part", done.append)
-    warm.warm("default", say=said.append)
-    assert [part.task for part in done] == ["multiclass", "binary", "regression", "text"]
-    assert [line.partition(" after ")[0] for line in said] == [f"{n} of 4 kinds of fits" for n in (1, 2, 3, 4)]
-    assert said[0].endswith(": multinomial, float64")
-
-
 @pytest.mark.full
 def test_a_folder_beside_the_package_is_found_without_a_variable(tmp_path: Path) -> None:
     """One loop, made for other machines in one process, runs in another one that has nothing but the folder."""
