@@ -1,4 +1,4 @@
-"""What decides which rows are drawn: their place and class alone; random, even, and the same for every cut."""
+"""What decides which rows are drawn: their place and class alone; even, and the same for every cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Halves of the rows: each class split evenly, the same for every cut of the rows, and nothing in common by pair."""
+"""Halves of the rows: each class split evenly and the same for every cut of the rows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A request to stop is found wherever a fit can end, and by nobody else.
 
-Covers: engines, rounds and cross-validation that look for it; threads and nested fits; a library without it.
+Covers: engines, rounds and cross-validation that look for it; threads.
 Does not cover: signals (tests/pipelines/test_signals.py).
 """
 

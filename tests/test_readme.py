@@ -1,6 +1,6 @@
 """README and the page it opens with: every block runs as it is typed, with small made-up data beside it.
 
-Covers: all blocks of a page from top to bottom in one folder, twice; of the quick start also each by itself, with
+Covers: all blocks of a page from top to bottom in one folder, twice; of the quick start with
 ``documents.parquet``, ``held-out.parquet`` and ``documents.csv`` (columns `text` and `topic`) there, and `X` and `y`
 for scripts. A new block is run by being there. What would install or build (``pip``, ``make``) is replaced by programs
 that check their arguments.

@@ -1,4 +1,4 @@
-"""Both bounds lie above the true change of the loss, touch it at zero, and are not loose by a wrong constant."""
+"""Bounds of steps of many rows lie above the true change of the loss. Those of one row: ``test_pairs``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scalar pieces of the exponential bound against slow references: the root, the gain, the tilt."""
+"""The scalar pieces of the exponential bound against slow references: the gain, the root under a tilt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns by row, and products with them."""
+"""Products of columns that are held by row: the same bits however they were held."""
 
 from __future__ import annotations
 

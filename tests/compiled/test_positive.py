@@ -1,4 +1,4 @@
-"""Positive semidefinite systems: the factor against NumPy, copies of columns, blocks that share a vector."""
+"""Positive semidefinite systems: the factor against NumPy, and copies of columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inverses that have the same bits whatever the threads of a BLAS are, and nothing in a fit that has others."""
+"""Nothing in a fit has other bits for other threads of a BLAS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a row names a column twice: sorted rows and unsorted ones, empty rows, storage beyond the last row."""
+"""Whether a row names a column twice: sorted rows, unsorted ones and empty ones."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Patterns of paths, columns in the names of folders, filters of rows, tables of Delta Lake.
 
-Covers: what each means beside the rows picked by hand, on the command line too; refusals. Does not cover: stores
+Covers: what each means beside the rows picked by hand; refusals. Does not cover: stores
 (tests/pipelines/test_stores.py), the passes of ``prepare``.
 """
 

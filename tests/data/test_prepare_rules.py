@@ -1,7 +1,7 @@
 """How documents become terms and weights in ``prepare``: every option beside scikit-learn's vectoriser.
 
-Covers: the features, their names, the transform that a model keeps, settings without meaning.
-Does not cover: the passes (test_prepare.py).
+Covers: the features, their names, the transform that a model keeps.
+Does not cover: the passes and settings without meaning (test_prepare.py).
 """
 
 from __future__ import annotations

@@ -22,6 +22,12 @@ def test_bundles_cover_the_tree_in_order():
                 assert (b.nodes[0][0], b.nodes[-1][1]) == (b.lo, b.hi)
 
 
+def test_a_power_of_two_gives_one_node_each():
+    for count in [1, 2, 4, 8]:
+        bundles = assign([10] * 32, [(f"w{i}", 2) for i in range(count)])
+        assert [b.nodes for b in bundles] == [((32 // count * i, 32 // count * (i + 1)),) for i in range(count)]
+
+
 def test_work_follows_the_threads():
     bundles = assign([10] * 64, [("small", 1), ("large", 3)])
     cumulated = cumulate([10] * 64)

@@ -1,4 +1,4 @@
-"""What the dashboard of a cluster says of a fit: rounds in the keys of tasks, and in spans."""
+"""What the dashboard of a cluster says of a fit: rounds in spans."""
 
 from __future__ import annotations
 

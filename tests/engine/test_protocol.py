@@ -1,7 +1,4 @@
-"""Everything that stands for an engine, or for what an engine remembers, has all of its members.
-
-Engines are checked by mypy, as a user's would be: the tests run it on an engine that is whole and on one that is not.
-"""
+"""Everything that stands for an engine, or for what an engine remembers, has all of its members."""
 
 from __future__ import annotations
 

@@ -37,6 +37,16 @@ def test_the_scheduler_need_not_have_what_only_workers_use():
         versions.compare(made(), made(numpy=None), {"w1": made()})
 
 
+def test_each_package_counts():
+    for package in versions.PACKAGES:
+        with pytest.raises(ClusterError) as caught:
+            versions.compare(made(), made(), {"tcp://w1": made(), "tcp://w2": made(**{package: "2.0"})})
+        text = str(caught.value)
+        assert package in text and "tcp://w2 2.0" in text and "w1" not in text
+        with pytest.raises(ClusterError, match="missing"):
+            versions.compare(made(), made(), {"tcp://w1": made(**{package: None})})
+
+
 def test_a_mismatch_ends_the_opening_at_once(one_worker, monkeypatch):
     # Dask only warns, and the first task may wait for ever.
     own = versions.own_versions()

@@ -1,4 +1,4 @@
-"""The raw columns as a pool: sums, shards, columns of a block, what a model holds of them."""
+"""The raw columns as a pool: sums and shards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel hypotheses: support sets, sums and columns against the explicit matrix, names, and reading back."""
+"""Kernel hypotheses: support sets, sums and columns against the explicit matrix, and reading back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``lab all-products``: the rows, a small run of one system, and what counts as growing with the products.
+"""``lab all-products``: a small run of one system, and what counts as growing with the products.
 
 Does not cover: the figures of its page.
 """

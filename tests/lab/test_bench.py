@@ -1,4 +1,4 @@
-"""``python -m lab bench``: processes, cut-offs, records, means, the page, two commits in turn.
+"""``python -m lab bench``: processes, cut-offs, means, the page, commits.
 
 Does not cover: reading times from curves (``test_curve``), the stored baseline (``test_stored_baseline``), figures.
 """
@@ -24,7 +24,7 @@ from lab.benchmarks import REGISTRY, suite, trees
 from lab.benchmarks.curve import TARGETS, Time, suboptimality
 from lab.benchmarks.measure import BEYOND, Case, Found, climb
 from lab.benchmarks.peers import DISTRIBUTED, OURS, PEERS, base, in_turn
-from lab.benchmarks.peers.base import Task, doubling, small, tightening
+from lab.benchmarks.peers.base import Task, doubling
 from lab.benchmarks.problems import KINDS, SETS, Problem
 from lab.benchmarks.process import Failed, Missing, PeerProcess, TimeUp
 from lab.benchmarks.suite import Options
@@ -73,20 +73,6 @@ def test_peers_import_nothing_of_the_project_but_their_base() -> None:
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 top = (node.module if isinstance(node, ast.ImportFrom) else node.names[0].name) or ""
                 assert top.split(".")[0] in allowed, f"{path.name} imports {top} when it is read"
-
-
-def test_ladders_go_from_coarse_to_fine_and_the_small_problem_has_every_class() -> None:
-    assert doubling("max_iter", 1, 8) == [{"max_iter": i} for i in (1, 2, 4, 8)]
-    levels = [rung["tol"] for rung in tightening("tol", -1, -3)]
-    assert levels == pytest.approx([1e-1, 10**-1.5, 1e-2, 10**-2.5, 1e-3])
-    falling = (task := twin_task("imdb", "l1", ratio=0.02)).falling()
-    assert falling[0] == pytest.approx(task.alpha_max) and falling[-1] == pytest.approx(task.alpha)
-    for name in ("imdb", "mnist", "arxiv-categories", "bibtex"):
-        task = twin_task(name, "l1")
-        tiny = small(task, rows=20)
-        assert tiny.X.shape[0] < task.X.shape[0] and tiny.X.shape[1] == task.X.shape[1]
-        for mine, whole in zip(tiny.y.reshape(len(tiny.y), -1).T, task.y.reshape(len(task.y), -1).T, strict=True):
-            assert set(np.unique(mine)) == set(np.unique(whole))
 
 
 # ---- one problem, in processes ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The campaign of faults: a small share of each fast part passes, and what is wrong is counted as wrong.
+"""The campaign of faults: a small share of each fast part passes, and what is run or written is seen.
 
 Does not cover: drivers that are killed, of which tests/pipelines/test_kills.py runs some trials.
 """

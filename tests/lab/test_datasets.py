@@ -1,6 +1,6 @@
 """Readers of the public data sets.
 
-Covers: the twins, all formats on small made-up files, every error a reader gives, and, where they are, the real files.
+Covers: the twins, all formats on small made-up files, and, where they are, the real files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``lab many-classes``: the documents, a small run, and what counts as growing with the classes.
+"""``lab many-classes``: a small run, and what counts as growing with the classes.
 
 Does not cover: the figures of its page.
 """

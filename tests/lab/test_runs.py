@@ -1,4 +1,4 @@
-"""The measuring runs: same bits, memory, startup.
+"""The measuring runs: same bits, memory.
 
 Covers: the data they write and the figures they take, on small examples. Does not cover: the full runs
 (``python -m lab same-bits`` and its neighbours).

@@ -1,4 +1,4 @@
-"""Live table, plain lines and JSON lines."""
+"""Plain lines and JSON lines."""
 
 from __future__ import annotations
 

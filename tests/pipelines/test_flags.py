@@ -1,4 +1,4 @@
-"""Hints of the library in the words of the command line, and near misses of flags."""
+"""Hints of the library in the words of the command line."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How far work has come, and how long it still takes: estimates, the line of a stage, what passes tell.
+"""How far work has come, and how long it still takes: estimates, and what passes tell.
 
-Covers: estimates on gaps that fall in known ways, words, when something is said and where, passes on both engines.
+Covers: estimates on gaps that fall in known ways, passes on both engines.
 Does not cover: the line in a notebook (tests/notebooks).
 """
 

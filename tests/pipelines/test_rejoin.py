@@ -1,6 +1,6 @@
 """A scheduler that is killed and started again at its address: what was in work goes on by itself, to the same bits.
 
-Covers: a training and a run through the command line, a scheduler that stays away, who is not waited for.
+Covers: a training through the command line, who is not waited for.
 Does not cover: the one line of a lost scheduler (test_cluster_errors.py).
 """
 

@@ -1,4 +1,4 @@
-"""What `--help` says: defaults, what is allowed, what is required; for every command."""
+"""What `--help` says: what is required, for every command; completion; flags that are given twice."""
 
 from __future__ import annotations
 
