@@ -12,9 +12,7 @@ from dboost.penalties import PENALTIES, CompiledProx, get_penalty
 from tests.boosting.plain import covering
 from tests.compiled.newton_model import ACTIVE
 
-SEPARABLE = [
-    name for name in PENALTIES if get_penalty(name).separable and isinstance(get_penalty(name), CompiledProx)
-]
+SEPARABLE = [name for name in PENALTIES if get_penalty(name).separable and isinstance(get_penalty(name), CompiledProx)]
 
 
 @pytest.fixture(params=list(LOSSES))

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from dboost.data import build_plan
 from dboost.data.memory import in_memory
+from dboost.data.memory.in_memory import block_bounds
 from dboost.data.sparse import csc
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, UsageError
@@ -136,6 +137,19 @@ def test_non_finite_values_name_row_and_column(small, plan, value, shown):
         with pytest.raises(DataError, match=f"(^{shown}|NaN).* in row 17") as caught:
             plan(X, small.y)
         assert caught.value.column == name
+
+
+def test_little_data_is_cut_where_threads_can_share_a_pass():
+    for rows, n_features, n_outputs, blocks in [
+        (1000, 50, 1, 1),
+        (1000, 50, 19, 1),
+        (1000, 50, 20, 2),
+        (1000, 50, 79, 4),
+        (1000, 50, 2000, 8),
+        (1000, 10_000, 79, 2),
+    ]:
+        cost = np.arange(rows + 1, dtype=np.int64) * 100
+        assert len(block_bounds(cost, n_features, n_outputs)) == blocks + 1
 
 
 def test_refused_matrices(plan):

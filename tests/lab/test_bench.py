@@ -241,7 +241,6 @@ def test_what_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     assert all(callable(entry.load().run) for entry in REGISTRY.values())
 
 
-
 # ---- two commits -----------------------------------------------------------------------------------------------------
 
 
