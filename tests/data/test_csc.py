@@ -100,6 +100,12 @@ def test_dense_rows_are_put_by_column():
             csc.dense_to_csc(dense, np.dtype(float))
 
 
+def test_duplicates_that_cancel_vanish():
+    piece = CsrPiece(np.array([0, 3]), np.array([1, 1, 2], np.int32), np.array([1.0, -1.0, 2.0], np.float32))
+    indptr, rows, values = to_csc([piece], 3, dtype=F32)
+    assert indptr.tolist() == [0, 0, 0, 1] and rows.tolist() == [0] and values.tolist() == [2.0]
+
+
 def test_faults_are_named():
     for index in [np.int32, np.int64]:
         for indices, values, offsets, what in [

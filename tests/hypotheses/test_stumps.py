@@ -12,7 +12,7 @@ from dboost.errors import UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen
 from dboost.hypotheses.stumps.family import Stumps
-from dboost.hypotheses.stumps.pool import encoded, key_arrays, threshold_keys
+from dboost.hypotheses.stumps.pool import encoded, halfway, key_arrays, threshold_keys
 from tests.hypotheses.conftest import Raw, check_sums, dense
 
 
@@ -63,6 +63,15 @@ def test_many_distinct_values_take_wider_codes():
     codes, _ = encoded(raw.items[0], pool.start, pool.thresholds)
     assert pool.size == 798 and codes.dtype == np.uint16
     check_sums(raw, pool)
+
+
+def test_halfway_is_above_the_lower_value_and_not_above_the_upper():
+    tiny, huge = np.nextafter(0.0, 1.0), np.finfo(float).max
+    low = np.array([1.0, 0.0, -huge, 1.9, -tiny, -2.0])
+    high = np.array([np.nextafter(1.0, 2.0), tiny, huge, 3.0, 0.0, np.nextafter(-2.0, 0.0)])
+    middle = halfway(low, high)
+    assert ((low < middle) & (middle <= high)).all()
+    assert middle[3] == 2.45 and middle[2] == 0.0
 
 
 def test_keys_ascend_with_column_and_threshold():

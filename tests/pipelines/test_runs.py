@@ -452,7 +452,7 @@ def test_a_folder_of_something_else_is_refused(file: Path, tmp_path: Path) -> No
 
 def test_runs_are_listed_with_their_state(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pipelines.run(file)
-    with pytest.raises(DataError):
+    with pytest.raises(UsageError):
         pipelines.run(file, out=file.parent / "runs" / "bad", overrides=["prepare.min_df=9999"])
     found = {one.name: one for one in pipelines.list_runs(file.parent / "runs")}
     assert (found["trees"].state, found["trees"].stage) == ("done", "report")
