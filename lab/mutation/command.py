@@ -242,7 +242,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--shard", default="0/1", help="which share of the mutants, as in 0/2 and 1/2")
     parser.add_argument("tests", nargs="*", default=["tests"], help="of record: files or folders")
-    found = parser.parse_args(arguments)
+    found = parser.parse_intermixed_args(arguments)
     if found.step == "record":
         return record(found.folder, found.tests)
     number, shards = map(int, found.shard.split("/"))

@@ -55,13 +55,6 @@ def block(request, rng):
     )
 
 
-@pytest.fixture
-def empty_block():
-    """No rows at all."""
-    nothing = np.zeros(0)
-    return Block(np.zeros((0, 12)), np.zeros(13, np.int64), np.zeros(0, np.int32), nothing, nothing)
-
-
 @pytest.fixture(params=[True, False], ids=["intercept", "no intercept"])
 def intercept(request):
     return request.param

@@ -61,12 +61,6 @@ def test_a_block_less_its_centres_holds_every_difference_and_no_zeros(dense, dty
     assert np.all(np.diff(rows)[np.diff(np.repeat(np.arange(5), np.diff(indptr))) == 0] > 0)
 
 
-def test_differences_near_a_centre_that_is_a_float32_are_stored_as_one(dense):
-    X = dense.astype(np.float32)
-    _, _, values = less_centres(*block(X), 40, COLUMNS[:1], np.array([float(np.float32(1.7e9))]))
-    assert values.dtype == np.float32
-
-
 def test_differences_that_float32_cannot_hold_are_stored_in_float64(dense):
     X = dense.astype(np.float32)
     centre = np.array([0.1])

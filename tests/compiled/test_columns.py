@@ -21,16 +21,6 @@ def test_column_gradient(block, rng, candidates):
     assert not out[np.isin(candidates, EMPTY_COLUMNS)].any()
 
 
-def test_a_range_of_columns_has_the_bits_of_the_whole(block, rng):
-    U = rng.normal(size=(40, K))
-    whole = np.empty((12, K))
-    columns.column_gradient(*block.csc, U, np.arange(12), whole)
-    for start in range(12):
-        part = np.empty((12 - start, K))
-        columns.column_gradient(*block.csc, U, np.arange(start, 12), part)
-        assert part.tobytes() == whole[start:].tobytes()
-
-
 def test_column_mu(block, rng):
     U = rng.normal(size=(40, K))
     candidates = np.arange(12)
@@ -94,16 +84,6 @@ def test_cut_transpose_take(block, active):
     for mine, wanted in zip(columns.cut_of_rows(*by_row, active, block.dense.shape[1]), cut, strict=True):
         assert mine.dtype == wanted.dtype
         np.testing.assert_array_equal(mine, wanted)
-
-
-def test_an_empty_block(empty_block):
-    cut = columns.cut_rows(*empty_block.csc, np.array([0, 3]), 0)
-    assert cut[0].tolist() == [0]
-    nothing = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
-    assert [a.tolist() for a in columns.cut_of_rows(*nothing, np.array([0, 3]), 4)] == [[0], [], []]
-    peak, diagonal = np.zeros(3), np.zeros(3)
-    columns.template_sums(*cut, empty_block.weight, 1.0, peak, diagonal)
-    assert not peak.any() and not diagonal.any()
 
 
 @pytest.mark.parametrize("extra", [0.0, 1.0])

@@ -1,4 +1,4 @@
-"""Columns by row, and products with them."""
+"""Products of columns that are held by row: the same bits however they were held."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dboost.compiled.solves.quadratic import add_products
-from dboost.compiled.sparse.columns import cut_rows
 from dboost.solvers.one_output.columns_by_row import ColumnsByRow
 
 M = 300
@@ -28,16 +26,6 @@ def arrays(block):
 
 def in_turn(each, given):
     return [each(part) for part in given]
-
-
-def test_products_of_some_examples_are_added(block):
-    whole, h = block.toarray().astype(float), np.random.default_rng(1).random(M)
-    left, right = np.array([2, 9, 5, 11]), np.array([0, 39, 5])
-    sums = np.ones((4, 3))
-    add_products(cut_rows(*arrays(block), left, M), cut_rows(*arrays(block), right, M), h, 20, 111, sums)
-    some = slice(20, 111)
-    wanted = 1.0 + whole[some, left].T @ (h[some, None] * whole[some][:, right])
-    np.testing.assert_allclose(sums, wanted, rtol=1e-11, atol=1e-12)
 
 
 def test_chunks_change_no_bit(block):

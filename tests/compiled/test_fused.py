@@ -25,11 +25,6 @@ def case(request, block, rng):
     return args, reference, block.dense[:, ACTIVE], y, W, b
 
 
-def test_margins(case):
-    args, _, X, _, W, b = case
-    np.testing.assert_allclose(fused.margins(*args[:5]), X @ W + b, rtol=1e-12, atol=1e-13)
-
-
 def test_residuals_and_active_gradient(case, block):
     args, reference, X, y, W, b = case
     s = block.weight
@@ -81,18 +76,3 @@ def test_dual_value(case, block):
     for scale in (1.0, 0.4):
         got = fused.dual_value(*args, np.full(k, scale), np.zeros(k), np.zeros(k), np.zeros(k))
         assert got == pytest.approx(float((block.weight * reference.dual(y, scale * U)).sum()), rel=1e-12)
-
-
-@pytest.mark.parametrize("name", list(LOSSES))
-def test_an_empty_block_is_the_zero(name, empty_block):
-    reference = REFERENCES[name]
-    cut = columns.cut_rows(*empty_block.csc, ACTIVE, 0)
-    y = reference.labels(np.random.default_rng(0), 0)
-    W, b = np.ones((5, reference.k)), np.ones(reference.k)
-    G, bias, out = np.zeros_like(W), np.zeros_like(b), np.zeros(2)
-    args = (*cut, W, b, get_loss(name).target(y), empty_block.weight)
-    assert fused.active_gradient(*args, G, bias) == 0.0
-    fused.losses_along(*args[:5], W, b, np.ones(2), *args[5:], out)
-    U, loss = fused.residuals(*args, bias)
-    assert U.shape[0] == 0 and loss == 0.0
-    assert not G.any() and not bias.any() and not out.any()

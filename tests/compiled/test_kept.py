@@ -14,9 +14,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from numba.core import caching
 
-from dboost.compiled.content import content
 from dboost.compiled.kept import FilesByKey, njit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,18 +78,6 @@ def test_a_file_says_what_it_is_for(tmp_path):
     assert files.load("integers") is None
 
 
-def test_numba_finds_what_an_earlier_one_compiled(monkeypatch, tmp_path):
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-
-    def double(values):
-        return values * 2
-
-    first, second = njit(nogil=True, cache=True)(double), njit(nogil=True, cache=True)(double)
-    assert np.array_equal(first(np.arange(3.0)), second(np.arange(3.0)))
-    assert (sum(first.stats.cache_misses.values()), sum(second.stats.cache_hits.values())) == (1, 1)
-    assert isinstance(njit(nogil=True)(double)._cache, caching.NullCache)
-
-
 MODULES = {
     "constants": "FACTOR = {factor}\n",
     "inner": "from constants import FACTOR\nfrom dboost.compiled.kept import njit\n{blank}\n\n@njit(cache=True)\n"
@@ -128,20 +114,6 @@ def test_a_loop_is_compiled_again_when_anything_changes_that_its_code_comes_from
     assert misses(3, factor=3.0) == (10.0, 1)
     assert misses(4, added="- 1.0") == (6.0, 1)
     assert misses(5) == (7.0, 0)
-
-
-def test_what_others_register_changes_only_loops_that_are_given_their_types():
-    from dboost.compiled.examples import loss_of_rows, loss_rows
-
-    loop = loss_of_rows.losses.py_func
-    before, theirs = content(loop), content(loop, ["somebody"])
-
-    def theirs_only(target, i, f, s):
-        return None
-
-    theirs_only.__module__ = "somebody.losses"
-    numba.extending.overload(loss_rows.loss_row)(theirs_only)
-    assert content(loop) == before != content(loop, ["somebody"]) != theirs == before
 
 
 def test_the_digests_of_all_loops_are_the_same_in_every_process():

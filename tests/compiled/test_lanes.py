@@ -42,11 +42,6 @@ def logarithms(z, weight):
 
 
 @njit
-def scaled(f, c, out):
-    lanes.scale_row(f, c, out)
-
-
-@njit
 def others(f, own):
     return lanes.others_of(f, own)
 
@@ -54,16 +49,6 @@ def others(f, own):
 @njit
 def scaled_others(f, c, own, value, out):
     lanes.scale_others(f, c, own, value, out)
-
-
-@njit
-def narrowed(f, least, out):
-    lanes.narrow_row(f, least, out)
-
-
-@njit
-def added(f, total):
-    lanes.add_row(f, total)
 
 
 @pytest.fixture(params=LENGTHS)
@@ -107,13 +92,6 @@ def test_entropies(guarded):
     assert unharmed(before, whole, inside)
 
 
-def test_largest_and_total(guarded):
-    whole, inside = guarded
-    top, total = largest_and_total(whole[inside])
-    assert top == whole[inside].max()
-    np.testing.assert_allclose(total, whole[inside].sum(), rtol=1e-13, atol=1e-13)
-
-
 def test_absolute_values(guarded):
     whole, inside = guarded
     longest, sizes = longest_and_sizes(whole[inside])
@@ -135,19 +113,6 @@ def test_logarithms_keep_what_is_small():
     np.testing.assert_allclose(logarithms(z, weight), np.sum(weight * np.log1p(z)), rtol=1e-13)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_copies(guarded, dtype):
-    whole, inside = guarded
-    out = np.full(whole.shape[0], 7.0)
-    scaled(whole[inside], -0.3, out[inside])
-    assert np.array_equal(out[inside], -0.3 * whole[inside])
-    assert np.all(out[:4] == 7.0) and np.all(out[inside.stop :] == 7.0)
-    out = np.full(whole.shape[0], 7.0, dtype)
-    narrowed(whole[inside], 0.5, out[inside])
-    assert np.array_equal(out[inside], np.where(whole[inside] > 0.5, whole[inside], 0.0).astype(dtype))
-    assert np.all(out[:4] == 7.0) and np.all(out[inside.stop :] == 7.0)
-
-
 def test_one_element_is_treated_apart(guarded):
     whole, inside = guarded
     row = whole[inside]
@@ -165,12 +130,3 @@ def test_one_element_is_treated_apart(guarded):
     huge = row.copy()
     huge[0] = 1e300
     assert others(huge, 0) == others(row, 0)
-
-
-def test_sums(guarded):
-    whole, inside = guarded
-    total = np.arange(float(whole.shape[0]))
-    expected = total.copy()
-    expected[inside] += whole[inside]
-    added(whole[inside], total[inside])
-    assert np.array_equal(total, expected)

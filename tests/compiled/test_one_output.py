@@ -9,7 +9,6 @@ from numba import njit
 
 from dboost.compiled.examples import loss_of_rows
 from dboost.compiled.solves import descent, one_output
-from dboost.compiled.sparse import columns
 from dboost.compiled.vectors.digest import digest_of
 from dboost.compiled.vectors.exponential import log1p_unit, log_positive
 from dboost.losses import LOSSES, get_loss
@@ -120,30 +119,6 @@ def test_the_dual_value_of_examples_far_from_the_boundary_has_its_digits(rng, sc
             assert abs(float(got - exact)) <= allowed and abs(float(rows - exact)) <= allowed, (label, f)
 
 
-def test_missing_labels_count_in_nothing():
-    target = get_loss("log").target(np.array([[0], [1]], np.int8))
-    u, h, one = np.empty(2), np.empty(2), np.ones(2)
-    assert loss_of_rows.single_state(target, np.array([3.0, 0.0]), one, u, h) == pytest.approx(np.log(2))
-    assert u.tolist() == [0.0, 0.5] and h.tolist() == [0.0, 0.25]
-    value = loss_of_rows.single_dual_value(target, np.array([3.0, 0.0]), one, 1.0, 0.0, 0.0, 0.0)
-    assert value == pytest.approx(np.log(2))
-
-
-def test_sums_of_columns(block, rng):
-    places = np.array([3, 0, 5, 13])
-    dense = block.toarray().astype(float)[:, places]
-    w, u, h = rng.normal(size=4), rng.normal(size=1300), rng.random(1300)
-    f = np.ones(1300)
-    one_output.add_columns(*arrays(block), places, w, f)
-    np.testing.assert_allclose(f, 1 + dense @ w, atol=1e-12)
-    G, out, diagonal = np.empty(4), np.empty(4), np.empty(4)
-    one_output.column_curvature(*arrays(block), places, u, h, G, diagonal)
-    one_output.column_sums(*arrays(block), places, u, out)
-    np.testing.assert_allclose(G, dense.T @ u, atol=1e-11)
-    np.testing.assert_allclose(out, dense.T @ u, atol=1e-11)
-    np.testing.assert_allclose(diagonal, (dense**2).T @ h, rtol=1e-12)
-
-
 def test_columns_without_zeros_have_the_bits_of_columns_by_row(rng):
     """An example more, which no column has, makes the loops read the row of each value."""
     m, places = 1301, np.arange(3)
@@ -160,21 +135,6 @@ def test_columns_without_zeros_have_the_bits_of_columns_by_row(rng):
         one_output.descend(*given, np.zeros(3), *rest)
         found.append(np.concatenate([f[:m], out, new]))
     np.testing.assert_array_equal(*found)
-
-
-def test_columns_are_taken_and_joined(block):
-    places = np.array([3, 5, 13])
-    halves = block[:500].tocsc(), block[500:].tocsc()
-    parts = [columns.take_rows(*arrays(half), places) for half in halves]
-    pointer = np.sum([part[0] for part in parts], axis=0)
-    fill, first = pointer[:-1].copy(), 0
-    out = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], block.dtype), np.empty(pointer[-1], np.float32)
-    for part, size in zip(parts, (500, 800), strict=True):
-        one_output.place_columns(*part, np.arange(3), first, fill, *out)
-        first += size
-    joined = sp.csc_matrix((out[1], out[0], pointer), (1300, 3))
-    assert (joined != block[:, places]).nnz == 0 and np.array_equal(fill, pointer[1:])
-    assert np.array_equal(out[2], out[1].astype(np.float32))
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -80,18 +80,3 @@ def test_minimiser_is_optimal(size, rng):
     assert residual(mine, g, prices, W, start).max() <= 1e-8
     assert size == 1 or np.any(W == 0.0)
     np.testing.assert_allclose(pull, H[: size + 3][:, slots] @ (W - start), rtol=1e-8, atol=1e-8)
-
-
-def test_minimiser_says_how_far_it_came(rng):
-    A = rng.normal(size=(60, 20)) + 5.0 * rng.normal(size=(60, 1))
-    H, g = A.T @ A, 50.0 * rng.normal(size=20)
-    W, pull = np.zeros(20), np.empty(20)
-    assert quadratic.minimise(H, np.arange(20), g, np.ones(20), 0.0, 3, 1e-20, W, pull) > 1e-20
-    assert quadratic.minimise(H, np.arange(20), np.zeros(20), np.ones(20), 0.0, 3, 1e-20, np.zeros(20), pull) == 0.0
-
-
-def test_directions_without_curvature_are_left_alone():
-    H = np.diag([2.0, 0.0])
-    W, pull = np.array([0.0, 0.5]), np.empty(2)
-    quadratic.minimise(H, np.arange(2), np.array([4.0, 9.0]), np.ones(2), 0.0, 10, 1e-9, W, pull)
-    assert W.tolist() == [1.5, 0.5]

@@ -7,7 +7,6 @@ import pytest
 from numba import njit
 
 from dboost.compiled.vectors import softmax
-from dboost.compiled.vectors.norms import largest_entries, sums_of_entries
 
 LENGTHS = range(1, softmax.LONGEST + 1)
 
@@ -76,12 +75,3 @@ def test_extreme_margins(f):
     own, others, _, _ = residual(f, 0, 1.0, u)
     assert np.isfinite(u).all() and own + others >= 1.0
     np.testing.assert_allclose(u.sum(), 0.0, atol=1e-15)
-
-
-@pytest.mark.parametrize("shape", [(0, 3), (5, 0), (1, 1), (7, 4), (50, 13), (9, 172)])
-def test_norms_of_rows(shape):
-    Z = np.random.default_rng(0).normal(size=shape)
-    assert np.array_equal(largest_entries(Z), np.abs(Z).max(axis=1, initial=0.0))
-    np.testing.assert_allclose(sums_of_entries(Z), np.abs(Z).sum(axis=1), rtol=1e-14)
-    turned = np.asfortranarray(Z)[:, ::-1]
-    assert np.array_equal(largest_entries(turned), largest_entries(Z))

@@ -12,7 +12,7 @@ from sklearn.utils import murmurhash3_32
 from dboost.compiled.text.counting import count_documents
 from dboost.compiled.text.murmur import murmur3
 from dboost.compiled.text.terms import Terms
-from dboost.compiled.text.words import SLACK, not_ascii, word_edges, words_beyond_ascii
+from dboost.compiled.text.words import SLACK, word_edges, words_beyond_ascii
 from dboost.data.prepared.text_words import word_characters
 from tests.data.unicode_documents import random_documents
 
@@ -59,14 +59,6 @@ def test_words_of_any_script_are_the_runs_of_word_characters():
     assert words[-1] == count > 500
     for a, b, plain in zip(words[:-1], words[1:], texts, strict=True):
         assert found[a:b] == re.findall(r"(?u)\b\w\w+\b", plain)
-
-
-def test_documents_beyond_ascii_are_found():
-    texts = ["", "a", "é", "1234567é", "12345678é", "12345678", "x" * 100 + "é"]
-    flags = np.zeros(len(texts), np.bool_)
-    data, offsets = laid_out([text.encode() for text in texts])
-    assert not_ascii(data, offsets, flags) == 4
-    assert flags.tolist() == [not text.isascii() for text in texts]
 
 
 @pytest.mark.full

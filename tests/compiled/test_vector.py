@@ -25,16 +25,6 @@ def scatter(index, value, start, stop, z, table, shift):
 
 
 @njit
-def add(source, i, table, place):
-    scaled_rows.add(source, i, table, place)
-
-
-@njit
-def scale(x, row, out):
-    scaled_rows.scale(x, row, out)
-
-
-@njit
 def bend(h, i, tied, z, total):
     scaled_rows.bend(h, i, tied, z, total)
 
@@ -67,18 +57,6 @@ def test_gather_adds_scaled_rows(rng, k, dtype, count, values):
     np.testing.assert_allclose(out, wanted, rtol=RTOL[dtype], atol=20 * RTOL[dtype])
 
 
-@pytest.mark.parametrize("count", [0, 1, 3, 4, 7, 29])
-def test_single_numbers_are_gathered_in_double(rng, k, count):
-    table = padded(rng.normal(size=(40, k)).astype(np.float32))
-    index = rng.integers(0, 40, count).astype(np.int32)
-    value = rng.normal(size=count).astype(np.float32)
-    out, same, zero = (np.zeros(width(k)) for _ in range(3))
-    gather(index, value, 0, count, table, zero, out)
-    np.testing.assert_allclose(out, value.astype(float) @ table[index].astype(float), rtol=1e-13, atol=1e-13)
-    gather(index, value, 0, count, table.astype(float), zero, same)
-    assert out.tobytes() == same.tobytes()
-
-
 @pytest.mark.parametrize("shift", [0, -3, 7])
 def test_scatter_adds_to_rows(rng, k, dtype, shift):
     table = padded(rng.normal(size=(40, k)).astype(dtype))
@@ -101,21 +79,6 @@ def test_bend_multiplies_by_the_curvature(rng, k, dtype, tied):
     bend(h, 3, tied, z, total)
     np.testing.assert_allclose(z, wanted, rtol=RTOL[dtype], atol=10 * RTOL[dtype] / k)
     np.testing.assert_array_equal(total, before + z)
-
-
-def test_add_adds_a_row(rng, k, dtype):
-    source, table = (padded(rng.normal(size=(6, k)).astype(dtype)) for _ in range(2))
-    wanted = table.copy()
-    wanted[4] += source[2]
-    add(source, 2, table, np.uint8(4))
-    np.testing.assert_array_equal(table, wanted)
-
-
-def test_scale_multiplies(rng, k, dtype):
-    row = padded(rng.normal(size=(1, k)).astype(dtype))[0]
-    out = np.full_like(row, np.nan)
-    scale(0.3, row, out)
-    np.testing.assert_array_equal(out, dtype(0.3) * row)
 
 
 @pytest.mark.parametrize("tied", [0.0, 0.7])
@@ -142,12 +105,3 @@ def test_a_range_has_the_same_bits_wherever_it_stands(rng, k, dtype):
     gather(index, value, 7, 26, table, zero, one)
     gather(index[7:26].copy(), value[7:26].copy(), 0, 19, table, zero, other)
     assert one.tobytes() == other.tobytes()
-
-
-def test_padding(k):
-    table = np.ones((3, k))
-    wide = padded(table)
-    assert wide.shape == (3, width(k)) and width(k) - k < 4 and (k == 1 or width(k) % 4 == 0)
-    assert not wide[:, k:].any() and (wide[:, :k] == 1.0).all()
-    assert padded(wide) is wide
-    assert padded(wide, np.float32).dtype == np.float32

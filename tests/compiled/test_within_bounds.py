@@ -47,17 +47,6 @@ def test_it_is_the_least_of_scipy(seed):
     assert 0.5 * np.sum((y - X @ found) ** 2) <= best.cost + 1e-9 * max(best.cost, 1.0)
 
 
-def test_nothing_that_has_a_sign_is_the_solve_itself_and_a_limit_ends_it():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 8))
-    A, right, none = X.T @ X, rng.normal(size=8), np.zeros(8)
-    np.testing.assert_allclose(least(A, right, none, np.zeros(8, np.int8)), np.linalg.solve(A, right), rtol=1e-9)
-    signs = np.ones(8, np.int8)
-    whole, cut = least(A, right, none, signs), least(A, right, none, signs, most=1)
-    assert np.all(cut >= 0.0) and 0.5 * cut @ A @ cut - right @ cut <= 0.0
-    assert 0.5 * whole @ A @ whole - right @ whole <= 0.5 * cut @ A @ cut - right @ cut
-
-
 def test_solves_that_are_off_end_too():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(40, 20)) + 3.0 * rng.normal(size=(40, 1))

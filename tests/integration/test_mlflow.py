@@ -17,10 +17,9 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris
-from sklearn.pipeline import make_pipeline
 
 import dboost
-from dboost import BoostedClassifier, TableFeatures
+from dboost import BoostedClassifier
 from dboost.errors import UsageError
 
 mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed; make integration installs it")
@@ -86,14 +85,6 @@ def test_pyfunc_predicts_tables_sparse_rows_and_probabilities(server, iris, tmp_
     assert np.array_equal(chances, ours.predict_proba(X))
     with pytest.raises(UsageError, match="method='fit'"):
         dboost.mlflow.PyfuncModel(ours).predict(X, {"method": "fit"})
-
-
-def test_a_pipeline_reads_raw_rows(server, tmp_path):
-    rows = pd.DataFrame({"size": [1.5, 0.0, 2.0, 3.0], "colour": ["red", "blue", "red", "green"]})
-    ours = make_pipeline(TableFeatures(), BoostedClassifier(alpha=0.01)).fit(rows, [0, 1, 0, 1])
-    dboost.mlflow.save_model(ours, tmp_path / "model")
-    found = mlflow.pyfunc.load_model(str(tmp_path / "model"))
-    assert np.array_equal(found.predict(rows), ours.predict(rows))
 
 
 def test_every_fit_is_logged(server, iris):

@@ -68,16 +68,6 @@ def test_a_softmax_of_two_classes_is_the_one_score_that_scikit_learn_has():
         assert np.array_equal(plain.predict(X), ours.predict(X))
 
 
-def test_names_of_columns_go_along():
-    import pandas as pd
-
-    X, y = data("binary")
-    frame = pd.DataFrame(X).rename(columns="column {}".format)
-    plain = BoostedClassifier(alpha=0.01).fit(frame, y).to_sklearn()
-    assert plain.feature_names_in_.tolist() == list(frame.columns)
-    plain.predict(frame)
-
-
 def test_what_is_no_linear_function_of_the_columns_is_refused():
     X, y = data("binary")
     model = BoostedClassifier(alpha=0.05, hypotheses=dboost.Stumps(), max_rounds=3, tol=0.5).fit(X[:, :3], y)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -109,16 +107,3 @@ def test_what_has_no_operators_is_refused():
         dboost.onnx.to_onnx(missing)
     with pytest.raises(UsageError, match="no estimator of dboost"):
         dboost.onnx.to_onnx(StandardScaler())
-
-
-def test_a_missing_package_is_named(monkeypatch):
-    load = builtins.__import__
-
-    def without(name, *arguments, **more):
-        if name.startswith("skl2onnx"):
-            raise ImportError("none", name="skl2onnx")
-        return load(name, *arguments, **more)
-
-    monkeypatch.setattr("dboost.interop.extras.import_module", without)
-    with pytest.raises(UsageError, match=r"skl2onnx is not installed \(pip install 'dboost\[onnx\]'\)|skl2onnx is not"):
-        dboost.onnx.register()

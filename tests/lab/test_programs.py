@@ -16,6 +16,7 @@ import pytest
 import dboost
 from lab.__main__ import REGISTRY, main
 from lab.datasets.base import data_home
+from lab.mutation import command as mutation
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "hunter22X"
@@ -75,3 +76,14 @@ def test_the_folder_of_data_sets_may_be_in_the_home_folder_and_not_at_a_url(
     monkeypatch.setenv("DBOOST_DATA_HOME", URL)
     with pytest.raises(dboost.UsageError, match="DBOOST_DATA_HOME has the scheme 's3'"):
         data_home()
+
+
+def test_the_tests_of_a_record_are_named_before_and_after_its_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Path, list[str]]] = []
+    monkeypatch.setattr(mutation, "record", lambda folder, tests: asked.append((folder, tests)) or 0)
+    where = ["--folder", str(tmp_path)]
+    for words in (["record", *where, "tests/a", "tests/b"], ["record", "tests/a", "tests/b", *where]):
+        assert mutation.main(words) == 0 and asked.pop() == (tmp_path, ["tests/a", "tests/b"])
+    assert mutation.main(["record", *where]) == 0 and asked.pop() == (tmp_path, ["tests"])

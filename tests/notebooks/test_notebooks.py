@@ -15,11 +15,6 @@ from tests.notebooks.kernels import ROOT, executed
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
 
-def test_there_are_four() -> None:
-    names = ["cluster_and_path", "documents_at_a_client", "first_model", "nightly_retraining"]
-    assert [path.stem for path in NOTEBOOKS] == names
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_committed_without_what_it_showed_and_tells_before_it_does(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)

@@ -1,4 +1,4 @@
-"""Live table, plain lines and JSON lines."""
+"""Plain lines and JSON lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from rich.text import Text
 
 from dboost.errors import DboostWarning
-from pipelines.console import COLUMNS, Console, Judged
+from pipelines.console import Console
 
 RECORD = {
     "round": 3,
@@ -65,15 +65,6 @@ def test_plain_lines_have_one_round_each_and_no_control_codes() -> None:
     assert all(line == line.rstrip() and len(line) <= 100 for line in lines)
 
 
-def test_the_live_table_shows_the_rounds() -> None:
-    out, _ = run("table")
-    assert "certified gap" in out and "1.00e-03" in out and "for a person" in out
-
-
-def test_headings_cover_what_a_round_reports() -> None:
-    assert {name for name, *_ in COLUMNS} <= set(RECORD)
-
-
 def test_an_error_is_one_line_and_the_traceback_needs_debug() -> None:
     for debug in (False, True):
         err = io.StringIO()
@@ -109,11 +100,3 @@ def test_in_a_notebook_it_writes_to_its_file_and_not_below_the_cell(monkeypatch:
     monkeypatch.setattr(builtins, "get_ipython", ZMQInteractiveShell, raising=False)
     out, _ = run("plain")
     assert "a sentence" in out and "for a person" in out
-
-
-def test_rounds_of_fits_that_are_only_judged_are_counted_and_not_shown() -> None:
-    said: list[str] = []
-    judged = Judged(said.append)
-    records = [{"round": r, "fold": 0} for r in (1, 2, 1, 2, 3)] + [{"round": 1}, {"round": 2}]
-    assert [judged.takes(record) for record in records] == [True] * 5 + [False] * 2
-    assert said == ["2 fits were judged on held-out rows; these are the rounds of what was chosen:"]

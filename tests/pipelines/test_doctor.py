@@ -75,11 +75,3 @@ def test_memory_against_what_the_data_takes(prepared):
     assert found.state == ADVICE and "--memory-limit" in found.advice
     found = only(doctor.memory(Patient(Cluster({"one": 1 << 10}), data, None)))
     assert found.state == BAD and "smaller row groups" in found.advice
-
-
-@pytest.mark.parametrize(
-    ("address", "state"),
-    [("tcp://127.0.0.1:8786", GOOD), ("tls://10.0.0.5:8786", GOOD), ("tcp://10.0.0.5:8786", ADVICE)],
-)
-def test_encryption(address, state):
-    assert only(doctor.encryption(Patient(Cluster({}, address), None, None))).state == state

@@ -1,4 +1,4 @@
-"""Hints of the library in the words of the command line, and near misses of flags."""
+"""Hints of the library in the words of the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipelines import cli
 from pipelines.cli import main
 from pipelines.commands.prepare import PrepareSettings
 from pipelines.commands.train import TrainSettings
-from pipelines.flags import near_flag, speaker
+from pipelines.flags import speaker
 
 PACKAGE = Path(cli.__file__).resolve().parents[1] / "dboost"
 say = speaker(TrainSettings)
@@ -53,10 +53,6 @@ say = speaker(TrainSettings)
 )
 def test_a_sentence_of_the_library_is_one_of_the_command_line(library: str, line: str) -> None:
     assert say(library) == line
-
-
-def test_only_flags_that_the_command_has_are_named() -> None:
-    assert speaker(PrepareSettings)("lower min_df or give alpha=") == "lower --min-df or give alpha="
 
 
 def sentences() -> Iterator[tuple[str, str]]:
@@ -115,25 +111,3 @@ def test_a_warning_speaks_flags_too(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setattr(train, "run", warn)
     assert main(["train", "data", "--out", "x"]) == 6
     assert capsys.readouterr().err == "dboost: warning: stopped; raise --max-rounds, or loosen --tol\n"
-
-
-@pytest.mark.parametrize(
-    ("word", "near"),
-    [
-        ("--quiet", None),
-        ("--alhpa", "--alpha"),
-        ("--lable", "--label"),
-        ("--max_rounds", "--max-rounds"),
-        ("--ouput", "--out"),
-        ("--no-intercept", "--no-fit-intercept"),
-        ("--xyz", None),
-    ],
-)
-def test_a_suggested_flag_is_near(word: str, near: str | None, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "data", "--out", "x", word]) == 2
-    line = capsys.readouterr().err
-    assert (f"did you mean {near!r}" in line) if near else ("did you mean" not in line)
-
-
-def test_dashes_count_for_nothing() -> None:
-    assert near_flag("--quiet", ["--out", "--label"]) is None

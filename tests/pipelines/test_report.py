@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from pipelines.cli import main
 from pipelines.config import DataSettings
 from pipelines.inputs import read_model
 from pipelines.report_page.held_out import look_at
-from pipelines.report_page.page import Line, chart, html, round_numbers
+from pipelines.report_page.page import html
 from tests.pipelines.conftest import write_documents
 
 EVIL = '<script>alert("x")</script>'
@@ -125,14 +124,6 @@ def test_the_page_of_a_regression(loss: str) -> None:
     X = rng.normal(size=(50, 4))
     model = dboost.BoostedRegressor(loss=loss, alpha=0.01).fit(X, rng.poisson(np.exp(X[:, 0]))).model_
     assert "x0" in html(model, title="counts")
-
-
-def test_charts() -> None:
-    assert chart([Line([(1.0, float("nan"))])], "x", "y") == ""
-    svg = chart([Line([(1.0, 1e-1), (2.0, 1e-6), (3.0, 0.0)])], "round", "gap", logarithmic=True)
-    assert svg.count("<polyline") == 1 and ">1e-6<" in svg and "nan" not in svg
-    assert len(re.findall(r"[\d.]+,[\d.]+", svg.split("points=")[1])) == 2
-    assert round_numbers(0.0, 7.3) == [0.0, 2.0, 4.0, 6.0, 8.0]
 
 
 # ---- explain ---------------------------------------------------------------------------------------------------------
