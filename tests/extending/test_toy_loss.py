@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import dask.array as da
 import numpy as np
@@ -27,6 +28,10 @@ def data():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 12))
     return X, 2.0 * X[:, 0] - X[:, 3] + 1.0 + rng.standard_t(2, size=300)
+
+
+def test_it_is_one_file_of_at_most_sixty_lines():
+    assert len(Path(toy_loss.__file__).read_text(encoding="utf-8").splitlines()) <= 60
 
 
 def test_the_formulas_are_those_of_one_loss():

@@ -70,6 +70,19 @@ def test_mix_shift_and_prior_move_the_probabilities(case):
         np.testing.assert_allclose(got[inside], wanted[inside], rtol=1e-10, atol=1e-12)
 
 
+def test_weak_duality_at_random_dual_points(case):
+    """D_i(Theta) <= l(f) + <Theta, f> for every f and every Theta of the domain."""
+    rows, reference, y, F, s, rng = case
+    one = np.ones(M)
+    for _ in range(30):
+        elsewhere = rng.normal(size=F.shape) * 10.0 ** rng.uniform(-1, 1.5)
+        scale = rng.uniform()
+        theta = scale * rows.residual(y, F, one)
+        value = rows.dual(y, F, one, *plain(reference.k, scale))
+        upper = rows.value(y, elsewhere, one) + (theta * elsewhere).sum(axis=1)
+        assert (value <= upper + 1e-12 * (1 + np.abs(upper))).all()
+
+
 def test_extreme_margins_give_finite_values(case):
     rows, reference, *_ = case
     rng = np.random.default_rng(0)

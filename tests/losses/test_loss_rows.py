@@ -157,6 +157,17 @@ def test_extreme_margins_are_finite_and_accurate(name):
     np.testing.assert_allclose(H, reference.hessian(y, F).astype(float), rtol=1e-12, atol=1e-15)
 
 
+def test_a_weight_multiplies_and_zero_is_absent(case):
+    rows, _, y, F, s = case
+    np.testing.assert_allclose(rows.value(y, F, 3.0 * s), 3.0 * rows.value(y, F, s), rtol=1e-15)
+    np.testing.assert_allclose(rows.residual(y, F, 3.0 * s), 3.0 * rows.residual(y, F, s), rtol=2e-15)
+    np.testing.assert_allclose(rows.hessian(y, F, 3.0 * s), 3.0 * rows.hessian(y, F, s), rtol=1e-12, atol=1e-16)
+    none = np.zeros(M)
+    assert not rows.value(y, F, none).any()
+    assert not rows.residual(y, F, none).any()
+    assert not rows.hessian(y, F, none).any()
+
+
 @pytest.mark.parametrize("name", [n for n in LOSSES if REFERENCES[n].kind in ("sign", "reals")])
 def test_missing_labels_contribute_nothing(name):
     rng = np.random.default_rng(3)

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from dboost.errors import DataError, UsageError
-from dboost.losses import Huber, Quantile, get_loss, loss_of_model, refuse_invalid, refuse_other_targets
+from dboost.losses import Huber, PerTarget, Quantile, get_loss, loss_of_model, refuse_invalid, refuse_other_targets
 from dboost.losses.real import FAR
 from tests.losses.references import Rows
 
 M = 60
 PARTS = ["squared", "log", Huber(0.7), Quantile(0.8, 0.3), "epsilon_insensitive", "poisson"]
+BOUNDED = PARTS[:5]
 
 
 def labels(rng, k):
@@ -62,6 +63,19 @@ def test_row_functions_are_those_of_the_parts(case):
     np.testing.assert_allclose(rows.residual_loss(y, F, s), value, rtol=1e-13)
     assert whole == pytest.approx(value.sum(), rel=1e-13)
     np.testing.assert_allclose((plus - minus)[:, : len(loss.losses)], U, atol=1e-14)
+
+
+@pytest.mark.parametrize("step", [1e-3, 0.3, 2.0, -0.3, -4.0])
+def test_the_exponential_bound_is_never_below_the_change(case, step):
+    loss, y, F, s = case
+    rows = Rows(loss)
+    plus, minus, _ = rows.branches(y, F, s)
+    for r in range(F.shape[1]):
+        moved = F.copy()
+        moved[:, r] += step
+        change = rows.value(y, moved, s) - rows.value(y, F, s)
+        bound = plus[:, r] * np.expm1(-step) + minus[:, r] * np.expm1(step)
+        assert (change <= bound + 1e-12).all(), loss.losses[r].name
 
 
 def test_dual_values_and_repairs_are_those_of_the_parts(case):
@@ -158,3 +172,10 @@ def test_targets_without_a_best_intercept_are_told():
     assert loss.unbounded(np.array([0.0, 0.0, 1.0]), ones).startswith("target 1: every label is 0")
     assert loss.unbounded(np.array([0.0, 1.0, 1.0]), ones).startswith("target 1: every label is 1")
     assert loss.unbounded(np.array([0.0, 0.5, 0.0]), ones).startswith("target 2: every label is 0")
+
+
+def test_it_is_frozen_and_knows_its_parts():
+    loss = PerTarget((get_loss("squared"), get_loss("log")))
+    assert loss.of_output(0).name == "squared" and loss.of_output(1).task == "multitarget"
+    with pytest.raises(AttributeError):
+        loss.losses = ()

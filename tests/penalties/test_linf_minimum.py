@@ -91,6 +91,13 @@ def test_zero_where_the_gradient_at_zero_is_small_and_just_below_not():
         assert (found.w == 0).all() == zero and found.w[2] == 0.0
 
 
+def test_a_minimum_that_no_coordinate_has_alone():
+    # without a penalty both fall for ever; with one the sum stops where the pulls add up to lam
+    plus = np.array([3.0, 1.0])
+    found = minimise_linf(exponentials(plus, np.zeros(2)), np.zeros(2), 0.5, separable=True)
+    np.testing.assert_allclose(found.w, np.log(4.0 / 0.5), rtol=1e-12)
+
+
 def test_refusals():
     square = lambda w: (0.5 * float(w @ w), w)  # noqa: E731
     with pytest.raises(UsageError, match=r"lam=0.*expected a finite number > 0"):

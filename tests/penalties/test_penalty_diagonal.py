@@ -7,7 +7,7 @@ import numpy as np
 from dboost.compiled.solves.row_prox import diagonal_prox
 from dboost.penalties import L1, L2, ElasticNet
 from dboost.penalties.ridged import RidgedPenalty
-from tests.penalties.conftest import SEPARABLE
+from tests.penalties.conftest import PULLING, SEPARABLE
 
 
 def solve(penalty, z, D, lam):
@@ -84,6 +84,27 @@ def test_unit_diagonal_is_the_prox(cases, rng):
             w = solve(penalty, Z[j], np.ones(7), lam[j])
             assert np.allclose(w, expected[j], rtol=1e-13, atol=1e-15 * np.abs(Z[j]).max())
             assert np.array_equal(w == 0, expected[j] == 0)
+
+
+def test_both_sides_of_the_threshold(cases, rng):
+    for pulling_penalty in PULLING:
+        penalty = pulling_penalty
+        tried = 0
+        for z in cases.rows(200, 6):
+            D = 10.0 ** rng.uniform(-3, 3, size=6)
+            dual = penalty.dual_norm((D * z)[None])[0]
+            if dual == 0:
+                continue
+            assert not solve(penalty, z, D, dual * (1 + 1e-9)).any()
+            assert solve(penalty, z, D, dual * (1 - 1e-9)).any()
+            tried += 1
+        assert tried > 150
+
+
+def test_without_penalty_the_row_stays(cases):
+    for penalty in SEPARABLE:
+        for z in cases.rows(50, 5):
+            assert np.array_equal(solve(penalty, z, np.full(5, 0.3), 0.0), z)
 
 
 def test_entries_without_curvature():

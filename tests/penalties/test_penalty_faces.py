@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dboost.penalties import L2, Linf
+from dboost.penalties import L1, L2, Linf, NoPenalty, SparseGroup
 from tests.penalties.conftest import ANY, NORMS
 
 
@@ -56,6 +56,23 @@ def test_derivatives_against_finite_differences(cases, rng):
         assert checked == 20
 
 
+def test_hessian_is_symmetric_and_semidefinite(cases, rng):
+    for any_penalty in ANY:
+        penalty = any_penalty
+        W, lam = settled(penalty, cases)
+        face = penalty.face(W, lam)
+        for _ in range(20):
+            u, v = rng.normal(size=(2, face.dim))
+            assert np.isclose(u @ face.hessian(v, lam), v @ face.hessian(u, lam), rtol=1e-9, atol=1e-9)
+            assert v @ face.hessian(v, lam) >= -1e-12
+
+
+def test_hessian_of_l2_is_not_zero():
+    face = L2().face(np.array([[3.0, 4.0]]))
+    assert np.allclose(face.hessian(np.array([4.0, -3.0]), 10.0), np.array([8.0, -6.0]))
+    assert np.allclose(face.hessian(np.array([3.0, 4.0]), 10.0), 0.0)
+
+
 def test_small_steps_stay_on_the_face(cases, rng):
     for any_penalty in ANY:
         penalty = any_penalty
@@ -98,6 +115,33 @@ def test_retracted_rows_stay_on_their_side(cases, rng):
         assert flips >= 2 or penalty.name == "none"
 
 
+def test_dimensions():
+    W = np.array([[1.0, -1.0, 0.5, 0.0], [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, -2.0, 2.0]])
+    assert L1().face(W).dim == 6 and SparseGroup().face(W).dim == 6
+    assert L2().face(W).dim == 8 and NoPenalty().face(W).dim == 12
+    assert Linf().face(W).dim == 2 + 1 + 1 + 1
+    free = np.array([1.0, 0.0, 1.0])
+    assert L1().face(W, free).dim == 10 and L2().face(W, free).dim == 12 and Linf().face(W, free).dim == 9
+
+
+def test_bound_face_by_hand():
+    W = np.array([[1.0, -1.0, 0.5, 0.0]])
+    face = Linf().face(W)
+    assert np.array_equal(face.expand(np.array([0.1, 0.2, 0.3])), [[0.3, -0.3, 0.1, 0.2]])
+    assert np.array_equal(face.restrict(np.array([[1.0, 2.0, 3.0, 4.0]])), [3.0, 4.0, -1.0])
+    assert np.array_equal(face.gradient(5.0), [0.0, 0.0, 5.0])
+    assert np.allclose(face.retract(W, np.array([0.9, -2.0, -0.2])), [[0.8, -0.8, 0.8, -0.8]])
+    assert not face.retract(W, np.array([0.0, 0.0, -1.5])).any()
+
+
+def test_crossing_by_hand():
+    for make in [L1, L2, SparseGroup]:
+        W = np.array([[1.0, 1.0]])
+        new = make().face(W).retract(W, np.array([-1.5, 0.25]))
+        assert np.array_equal(new, [[-0.5, 1.25]] if make is L2 else [[0.0, 1.25]])
+        assert not make().face(W).retract(W, np.array([-1.5, -1.5])).any()
+
+
 def test_coordinates_undo_expand_and_places_name_entries(cases, rng):
     for any_penalty in ANY:
         penalty = any_penalty
@@ -115,3 +159,23 @@ def test_coordinates_undo_expand_and_places_name_entries(cases, rng):
         np.testing.assert_allclose(face.expand(v), wanted)
 
 
+def test_the_penalty_is_straight_along_its_lines_only(cases):
+    for any_penalty in ANY:
+        W, lam = settled(any_penalty, cases)
+        face = any_penalty.face(W, lam)
+        lines = face.lines()
+        assert lines.shape == W.shape
+        chosen = np.flatnonzero(np.any(lines != 0.0, axis=1))
+        bend = np.zeros(face.dim + 1)
+        bend[:-1] = face.diagonal(lam)
+        places = face.places()
+        for j in chosen:
+            alone = np.zeros_like(W)
+            alone[j] = lines[j]
+            v = face.restrict(alone)
+            np.testing.assert_allclose(np.linalg.norm(v), 1.0, rtol=1e-12)
+            np.testing.assert_allclose(face.hessian(v, lam), 0.0, atol=1e-12 * (1.0 + bend.max()))
+        # a row that has no line of its own is curved in none of its entries, or in all directions
+        curved = np.any(bend[places] > 0.0, axis=1)
+        if any_penalty.threshold and any_penalty.separable and any_penalty.degree == 1:
+            assert np.array_equal(np.flatnonzero(curved & (np.count_nonzero(places >= 0, axis=1) > 1)), chosen)

@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 from dboost.bounds import exponential, quadratic
 from dboost.penalties import L2, Frobenius
+from tests.penalties.optimality import missed
 
 RULE = Frobenius()
 
@@ -99,6 +100,34 @@ def test_all_rows_are_zero_exactly_inside_the_dual_ball(cases, rng, factor):
     assert tried == 30
 
 
+def test_one_row_is_the_norm_of_a_row(cases, rng):
+    rule = L2()
+    for _ in range(50):
+        W, mu_plus, mu_minus, a, lam = cases.exponential(1, 4)
+        G, D = mu_plus - mu_minus, 10.0 ** rng.uniform(-2, 2, size=1)
+        np.testing.assert_allclose(
+            RULE.solve_quadratic(W, G, D, lam), rule.solve_quadratic(W, G, D, lam), rtol=1e-11, atol=1e-14
+        )
+        joint, alone = (r.solve_exponential(W, mu_plus, mu_minus, a, lam)[0] for r in (RULE, rule))
+        np.testing.assert_allclose(joint, alone, rtol=1e-9, atol=1e-12 * a[0])
+        assert RULE.total(W, lam) == pytest.approx(rule.total(W, lam), rel=1e-14)
+
+
+def test_equal_rows_are_one_long_row(cases, rng):
+    """With one D, one a and one strength the matrix is a single group."""
+    rule = L2()
+    for _ in range(30):
+        W, mu_plus, mu_minus, _, _ = cases.exponential(5, 3)
+        G = mu_plus - mu_minus
+        lam = 0.3 * np.linalg.norm(G)
+        flat = [x.reshape(1, -1) for x in (W, mu_plus, mu_minus, G)]
+        expected = rule.solve_quadratic(flat[0], flat[3], 2.0, lam).reshape(5, 3)
+        np.testing.assert_allclose(RULE.solve_quadratic(W, G, 2.0, lam), expected, rtol=1e-11, atol=1e-14)
+        expected = rule.solve_exponential(flat[0], flat[1], flat[2], 0.2, lam)[0].reshape(5, 3)
+        found = RULE.solve_exponential(W, mu_plus, mu_minus, 0.2, lam)[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-13)
+
+
 def test_sizes_join_and_bound_the_inner_product(cases, rng):
     for _ in range(50):
         G, W = cases.rows(8, 3), cases.rows(8, 3)
@@ -115,6 +144,17 @@ def test_sizes_join_and_bound_the_inner_product(cases, rng):
         assert (scale, charge) == (0.5, 0.0) and RULE.dual_point(size, 2.0 * size) == (1.0, 0.0)
 
 
+def test_the_prox_is_optimal_and_no_other_point_is(cases, rng):
+    for _ in range(40):
+        Z = cases.rows(6, 3)
+        lam = rng.uniform(0.2, 1.0, size=6) * 10.0 ** rng.uniform(-2, 1)
+        W = RULE.prox(Z, lam)
+        scale = np.abs(Z).sum() + lam.max()
+        assert missed(RULE, W, Z - W, lam).max() <= 1e-12 * scale
+        moved = W + 0.1 * scale * rng.choice([-1.0, 1.0], size=W.shape)
+        assert missed(RULE, moved, Z - moved, lam).max() > 1e-3 * scale
+
+
 def test_without_strength_every_row_is_free(cases, rng):
     W, mu_plus, mu_minus, a, _ = cases.exponential(50, 4)
     G, D = mu_plus - mu_minus, 10.0 ** rng.uniform(-2, 2, size=50)
@@ -124,3 +164,13 @@ def test_without_strength_every_row_is_free(cases, rng):
         L2().solve_exponential(W, mu_plus, mu_minus, a, 0.0)[0],
         rtol=1e-12,
     )
+
+
+def test_scores_rank_rows_with_a_pull(cases, rng):
+    _, mu_plus, mu_minus, a, lam = cases.exponential(200, 3)
+    G, D = mu_plus - mu_minus, 10.0 ** rng.uniform(-2, 2, size=200)
+    alive = G.any(axis=1)
+    assert np.array_equal(RULE.score_quadratic(G, D, lam) > 0, alive)
+    assert np.array_equal(RULE.score_exponential(mu_plus, mu_minus, a, lam) > 0, alive)
+    assert np.array_equal(RULE.leaves_zero(G, lam), alive)
+    np.testing.assert_allclose(RULE.score_quadratic(G, D, lam), (G**2).sum(axis=1) / (2 * D), rtol=1e-14)

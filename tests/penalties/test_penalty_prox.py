@@ -5,8 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.penalties import L1, L2, ElasticNet, GroupElasticNet, Linf, get_penalty
-from tests.penalties.conftest import ANY, NORMS, SEPARABLE
+from dboost.penalties import L1, L2, ElasticNet, GroupElasticNet, Linf, SparseGroup, get_penalty
+from tests.penalties.conftest import ANY, NORMS, PULLING, SEPARABLE
+from tests.penalties.optimality import missed
+
+
+def test_three_point_inequality(cases, rng):
+    """t omega(p) + |p - z|^2/2 <= t omega(y) + |y - z|^2/2 - |y - p|^2/2 for every y: p is the prox and no other is."""
+    for penalty in SEPARABLE:
+        for k in [1, 2, 7]:
+            tried = 0
+            for _ in range(20):
+                Z = cases.rows(200, k)
+                t = 10.0 ** rng.uniform(-2, 2, size=200)
+                P = penalty.prox(Z, t)
+                for Y in (cases.rows(200, k), P + 1e-3 * rng.normal(size=Z.shape), 0.9 * P, np.zeros_like(Z), Z):
+                    left = t * penalty.value(P) + 0.5 * ((P - Z) ** 2).sum(1)
+                    right = t * penalty.value(Y) + 0.5 * ((Y - Z) ** 2).sum(1) - 0.5 * ((Y - P) ** 2).sum(1)
+                    assert np.all(left <= right + 1e-12 * (1 + left + np.abs(right) + (Y**2).sum(1) + (Z**2).sum(1)))
+                    tried += 200
+            assert tried == 20_000
 
 
 def test_prox_optimality(cases, rng, distance):
@@ -17,6 +35,50 @@ def test_prox_optimality(cases, rng, distance):
             P = penalty.prox(Z, t)
             off = np.array([distance(penalty, p, z - p, s) for p, z, s in zip(P, Z, t, strict=True)])
             assert off.shape == (500,) and np.all(off <= 1e-13 * (1 + np.abs(Z).sum(axis=1) + t))
+
+
+def test_nothing_but_the_prox_is_optimal(cases, rng):
+    """The minimiser of |w - z|^2/2 + lam omega(w) has G = z - w; moving away is seen by the formula of all rows."""
+    for penalty in SEPARABLE:
+        for k in [1, 2, 5, 20]:
+            Z, lam = cases.rows(300, k), 10.0 ** rng.uniform(-2, 1, size=300)
+            lam[::8] = 0.0
+            W = penalty.prox(Z, lam)
+            scale = np.abs(Z).sum(axis=1) + lam
+            assert np.all(missed(penalty, W, Z - W, lam) <= 1e-13 * scale)
+            moved = W + 0.1 * scale[:, None] * rng.choice([-1.0, 1.0], size=W.shape)
+            alive = scale > 0
+            assert np.all(missed(penalty, moved, Z - moved, lam)[alive] > 1e-3 * scale[alive])
+
+
+def test_prox_without_threshold_returns_the_row(cases):
+    for penalty in SEPARABLE:
+        Z = cases.rows(100, 5)
+        assert np.array_equal(penalty.prox(Z, 0.0), Z)
+        half = np.arange(100) % 2 * 1.0
+        assert np.array_equal(penalty.prox(Z, half)[::2], Z[::2])
+
+
+def test_prox_leaves_its_argument_alone(cases):
+    for penalty in SEPARABLE:
+        Z = cases.rows(50, 4)
+        before = Z.copy()
+        penalty.prox(Z, 0.5)[:] = 7.0
+        assert np.array_equal(Z, before)
+
+
+def test_zero_row_agrees_with_dual_norm(cases):
+    """On both sides of the threshold, one part in 1e9 away."""
+    for pulling_penalty in PULLING:
+        penalty = pulling_penalty
+        Z = cases.rows(400, 6)
+        Z = Z[Z.any(axis=1)]
+        dual = penalty.dual_norm(Z)
+        assert len(Z) > 300
+        assert not penalty.prox(Z, dual * (1 + 1e-9)).any()
+        assert penalty.prox(Z, dual * (1 - 1e-9)).any(axis=1).all()
+        assert not penalty.leaves_zero(Z, dual * (1 + 1e-9)).any()
+        assert penalty.leaves_zero(Z, dual * (1 - 1e-9)).all()
 
 
 def test_zero_row_agrees_with_dual_norm_to_the_last_bit(cases):
@@ -74,6 +136,25 @@ def test_the_norm_alone(cases, rng):
         assert np.array_equal(penalty.value(Z), norm.value(Z)) and np.array_equal(
             penalty.dual_norm(Z), norm.dual_norm(Z)
         )
+
+
+def test_dual_norm_of_the_mix_joins_its_ends(cases):
+    G = cases.rows(500, 8)
+    assert np.array_equal(SparseGroup(0.0).dual_norm(G), L2().dual_norm(G))
+    assert np.array_equal(SparseGroup(1.0).dual_norm(G), L1().dual_norm(G))
+    assert np.allclose(SparseGroup(1e-9).dual_norm(G), L2().dual_norm(G), rtol=1e-6)
+    assert np.allclose(SparseGroup(1 - 1e-9).dual_norm(G), L1().dual_norm(G), rtol=1e-3)
+
+
+def test_dual_norm_of_the_mix_solves_its_equation(cases):
+    for k in [1, 2, 40]:
+        for ratio in [1e-6, 0.1, 0.5, 0.9, 0.999999]:
+            G = cases.rows(1000, k)
+            t = SparseGroup(ratio).dual_norm(G)
+            rest = np.maximum(np.abs(G) - (t * ratio)[:, None], 0.0)
+            assert np.allclose(
+                np.sqrt((rest**2).sum(1)), t * (1 - ratio), rtol=0, atol=1e-14 * np.abs(G).max(initial=0) * k
+            )
 
 
 def test_homogeneous_at_extreme_scales(cases):

@@ -13,6 +13,7 @@ from dboost.penalties import (
     L1,
     PENALTIES,
     ElasticNet,
+    Face,
     GroupElasticNet,
     Penalty,
     SmoothL1,
@@ -20,6 +21,20 @@ from dboost.penalties import (
     get_penalty,
 )
 from tests.penalties.conftest import ANY
+
+
+def test_names():
+    assert sorted(PENALTIES) == [
+        "elastic_net", "l1", "l1/l2", "l1/l2+l1", "l1/l2+ridge", "l1/linf", "l2", "l2_squared", "none", "smooth_l1",
+        "smooth_l1/linf",
+    ]  # fmt: skip
+    for name in PENALTIES:
+        assert get_penalty(name).name == name
+
+
+def test_instance_is_returned():
+    mine = SparseGroup(l1_ratio=0.3)
+    assert get_penalty(mine) is mine
 
 
 def test_unknown_name_lists_the_known():
@@ -58,6 +73,11 @@ def test_travels_and_compares():
             penalty.l1_ratio = 0.7
 
 
+def test_face_is_a_face():
+    for any_penalty in ANY:
+        assert isinstance(any_penalty.face(np.ones((2, 3))), Face)
+
+
 def test_sharpness_outside_its_range():
     for sharpness in [0.0, -1.0, np.nan, np.inf]:
         with pytest.raises(UsageError, match="sharpness"):
@@ -87,3 +107,7 @@ def test_the_degree_is_the_power_of_the_scale(cases):
         assert np.allclose(any_penalty.value(3.0 * W), any_penalty.value(W) * 3.0**power, rtol=1e-12)
         one, lam = W[:1], np.array([0.7])
         assert np.isclose(any_penalty.total(one / 3.0, lam * 3.0**power), any_penalty.total(one, lam), rtol=1e-12)
+
+
+def test_different_mixes_differ():
+    assert SparseGroup(0.2) != SparseGroup(0.3)

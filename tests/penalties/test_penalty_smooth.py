@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 
 from dboost.bounds import exponential
-from dboost.penalties import L2Squared, SmoothL1
+from dboost.penalties import L1, L2Squared, SmoothL1
+from tests.penalties.optimality import missed
 
 
 def test_value_is_the_symmetrised_logistic_loss_less_its_value_at_zero(cases):
@@ -20,6 +22,12 @@ def test_value_is_the_symmetrised_logistic_loss_less_its_value_at_zero(cases):
         assert rule.value(small)[0] == pytest.approx(sharpness * 1e-18 / 4, rel=1e-9)
         excess = np.abs(W) + 2 * np.log(2) / sharpness - by_definition - 2 * np.log(2) / sharpness
         assert (excess >= -1e-12 * np.abs(W)).all() and (excess <= 2 * np.log(2) / sharpness + 1e-12 * np.abs(W)).all()
+
+
+def test_the_sharper_the_closer_to_l1(cases):
+    Z = cases.rows(300, 4)
+    np.testing.assert_allclose(SmoothL1(1e6).prox(Z, 0.5), L1().prox(Z, 0.5), atol=2e-5)
+    assert np.all(SmoothL1(1e6).value(Z) <= L1().value(Z))
 
 
 def test_the_step_is_that_of_boosting_with_a_pseudo_example(cases):
@@ -46,6 +54,36 @@ def test_the_step_lowers_bound_plus_penalty_from_any_row(cases, sharpness):
     change = exponential.change(new - W, mu_plus, mu_minus, a) + lam * (rule.value(new) - rule.value(W))
     assert np.all(change <= 1e-12 * (lam * rule.value(W) + a * (mu_plus + mu_minus).sum(axis=1)))
     assert np.count_nonzero(change < 0) > 400
+
+
+def test_the_fixed_point_of_the_step_is_the_optimum(cases):
+    """Iterated on one fixed bound with one data point on either side it ends where G = lam tanh(b w / 2)."""
+    rule, lam = SmoothL1(2.0), np.array([0.7])
+    w = np.zeros((1, 1))
+    for _ in range(2000):
+        plus, minus = 3.0 / (1 + np.exp(w)), 1.0 / (1 + np.exp(-w))
+        w, _ = rule.solve_exponential(w, plus, minus, 1.0, lam)
+    G = 3.0 / (1 + np.exp(w)) - 1.0 / (1 + np.exp(-w))
+    assert missed(rule, w, G, lam)[0] <= 1e-12
+    assert missed(rule, w + 0.1, G, lam)[0] > 1e-3
+
+
+def test_scores_of_the_ridge_are_the_best_that_any_step_does(cases, rng):
+    """Entries of a row are on their own: each against a scalar minimisation by scipy, under both bounds."""
+    rule = L2Squared()
+    _, mu_plus, mu_minus, a, lam = cases.exponential(60, 1)
+    D = 10.0 ** rng.uniform(-1, 1, size=60)
+    G = mu_plus - mu_minus
+    for j in range(60):
+
+        def bound(w, j=j):
+            change = exponential.change(np.array([[w]]), mu_plus[[j]], mu_minus[[j]], a[[j]])[0]
+            return float(change + lam[j] * w * w / 2)
+
+        found = minimize_scalar(bound, bracket=(-1e-3 * a[j], 1e-3 * a[j]), tol=1e-12)
+        score = rule.score_exponential(mu_plus[[j]], mu_minus[[j]], a[j], lam[j])[0]
+        assert score == pytest.approx(-found.fun, rel=1e-7, abs=1e-12 * a[j] * (mu_plus[j] + mu_minus[j])[0] + 1e-30)
+        assert rule.score_quadratic(G[[j]], D[j], lam[j])[0] == pytest.approx(G[j, 0] ** 2 / 2 / (D[j] + lam[j]))
 
 
 def test_scores_stay_positive_next_to_zero_pull():

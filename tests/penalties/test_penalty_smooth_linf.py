@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dboost import BoostedClassifier, UsageError
-from dboost.penalties import SmoothLinf
+from dboost import BoostedClassifier, ShareBoostClassifier, UsageError
+from dboost.penalties import SmoothLinf, get_penalty
 
 SHARP = (0.5, 1.0, 20.0)
 
@@ -88,6 +88,35 @@ def test_the_quadratic_solve_and_its_score():
     gain = (G * moved).sum(axis=1) - 0.5 * D * (moved**2).sum(axis=1) - lam * penalty.value(moved)
     np.testing.assert_allclose(penalty.score_quadratic(G, D, lam), gain, rtol=1e-12)
     assert (gain > 0).all()
+
+
+def test_shareboost_ends_without_gradient_under_it():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(120, 8))
+    y = (X[:, :3] + 0.5 * rng.normal(size=(120, 3))).argmax(axis=1)
+    model = ShareBoostClassifier(max_rounds=4, penalty=SmoothLinf(5.0), alpha=0.01, tol=1e-9).fit(X, y)
+    F = X @ model.coef_.T + model.intercept_ + 1 - np.eye(3)[y]
+    q = np.exp(F - F.max(axis=1, keepdims=True))
+    q /= q.sum(axis=1, keepdims=True)
+    held = np.flatnonzero(model.coef_.any(axis=0))
+    W = model.coef_.T[held]
+    rest = X[:, held].T @ (np.eye(3)[y] - q) / 120 - 0.01 * slopes(W, 5.0)
+    assert np.abs(rest).max() < 1e-8
+    # a stronger one leaves smaller largest entries
+    stronger = ShareBoostClassifier(max_rounds=4, penalty="smooth_l1/linf", alpha=0.1).fit(X, y)
+    weaker = ShareBoostClassifier(max_rounds=4, penalty="smooth_l1/linf", alpha=0.001).fit(X, y)
+    assert np.abs(stronger.coef_).max() < np.abs(weaker.coef_).max()
+
+
+def test_it_survives_saving(tmp_path):
+    from dboost import load_model
+
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, 60)
+    model = ShareBoostClassifier(max_rounds=2, penalty=SmoothLinf(2.0), alpha=0.1).fit(X, y)
+    model.save(tmp_path / "m")
+    assert load_model(tmp_path / "m").penalty == SmoothLinf(2.0)
+    assert get_penalty("smooth_l1/linf") == SmoothLinf(1.0)
 
 
 def test_one_row_updates_end_at_the_optimum_of_newton_steps():

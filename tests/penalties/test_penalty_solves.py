@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from scipy.optimize import minimize
 
 from dboost.bounds import exponential, quadratic
-from dboost.penalties import NoPenalty
+from dboost.penalties import L1, NoPenalty, get_penalty
 from tests.penalties.conftest import EXACT, PULLING, SEPARABLE
 
 KS = [1, 2, 5, 20]
@@ -18,6 +20,15 @@ def pull(theta, W, mu_plus, mu_minus, a):
         down = np.where(mu_plus > 0, mu_plus * np.exp(-d), 0.0)
         up = np.where(mu_minus > 0, mu_minus * np.exp(d), 0.0)
     return (down - up).astype(float), (down + up).astype(float)
+
+
+def objective(penalty, theta, W, mu_plus, mu_minus, a, lam):
+    """Exponential bound plus penalty for one row, long double."""
+    d = ((theta - W) / a).astype(np.longdouble)
+    with np.errstate(over="ignore", invalid="ignore"):
+        down = np.where(mu_plus > 0, mu_plus * np.exp(-d), 0.0)
+        up = np.where(mu_minus > 0, mu_minus * np.exp(d), 0.0)
+    return a * (down + up).sum() + lam * penalty.value(np.asarray(theta)[None])[0]
 
 
 def test_quadratic_residual(cases, rng, distance):
@@ -59,6 +70,49 @@ def test_exponential_residual(cases, distance):
                     assert off <= tolerance * (lam[j] + terms[0].max()), (j, off)
                     checked += 1
                 assert checked == 150
+
+
+def test_exponential_never_beaten(cases, rng):
+    """Neither by scipy from two starts nor by points at all distances around the solution."""
+    for exact_penalty in EXACT:
+        for tilt in [3.0, 300.0]:
+            penalty = exact_penalty
+            W, mu_plus, mu_minus, a, lam = cases.exponential(60, 3, tilt)
+            new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)
+            rows = np.flatnonzero(~unbounded)[:4]
+            tried = 0
+            for j in rows:
+                problem = (W[j], mu_plus[j], mu_minus[j], a[j], lam[j])
+                reached = objective(penalty, new[j], *problem)
+                scale = abs(reached) + lam[j] * penalty.value(W[[j]])[0] + 1e-300
+                for start in (new[j] / a[j], new[j] / a[j] + rng.normal(size=3)):
+                    found = minimize(
+                        lambda x, problem=problem, penalty=penalty: float(objective(penalty, x * problem[3], *problem)),
+                        start,
+                        method="Nelder-Mead",
+                        options={"maxiter": 150, "xatol": 1e-9, "fatol": 1e-14},
+                    )
+                    assert reached <= found.fun + 1e-12 * scale
+                for step in 10.0 ** rng.uniform(-7, 1, size=100):
+                    x = new[j] + a[j] * step * rng.normal(size=3) * (rng.random(3) < 0.7)
+                    assert reached <= objective(penalty, x, *problem) + 1e-13 * scale
+                    tried += 1
+            assert tried == 400
+
+
+def test_quadratic_never_beaten(cases, rng):
+    for penalty in SEPARABLE:
+        W, G = cases.rows(300, 4), cases.rows(300, 4)
+        D, lam = 10.0 ** rng.uniform(-1, 1, size=300), 10.0 ** rng.uniform(-1, 1, size=300)
+
+        def total(X, penalty=penalty, W=W, G=G, D=D, lam=lam):
+            return quadratic.change(X - W, G, D) + lam * penalty.value(X)
+
+        new = penalty.solve_quadratic(W, G, D, lam)
+        scale = (G**2).sum(1) / D + D * (W**2).sum(1) + lam * penalty.value(W)
+        for step in 10.0 ** rng.uniform(-6, 1, size=200):
+            trial = new + step * rng.normal(size=W.shape) * (rng.random(W.shape) < 0.6)
+            assert np.all(total(new) <= total(trial) + 1e-13 * scale + 1e-300)
 
 
 def test_zero_row_on_both_sides_of_its_threshold(cases):
@@ -109,6 +163,24 @@ def test_scores_against_the_decrease(cases, rng):
                 alive = score > 0
                 ratio = np.median(score[alive] / gained[alive])
                 assert alive.sum() > 200 and 0.3 < ratio <= 1.0
+
+
+@pytest.mark.parametrize("name", ["l1", "l1/linf", "l1/l2", "l1/l2+l1"])
+def test_one_output_is_the_scalar_l1(name, cases, rng):
+    penalty, scalar = get_penalty(name), L1()
+    W, mu_plus, mu_minus, a, lam = cases.exponential(1000, 1)
+    lam[::9] = 0.0
+    G, D = mu_plus - mu_minus, 10.0 ** rng.uniform(-2, 2, size=1000)
+    new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)
+    expected, flags = scalar.solve_exponential(W, mu_plus, mu_minus, a, lam)
+    assert np.allclose(new, expected, rtol=1e-11, atol=1e-14) and np.array_equal(unbounded, flags)
+    assert np.array_equal(new == 0, expected == 0)
+    assert np.allclose(penalty.solve_quadratic(W, G, D, lam), scalar.solve_quadratic(W, G, D, lam), rtol=1e-12)
+    for mine, other in (
+        (penalty.score_quadratic(G, D, lam), scalar.score_quadratic(G, D, lam)),
+        (penalty.score_exponential(mu_plus, mu_minus, a, lam), scalar.score_exponential(mu_plus, mu_minus, a, lam)),
+    ):
+        assert np.allclose(mine, other, rtol=1e-8, atol=1e-13)
 
 
 def test_without_weight_every_penalty_is_none(cases, rng):
@@ -173,6 +245,31 @@ def test_extreme_magnitudes(rng):
         assert np.isfinite(new).all() and np.isfinite(score).all() and np.all(score >= 0)
         assert unbounded.any() == (penalty.name == "none")
         assert np.abs(new - W).max() / a.max() < 1e5
+
+
+def test_row_weights_act_row_by_row(cases):
+    for penalty in SEPARABLE:
+        W, mu_plus, mu_minus, a, lam = cases.exponential(50, 3)
+        lam[::5] = 0.0
+        G = mu_plus - mu_minus
+        together = (
+            penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)[0],
+            penalty.solve_quadratic(W, G, a, lam),
+            penalty.score_exponential(mu_plus, mu_minus, a, lam),
+            penalty.score_quadratic(G, a, lam),
+            penalty.prox(W, lam),
+        )
+        for j in range(50):
+            one = slice(j, j + 1)
+            alone = (
+                penalty.solve_exponential(W[one], mu_plus[one], mu_minus[one], a[j], lam[j])[0],
+                penalty.solve_quadratic(W[one], G[one], a[j], lam[j]),
+                penalty.score_exponential(mu_plus[one], mu_minus[one], a[j], lam[j]),
+                penalty.score_quadratic(G[one], a[j], lam[j]),
+                penalty.prox(W[one], lam[j]),
+            )
+            for whole, single in zip(together, alone, strict=True):
+                assert np.allclose(whole[one], single, rtol=1e-13, atol=0)
 
 
 def test_inputs_are_not_changed(cases):
