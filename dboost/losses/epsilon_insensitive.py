@@ -27,7 +27,8 @@ _LARGE = 20.0
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def softplus(x: float) -> float:
     """log(1 + e^x) for any x."""
-    return greater(x, 0.0) + math.log1p(math.exp(-abs(x)))
+    value: float = greater(x, 0.0) + math.log1p(math.exp(-abs(x)))
+    return value
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")

@@ -76,7 +76,11 @@ def test_the_optimum_is_that_of_an_independent_solver(loss, penalty, intercept, 
     found = asked.fit(alpha)
     W = plain.dense(found, N)
     assert found.stop_reason == "tol" and found.gap <= 1e-7
-    assert {r["step"] for r in found.history} == {"newton" if kind == "formed" else "proximal", "certificate"}
+    assert {r["step"] for r in found.history} == {
+        # the exponential loss has no curvature that is formed
+        "newton" if kind == "formed" and loss != "exp" else "proximal",
+        "certificate",
+    }
     # the model is as good as it says by the definition of the objective, and the optimum lies within its bounds
     value = oracle.value(W, found.intercept, lam) / data.s.sum()
     assert found.objective == pytest.approx(value, rel=1e-12)

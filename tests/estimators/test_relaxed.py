@@ -44,7 +44,7 @@ WEIGHT = rng.integers(0, 4, M).astype(float)
 
 FITS = {
     "two classes": (BoostedClassifier(penalty="l1", alpha=0.03), TWO),
-    "classes": (BoostedClassifier(penalty="l1/l2", alpha=0.03), KIND),
+    "classes": (BoostedClassifier(penalty="l1/l2", alpha=0.05), KIND),
     "classes, l1/linf": (BoostedClassifier(penalty="l1/linf", alpha=0.05), KIND),
     "numbers": (BoostedRegressor(penalty="l1", alpha=0.1), NUMBER),
     "counts": (BoostedRegressor(loss="poisson", penalty="l1", alpha=0.05), COUNT),

@@ -130,8 +130,8 @@ def test_a_run_goes_on_when_the_scheduler_is_back(manager: Manager, tmp_path: Pa
     file = write_run(tmp_path / "run", FIT.replace("400", "60"), 400)
     finished("run", str(file), "--out", str(tmp_path / "plain"))
     told: list[dict[str, Any]] = []
-    where = ["--set", f"cluster.scheduler={manager.address}"]
-    process = started("run", str(file), "--out", str(tmp_path / "out"), *where)
+    file.write_text(file.read_text().replace("workers = 0", f'scheduler = "{manager.address}"'))
+    process = started("run", str(file), "--out", str(tmp_path / "out"))
     until(process, "round", told)
     manager.kill()
     until(process, "scheduler_lost", told)
