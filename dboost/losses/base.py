@@ -20,14 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.capability import OfTypes
-from dboost.compiled.kept import njit
-from dboost.compiled.vectors.emit import INLINED
 from dboost.losses.link import Link
 
 Array = NDArray[np.float64]
 
-# Below it, a probability that is one less another is not known to many digits.
-_LEAST_PROBABILITY = 1e-10
+# The largest |z| at which `near` says that the dual point stays inside.
 _HALF = 0.5
 
 
@@ -75,31 +72,6 @@ def near(far: Array) -> float:
     positive, and probabilities at most one.
     """
     return 1.0 if float(np.max(far, initial=0.0)) <= _HALF else 0.0
-
-
-@njit(nogil=True, cache=True, **(INLINED | {"fastmath": {"contract", "reassoc"}}))
-def _odds_of_row(u: Array, s: float) -> float:
-    # the order of the sum is the compiler's, the same for any number of rows
-    total = 0.0
-    for r in range(u.shape[0]):
-        pull = abs(u[r])
-        rest = s - pull
-        total += np.inf if rest <= _LEAST_PROBABILITY * s else pull * (s / rest)
-    return total
-
-
-@njit(nogil=True, cache=True)
-def odds_sum(U: Array, weight: Array) -> float:
-    """Sum of s q / (1 - q) over the entries s q of U, by size; infinite where a probability 1 - q is but rounding.
-
-    The dual value of a label of probability 1 - q is the entropy of t q and 1 - t q: along t it has the second
-    derivative -(q / t + q**2 / (1 - t q)), of size q / ((1 - q) t) at most.
-    """
-    total = 0.0
-    for i in range(U.shape[0]):
-        if weight[i] > 0.0:
-            total += _odds_of_row(U[i], weight[i])
-    return total
 
 
 @runtime_checkable

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dboost.losses import LOSSES, EpsilonInsensitive
-from dboost.losses.base import odds_sum
 from tests.losses.references import REFERENCES, Epsilon, Rows
 
 M = 40
@@ -40,12 +39,6 @@ def test_scale_shrinks_the_point_towards_zero(case, scale):
     theta = scale * rows.residual(y, F, np.ones(M))
     wanted = (s * reference.dual(y, theta)).astype(float)
     np.testing.assert_allclose(rows.dual(y, F, s, *plain(reference.k, scale)), wanted, rtol=1e-11, atol=1e-13)
-
-
-def test_a_label_of_no_probability_has_no_bound_along_the_ray():
-    weight = np.array([2.0, 0.0, 1.0])
-    assert odds_sum(np.array([[1.0], [0.0], [0.25]]), weight) == pytest.approx(2.0 + 1.0 / 3.0)
-    assert odds_sum(np.array([[2.0], [0.0], [0.25]]), weight) == np.inf
 
 
 def test_mix_shift_and_prior_move_the_probabilities(case):
