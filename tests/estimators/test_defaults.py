@@ -88,13 +88,13 @@ def test_max_features_names_a_point_of_the_frontier() -> None:
     assert model.score(X, LABELS) > 0.85
 
 
-def test_prefer_and_max_features_are_refused_beside_a_strength() -> None:
-    for given in ({"prefer": "few"}, {"max_features": 3}):
-        with pytest.raises(UsageError, match=r"beside alpha=0.1"):
-            dboost.BoostedClassifier(alpha=0.1, **given).fit(X, LABELS)
-    for given in ({"prefer": "many"}, {"max_features": 0}, {"max_features": True}):
-        with pytest.raises(UsageError, match=f"{next(iter(given))}="):
+def test_prefer_is_refused_beside_a_strength_and_what_is_no_limit_anyhow() -> None:
+    with pytest.raises(UsageError, match=r"beside alpha=0.1"):
+        dboost.BoostedClassifier(alpha=0.1, prefer="few").fit(X, LABELS)
+    for given in ({"prefer": "many"}, {"max_features": -1}, {"max_features": True}, {"max_features": 2.5}):
+        with pytest.raises(UsageError, match=next(iter(given))):
             dboost.BoostedClassifier(**given).fit(X, LABELS)
+    assert not dboost.BoostedClassifier(max_features=0).fit(X, LABELS).coef_.any()
 
 
 def test_what_is_saved_predicts_the_same_and_keeps_the_frontier(chosen: Any, tmp_path: Path) -> None:
