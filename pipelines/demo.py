@@ -126,7 +126,8 @@ def write_run(table: pa.Table, source: Source, folder: Path) -> None:
         "data": {"data": "documents", "label": "label"},
         "prepare": {"split": "split", "tokenizer": source.tokenizer},
         # rows of one file resemble each other: a model is judged on files that it has not seen
-        "model": {"penalty": "l1/l2", "alpha": "auto", "groups": "source", "tol": 1e-3},
+        # and at most so many terms, which a person can look through
+        "model": {"penalty": "l1/l2", "alpha": "auto", "groups": "source", "max_features": 1000, "tol": 1e-3},
         "predict": {"data": NEW, "keep": ["source"], "top": 3},
         "report": {"top": 30},
     }
