@@ -131,7 +131,7 @@ def test_a_run_goes_on_when_the_scheduler_is_back(manager: Manager, tmp_path: Pa
     finished("run", str(file), "--out", str(tmp_path / "plain"))
     told: list[dict[str, Any]] = []
     file.write_text(file.read_text().replace("workers = 0", f'scheduler = "{manager.address}"'))
-    process = started("run", str(file), "--out", str(tmp_path / "out"))
+    process = started("run", str(file), "--out", str(tmp_path / "out"), "--trust")
     until(process, "round", told)
     manager.kill()
     until(process, "scheduler_lost", told)
