@@ -24,9 +24,9 @@ Array = NDArray[np.float64]
 class Projection:
     """Rows on their principal components."""
 
-    mean: Array  # float64 array, shape (d,).
-    components: Array  # float64 array, shape (c, d). Orthonormal, by falling variance.
-    variances: Array  # float64 array, shape (c,). Variance of the training rows along each.
+    mean: Array  # (d,)
+    components: Array  # (c, d): Orthonormal, by falling variance.
+    variances: Array  # (c,): Variance of the training rows along each.
 
     def apply(self, X: Any) -> Any:
         """(X - mean) components', shape (m, c); a dask array stays one.

@@ -26,9 +26,9 @@ class StreamedPartition:
     whole block, which lasts for one pass.
     """
 
-    pointer: NDArray[np.int64]  # int64 array, shape (m + 1,). Start of each row in `index` and `data`, the first 0.
-    index: NDArray[np.int32]  # int32 array, shape (nnz,). Columns, ascending and unique within a row.
-    data: NDArray[Any]  # float32 array, shape (nnz,). The stored values, finite and not zero.
+    pointer: NDArray[np.int64]  # (m + 1,): Start of each row in `index` and `data`, the first 0.
+    index: NDArray[np.int32]  # (nnz,): Columns, ascending and unique within a row.
+    data: NDArray[Any]  # (nnz,): The stored values, finite and not zero.
     n_features: int
     y: NDArray[Any]  # y, weight, key: As in ``dboost.partition.Partition``.
     weight: NDArray[np.float64]

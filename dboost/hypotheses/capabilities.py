@@ -22,13 +22,13 @@ from dboost.partition import Partition, Sums
 class Gaps:
     """Hypotheses that a shard's sums leave out: groups of them, with what bounds the sums of every member."""
 
-    places: NDArray[np.int64]  # int64 array, shape (g,). Names the groups, with the shard.
-    reach: Array  # float64 array, shape (g, k). At least |h'Theta|, entry by entry.
-    square: Array  # float64 array, shape (g,). At most sum s h**2.
+    places: NDArray[np.int64]  # (g,): Names the groups, with the shard.
+    reach: Array  # (g, k): At least |h'Theta|, entry by entry.
+    square: Array  # (g,): At most sum s h**2.
     # larger, smaller: float64 arrays, shape (g, k). At least the larger and at most the smaller of mu+ and mu-.
     larger: Array
     smaller: Array
-    # int64 array, shape (g,). About how many examples must be looked at to sum a group's members.
+    # (g,): About how many examples must be looked at to sum a group's members.
     rows: NDArray[np.int64]
 
 

@@ -135,7 +135,7 @@ class ColumnsPool:
 class ColumnSet:
     """The raw columns that a model holds."""
 
-    indices: NDArray[np.int64]  # int64 array, shape (a,). Columns, ascending and distinct.
+    indices: NDArray[np.int64]  # (a,): Columns, ascending and distinct.
     names: tuple[str, ...] | None = None  # Their names, when the data has names.
 
     @property

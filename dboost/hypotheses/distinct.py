@@ -25,10 +25,10 @@ from dboost.partition import Partition, Sums
 class Distinct:
     """Distinct values of the columns, ascending, with the number of rows that have them."""
 
-    start: NDArray[np.int64]  # int64 array, shape (n + 1,). Where each column's values lie.
+    start: NDArray[np.int64]  # (n + 1,): Where each column's values lie.
     values: Array
     counts: NDArray[np.int64]
-    exact: NDArray[np.bool_]  # bool array, shape (n,). Whether no value was left out.
+    exact: NDArray[np.bool_]  # (n,): Whether no value was left out.
     most: int  # At most so many values of a column are kept.
 
     def __add__(self, right: Distinct) -> Distinct:

@@ -22,7 +22,7 @@ Cut = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 class Held:
     """Which columns the rows of W belong to: stored ones, or hypotheses that are made where they are needed."""
 
-    # int64 array, shape (a,). Places among the stored columns of a partition; without a meaning where there is a pool.
+    # (a,): Places among the stored columns of a partition; without a meaning where there is a pool.
     columns: NDArray[np.int64]
     token: str  # Names the columns, for the memo.
     pool: Pool | None = None  # The pool of the hypotheses.

@@ -278,7 +278,7 @@ class UnionSet:
     """The hypotheses of a model that are of several families."""
 
     parts: tuple[Chosen, ...]  # What is held of each member.
-    # int64 array, shape (number of hypotheses,). Place of the member that each hypothesis belongs to, in the order of
+    # (number of hypotheses,): Place of the member that each hypothesis belongs to, in the order of
     # the rows of W.
     owner: NDArray[np.int64]
 

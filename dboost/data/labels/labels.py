@@ -47,7 +47,7 @@ class LabelStats:
     kind: str = "none"  # Kind of the labels (see ``factorise``); ``"none"`` while no label was seen.
     weight: dict[Any, float] = field(default_factory=dict)  # Sum of the sample weights of each label.
     count: dict[Any, int] = field(default_factory=dict)
-    # int64 array, shape (k, 4). Multitask, where labels are no lists of tags: rows with label -1, 0, +1 and missing,
+    # (k, 4): Multitask, where labels are no lists of tags: rows with label -1, 0, +1 and missing,
     # per task; several targets: 0, 0, observed and missing.
     tasks: NDArray[np.int64] | None = None
     sum_weight: float = 0.0
@@ -99,7 +99,7 @@ class LabelCoder:
     # columns.
     classes: NDArray[Any] | None = None
     kind: str = "none"  # Kind of the labels.
-    # float64 array, shape (number of classes,). Factor of each class on the sample weight.
+    # (number of classes,): Factor of each class on the sample weight.
     factors: NDArray[np.float64] | None = None
     # Every weight is multiplied by 2**exponent, which changes no objective and no digit (``ranges``).
     exponent: int = 0

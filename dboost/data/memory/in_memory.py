@@ -38,7 +38,7 @@ _ENCODE = "make features of this column by dboost.Features, or drop it"
 class Rows:
     """A matrix that hands out ranges of its rows as CSR."""
 
-    indptr: NDArray[np.int64]  # int64 array, shape (m + 1,). Cumulated number of nonzeros per row.
+    indptr: NDArray[np.int64]  # (m + 1,): Cumulated number of nonzeros per row.
     n_features: int
     dtype: np.dtype[Any]  # Type of the values handed out.
     names: tuple[str, ...] | None = None  # Column names where the input has them.

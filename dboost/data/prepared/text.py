@@ -133,7 +133,7 @@ class TermCounts:
     """The terms of some documents, and how often each document has them."""
 
     terms: pa.Array  # Distinct terms, or buckets of terms.
-    # int64 array, shape (terms,). To which of ``SHARDS`` shards each term belongs; the same for a term wherever it is
+    # (terms,): To which of ``SHARDS`` shards each term belongs; the same for a term wherever it is
     # met.
     shard: NDArray[np.int64]
     parts: list[Counts]  # Consecutive documents; ids are places in `terms`.

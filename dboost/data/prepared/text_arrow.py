@@ -29,7 +29,7 @@ class Segment:
     """Documents that lie side by side."""
 
     data: NDArray[np.uint8]  # UTF-8 text; read-only.
-    offsets: NDArray[np.int64]  # int64 array, shape (documents + 1,).
+    offsets: NDArray[np.int64]  # (documents + 1,)
     first: int  # Number of the first one among all documents.
 
     def __len__(self) -> int:

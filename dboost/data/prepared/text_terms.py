@@ -38,7 +38,7 @@ class Counted:
 
     counts: list[Counts]  # One for each segment.
     terms: Terms  # What the numbers in the counts mean.
-    df: NDArray[np.int64]  # int64 array, shape (terms,). In how many documents of the piece each term is.
+    df: NDArray[np.int64]  # (terms,): In how many documents of the piece each term is.
 
     def __len__(self) -> int:
         return sum(one.indptr.shape[0] - 1 for one in self.counts)

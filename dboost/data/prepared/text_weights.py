@@ -83,10 +83,10 @@ class Weights:
 class Columns:
     """Which features the terms of a piece are, and in which order they are added."""
 
-    column: NDArray[np.int32]  # int32 array, shape (terms,). Column of each term, or -1.
-    # int32 array, shape (columns,). Feature of each column; columns are in the order in which squares are added.
+    column: NDArray[np.int32]  # (terms,): Column of each term, or -1.
+    # (columns,): Feature of each column; columns are in the order in which squares are added.
     features: NDArray[np.int32]
-    order: NDArray[np.int32]  # int32 array, shape (columns,). Columns in the order of their features.
+    order: NDArray[np.int32]  # (columns,): Columns in the order of their features.
 
 
 def first_seen(chosen: NDArray[np.int64], n_terms: int) -> Columns:

@@ -20,7 +20,7 @@ from dboost.compiled.kept import njit
 class CsrPiece:
     """Consecutive rows of a sparse matrix, with what an error message needs to know about their origin."""
 
-    # int64 array, shape (m + 1,). Absolute offsets into `indices` and `values`; the first need not be 0.
+    # (m + 1,): Absolute offsets into `indices` and `values`; the first need not be 0.
     indptr: NDArray[np.int64]
     indices: NDArray[Any]
     values: NDArray[Any]

@@ -52,10 +52,10 @@ class Centres:
     # Megabytes that every pass refers to: an engine sends them to a worker once (``engine.dask.wire_format``).
     sent_once = True
 
-    pointer: NDArray[np.int64]  # int64 array, shape (s + 1,).
-    slots: NDArray[np.int32]  # int32 array, shape (nnz,). Raw columns, ascending within a row.
+    pointer: NDArray[np.int64]  # (s + 1,)
+    slots: NDArray[np.int32]  # (nnz,): Raw columns, ascending within a row.
     values: NDArray[Any]  # float32 or float64 array, shape (nnz,).
-    # int64 array, shape (s,). Positions of the rows in the data set, or 0, 1, ... for rows that were given.
+    # (s,): Positions of the rows in the data set, or 0, 1, ... for rows that were given.
     numbers: NDArray[np.int64]
 
     def __len__(self) -> int:

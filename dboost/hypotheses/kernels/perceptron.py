@@ -63,7 +63,7 @@ class Mistakes:
 
     seen: int  # Rows visited.
     centres: Centres  # Rows kept.
-    # int64 array, shape (s + 1,). The steps of row s are entries steps[s] .. steps[s + 1] - 1 of the next two.
+    # (s + 1,): The steps of row s are entries steps[s] .. steps[s + 1] - 1 of the next two.
     steps: NDArray[np.int64]
     outputs: NDArray[np.int32]
     signs: NDArray[np.int8]  # Score outputs[q] moves by signs[q] K(x_s, .).

@@ -68,7 +68,7 @@ class Bank:
     # (``engine.dask.wire_format``).
     sent_once = True
 
-    templates: NDArray[np.float32]  # float32 array, shape (t, size**2). In the units of a feature's levels.
+    templates: NDArray[np.float32]  # (t, size**2): In the units of a feature's levels.
     shape: tuple[int, int]  # Rows and columns of an image; pixel (i, j) is raw column i * columns + j.
     size: int  # Side of a template.
     lattices: tuple[Lattice, ...]  # The masks: those of the first lattice, of the second, ...
@@ -202,7 +202,7 @@ class PatchSet:
     """The patches that a model holds."""
 
     bank: Bank  # The templates that are used, each once.
-    numbers: NDArray[np.int64]  # int64 array, shape (templates,). Their numbers among the candidates.
+    numbers: NDArray[np.int64]  # (templates,): Their numbers among the candidates.
     # slots, masks: int64 arrays, shape (a,). Template (in `bank`) and mask of every hypothesis.
     slots: NDArray[np.int64]
     masks: NDArray[np.int64]

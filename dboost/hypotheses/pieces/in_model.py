@@ -34,8 +34,8 @@ class Balls:
     # (``engine.dask.wire_format``).
     sent_once = True
 
-    centres: Array  # float64 array, shape (c, d).
-    radii: Array  # float64 array, shape (r,). Ascending, positive, at most 255 of them.
+    centres: Array  # (c, d)
+    radii: Array  # (r,): Ascending, positive, at most 255 of them.
 
     def __len__(self) -> int:
         return len(self.centres)
@@ -97,8 +97,8 @@ class PieceSet:
     """The features of pieces that a model holds."""
 
     balls: Balls  # The centres that are used, each once, and all radii.
-    numbers: NDArray[np.int64]  # int64 array, shape (centres,). Their numbers among the candidates.
-    # int64 array, shape (a, 3). Centre (in `balls`), radius and raw column of every hypothesis; column d is the
+    numbers: NDArray[np.int64]  # (centres,): Their numbers among the candidates.
+    # (a, 3): Centre (in `balls`), radius and raw column of every hypothesis; column d is the
     # constant.
     keys: NDArray[np.int64]
     features: tuple[str, ...] | None = None  # Names of the raw columns.

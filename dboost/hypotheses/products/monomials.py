@@ -52,7 +52,7 @@ def words(key: Key, features: Sequence[str] | None, low: Mapping[int, float] | N
 class MonomialSet:
     """The monomials of a model."""
 
-    inputs: NDArray[np.int64]  # int64 array, shape (b,). Raw columns that occur, ascending.
+    inputs: NDArray[np.int64]  # (b,): Raw columns that occur, ascending.
     low: Array  # low, width: float64 arrays, shape (b,). Scale of each.
     width: Array
     keys: tuple[Key, ...]  # The monomials, in raw columns.

@@ -53,9 +53,9 @@ class Occurring:
     """The hypotheses of a shard that occur in some rows."""
 
     names: tuple[str, ...]  # What `sums` begins with: "G", or "mu_plus" and "mu_minus".
-    places: NDArray[np.int64]  # int64 array, shape (c,). Among all hypotheses of the shard, ascending.
+    places: NDArray[np.int64]  # (c,): Among all hypotheses of the shard, ascending.
     sums: Array  # float64 array, shape (c, len(names) * k + 2). The sums of each name, then "square" and "total".
-    peak: Array  # float64 array, shape (c,).
+    peak: Array  # (c,)
 
     def __add__(self, right: Occurring) -> Occurring:
         """What occurs in the rows of either."""
@@ -94,11 +94,11 @@ class ProductsPool:
     # a large pool travels with every pass, and with every block of it
     sent_once: ClassVar[bool] = True
 
-    letters: NDArray[np.int64]  # int64 array, shape (l,). Raw columns that take part, ascending.
+    letters: NDArray[np.int64]  # (l,): Raw columns that take part, ascending.
     low: Array  # low, width: float64 arrays, shape (l,). Their scale.
     width: Array
     decay: float  # Largest scaled |x|.
-    # bool array, shape (l,). Letters with two values, one of them 0: their powers are themselves but for a factor of at
+    # (l,): Letters with two values, one of them 0: their powers are themselves but for a factor of at
     # most 1.
     two_valued: NDArray[np.bool_]
     nonnegative: bool  # Whether every scaled value is >= 0.
@@ -106,7 +106,7 @@ class ProductsPool:
     max_degree: float
     max_opened: int
     enumerated: int  # A class of more monomials is searched where their degree is above `SUMMED_DEGREE`.
-    # int64 array, shape (l,). How many products each letter forms with single letters, counted in every example: at
+    # (l,): How many products each letter forms with single letters, counted in every example: at
     # least so many as occur.
     formed: NDArray[np.int64]
 

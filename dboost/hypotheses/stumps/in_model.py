@@ -104,8 +104,8 @@ def made(raw: Block, places: NDArray[np.int64], thresholds: Array, signed: bool)
 class StumpSet:
     """The stumps of a model."""
 
-    columns: NDArray[np.int64]  # int64 array, shape (a,). Raw column of each stump.
-    thresholds: Array  # float64 array, shape (a,). A stump is 1 where the value is below its threshold.
+    columns: NDArray[np.int64]  # (a,): Raw column of each stump.
+    thresholds: Array  # (a,): A stump is 1 where the value is below its threshold.
     signed: bool  # Whether it is -1 elsewhere, and not 0.
     names: tuple[str, ...]  # In words.
 

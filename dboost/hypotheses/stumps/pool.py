@@ -97,7 +97,7 @@ def encoded(partition: Partition, start: NDArray[np.int64], thresholds: Array) -
 class StumpsPool:
     """The stumps over one data set."""
 
-    start: NDArray[np.int64]  # int64 array, shape (n + 1,). Where the thresholds of each raw column lie.
+    start: NDArray[np.int64]  # (n + 1,): Where the thresholds of each raw column lie.
     thresholds: Array  # Ascending within a column.
     signed: bool  # As in ``Stumps``.
     token: str  # Names the contents.
