@@ -1,7 +1,8 @@
 """``python -m lab mutation``: whether `make test` finds the faults that `make test-all` finds.
 
-Covers: small changes of the code (mutants), drawn by a seed from six parts in equal numbers; which tests run which
-lines; each mutant under the tests of the short lane that run its line and, where none fails, under the others that do.
+Covers: small changes of the code (mutants), drawn by a seed from six parts in equal numbers; which tests call
+which functions; each mutant under the tests of the short lane that call its function and, where none fails, under the
+others that do.
 Does not cover: what runs in processes that tests start, which neither lane's record sees.
 
 Tests are collected once. Each mutant is tried in a fork of that process, in which the code of one function is replaced;
@@ -19,54 +20,64 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import pytest
 
-from lab.mutation.mutants import PARTS, ROOT, Mutant, changed, draw, lines_of, replaced
+from lab.mutation.mutants import PARTS, ROOT, Mutant, changed, draw, function_of, mentions, replaced
 from lab.tables import markdown
 
 SHORT, REST = "not full", "full"
 FOUND, MISSED = "found", "missed"
-MOST_SECONDS = 90.0
-"""Processor seconds of tests, as recorded, that one lane spends on a mutant; more of them are told in the table."""
+MOST_SECONDS = 60.0
+"""Processor seconds of tests, as recorded, that one lane spends on a mutant; how many are left is written down."""
 QUIETLY = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=60")
-_ITEMS = "DBOOST_ITEMS"
+_CALLS = "DBOOST_CALLS"
 
 
 class Record:
-    """Which items run which lines, and what each of them takes.
+    """Which items call which functions, and what each of them takes.
 
-    `folder`: where ``record`` has written.
+    `folder`: where ``record`` has written. `root`: the checkout of that time.
     """
 
-    def __init__(self, folder: Path) -> None:
-        from coverage import CoverageData
-
+    def __init__(self, folder: Path, root: Path = ROOT) -> None:
+        self.root = root
         self.seconds: dict[str, float] = {}
-        for path in sorted(folder.glob("items*.jsonl")):
+        # Items by file and first line of a function.
+        self.calls: dict[tuple[str, int], set[str]] = defaultdict(set)
+        for path in sorted(folder.glob("calls-*.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():
-                name, *values = json.loads(line)
-                if len(values) == 2 and not isinstance(values[0], str):
-                    self.seconds[name] = values[1]
-        self._data = [CoverageData(str(path)) for path in sorted(folder.glob("cov.[A-Z]"))]
-        for one in self._data:
-            one.read()
+                name, seconds, called = json.loads(line)
+                self.seconds[name] = seconds
+                for file, first in called:
+                    self.calls[file, first].add(name)
 
-    def items(self, mutant: Mutant, around: Sequence[int]) -> set[str]:
-        """Items that run one of some lines of a file."""
-        found: set[str] = set()
-        for one in self._data:
-            for file in one.measured_files():
-                if file.endswith(f"/{mutant.file}"):
-                    lines = one.contexts_by_lineno(file)
-                    found |= {name for line in around for name in lines.get(line, ()) if name}
+    def items(self, mutant: Mutant) -> set[str]:
+        """Items that call the function of a mutant.
+
+        What numba compiles is called unseen, so its callers count in its place, up to those that Python calls. What
+        stands in no function is read by all that call anything of its file.
+        """
+        name, firsts = function_of(mutant, self.root)
+        if not name:
+            return {item for (file, _), items in self.calls.items() if file == mutant.file for item in items}
+        found = {item for first in firsts for item in self.calls.get((mutant.file, first), ())}
+        names, todo = {name}, [] if found else [name]
+        while todo:
+            for caller, file, firsts in mentions(self.root).get(todo.pop(), ()):
+                items = {item for first in firsts for item in self.calls.get((file, first), ())}
+                found |= items
+                if not items and caller not in names:
+                    names.add(caller)
+                    todo.append(caller)
         return found
 
 
@@ -83,22 +94,23 @@ class Trials:
         for mutant in self.mutants:
             began = time.perf_counter()
             pairs = replaced(mutant)
-            where = self.record.items(mutant, lines_of(mutant)) & items.keys()
+            where = self.record.items(mutant) & items.keys()
             lanes: dict[str, Any] = {}
             for lane, names in ((SHORT, where & short), (REST, where - short)):
                 if pairs and lanes.get(SHORT) != FOUND:
                     chosen, left = affordable(names, self.record.seconds)
-                    lanes[lane] = self._fork(session, [items[name] for name in chosen], pairs)
-                    lanes[f"{lane}, not tried"] = left
+                    by = self._fork(session, [items[name] for name in chosen], pairs)
+                    lanes |= {lane: FOUND if by else MISSED, f"{lane}, by": by, f"{lane}, not tried": left}
             line = {**asdict(mutant), "lanes": lanes, "seconds": time.perf_counter() - began, "fork": bool(pairs)}
             with open(self.out, "a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
         return True
 
     def _fork(self, session: Any, items: list[Any], pairs: list[tuple[FunctionType, CodeType]]) -> str:
-        """Whether an item fails with the changed code."""
+        """The item that fails with the changed code; "" where none does."""
         if not items:
-            return MISSED
+            return ""
+        reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
             silent = os.open(os.devnull, os.O_WRONLY)
@@ -107,14 +119,32 @@ class Trials:
             for function, code in pairs:
                 function.__code__ = code
             session.items = items
+            session.config.pluginmanager.register(Failing(writer))
             from _pytest.main import pytest_runtestloop
 
             try:
                 pytest_runtestloop(session)
-                os._exit(1 if session.testsfailed == 0 else 0)
             except BaseException:
-                os._exit(0)
-        return MISSED if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1 else FOUND
+                # the session ends at the first item that fails
+                os._exit(1)
+            os._exit(0)
+        os.close(writer)
+        with open(reader, encoding="utf-8") as pipe:
+            by = pipe.readline().strip()
+        ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return by or ("" if ended == 0 else f"process ended with {ended}")
+
+
+class Failing:
+    """The plugin of a fork that names the item that fails."""
+
+    def __init__(self, writer: int) -> None:
+        self.writer = writer
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A step of an item has ended."""
+        if report.failed:
+            os.write(self.writer, f"{report.nodeid}\n".encode())
 
 
 def affordable(names: set[str], seconds: dict[str, float]) -> tuple[list[str], int]:
@@ -130,29 +160,38 @@ def affordable(names: set[str], seconds: dict[str, float]) -> tuple[list[str], i
 
 
 def record(folder: Path, tests: Sequence[str]) -> int:
-    """Run the tests once and write which lines each of them runs."""
+    """Run the tests once and write which functions each of them calls."""
     folder.mkdir(parents=True, exist_ok=True)
-    settings = folder / "settings"
-    settings.write_text("[run]\nsource = dboost,pipelines\nconcurrency = thread\n", encoding="utf-8")
-    command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", f"--data-file={folder / 'cov.A'}"]
-    command += ["-m", "pytest", "-q", "-p", "lab.mutation.command", *tests]
-    return subprocess.run(command, cwd=ROOT, env={**os.environ, _ITEMS: str(folder / "items.jsonl")}).returncode
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "lab.mutation.command", "-n", "2", "--dist", "loadfile"]
+    return subprocess.run([*command, *tests], cwd=ROOT, env={**os.environ, _CALLS: str(folder)}).returncode
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """As a plugin of a run under coverage: tell the lines and the seconds of each item apart."""
-    from coverage import Coverage
+    """As a plugin of a run: note the functions that an item calls, in all threads, and its seconds."""
+    began, called = time.process_time(), set[CodeType]()
 
-    measuring, began = Coverage.current(), time.process_time()
-    if measuring is not None:
-        measuring.switch_context(item.nodeid)
+    def note(frame: FrameType, _event: str, _value: Any) -> None:
+        called.add(frame.f_code)
+
+    sys.settrace(note)
+    threading.settrace(note)
     try:
         return (yield)
     finally:
-        with open(os.environ[_ITEMS], "a", encoding="utf-8") as file:
-            took = round(time.process_time() - began, 4)
-            file.write(json.dumps([item.nodeid, took, took]) + "\n")
+        sys.settrace(None)
+        threading.settrace(None)
+        ours = sorted({place for code in list(called) if (place := place_of(code))})
+        line = json.dumps([item.nodeid, round(time.process_time() - began, 4), ours])
+        with open(Path(os.environ[_CALLS], f"calls-{os.getpid()}.jsonl"), "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+def place_of(code: CodeType) -> tuple[str, int] | None:
+    """File and first line of a function of the checkout; none of others, and of what stands in no function."""
+    if not code.co_filename.startswith((f"{ROOT}/dboost/", f"{ROOT}/pipelines/")) or not code.co_flags & 0x2:
+        return None
+    return Path(code.co_filename).relative_to(ROOT).as_posix(), code.co_firstlineno
 
 
 def run(mutants: Sequence[Mutant], folder: Path, out: Path) -> int:
@@ -173,11 +212,11 @@ def run_apart(mutants: Sequence[Mutant], folder: Path, out: Path) -> int:
             source = path.read_text(encoding="utf-8")
             path.write_text(ast.unparse(changed(source, mutant.site)), encoding="utf-8")
             lanes: dict[str, Any] = {}
-            names = found.items(mutant, lines_of(mutant)) or near(mutant, found)
+            names = found.items(mutant) or near(mutant, found)
             for lane in (SHORT, REST):
                 chosen, left = affordable(names, found.seconds)
-                lanes[lane] = MISSED if _passes(copy, chosen, lane) else FOUND
-                lanes[f"{lane}, not tried"] = left
+                by = _failing(copy, chosen, lane)
+                lanes |= {lane: FOUND if by else MISSED, f"{lane}, by": by, f"{lane}, not tried": left}
                 if lanes[lane] == FOUND:
                     break
             path.write_text(source, encoding="utf-8")
@@ -188,21 +227,23 @@ def run_apart(mutants: Sequence[Mutant], folder: Path, out: Path) -> int:
 
 
 def near(mutant: Mutant, found: Record) -> set[str]:
-    """Items of the folder of tests of the same name: what numba compiles leaves no record."""
+    """Items of the folder of tests of the same name, for what no recorded call leads to."""
     folder = Path(mutant.file).parts[1] if mutant.file.startswith("dboost/") else "pipelines"
     return {name for name in found.seconds if name.startswith(f"tests/{folder}/")}
 
 
-def _passes(copy: Path, names: Sequence[str], lane: str) -> bool:
+def _failing(copy: Path, names: Sequence[str], lane: str) -> str:
+    """The item of a lane that fails on a changed copy of the checkout; "" where none does."""
     if not names:
-        return True
+        return ""
     listed = copy / "items.txt"
     listed.write_text("\n".join(names), encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", *QUIETLY]
+    command = [sys.executable, "-m", "pytest", *QUIETLY, "-m", lane, f"@{listed}"]
     environment = {**os.environ, "PYTHONPATH": str(copy)}
-    done = subprocess.run([*command, "-m", lane, f"@{listed}"], cwd=copy, env=environment, capture_output=True)
+    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, encoding="utf-8")
+    failed = [line.split()[1] for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     # 5: the lane has none of these items
-    return done.returncode in (0, 5)
+    return (failed or [f"process ended with {done.returncode}"])[0] if done.returncode not in (0, 5) else ""
 
 
 def told(path: Path) -> list[dict[str, Any]]:

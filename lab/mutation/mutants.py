@@ -7,6 +7,7 @@ tests against them (``command``).
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import random
 from collections.abc import Iterator
@@ -177,10 +178,46 @@ def _same(one: CodeType, other: CodeType) -> bool:
     return one.co_code == other.co_code and one.co_names == other.co_names and one.co_consts == other.co_consts
 
 
-def lines_of(mutant: Mutant) -> list[int]:
-    """The line that is changed, and those of its statement."""
-    for node in ast.walk(ast.parse((ROOT / mutant.file).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.stmt) and not hasattr(node, "body") and node.end_lineno:
-            if node.lineno <= mutant.line <= node.end_lineno:
-                return list(range(node.lineno, node.end_lineno + 1))
-    return [mutant.line]
+def function_of(mutant: Mutant, root: Path) -> tuple[str, set[int]]:
+    """Name of the function of a module or class that a mutant is in ("" for none), and lines where it may begin.
+
+    A function begins at its first decorator for Python, also one that is inside.
+    """
+    for node in _functions(root / mutant.file):
+        if first_line(node) <= mutant.line <= (node.end_lineno or 0):
+            inside = [one for one in ast.walk(node) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+            return node.name, {first_line(one) for one in inside}
+    return "", set()
+
+
+@functools.cache
+def mentions(root: Path) -> dict[str, list[tuple[str, str, set[int]]]]:
+    """For each name the functions that mention it: their names, their files, and lines where they may begin."""
+    found: dict[str, list[tuple[str, str, set[int]]]] = {}
+    for path in sorted(path for folder in ("dboost", "pipelines") for path in (root / folder).rglob("*.py")):
+        for node in _functions(path):
+            named = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+            named |= {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+            for name in named:
+                place = node.name, path.relative_to(root).as_posix(), {first_line(node)}
+                found.setdefault(name, []).append(place)
+    return found
+
+
+@functools.cache
+def _functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Functions of a module and of its classes, not those inside functions."""
+    todo: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    found: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
+    while todo:
+        for node in ast.iter_child_nodes(todo.pop()):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found.append(node)
+            elif not isinstance(node, ast.expr):
+                todo.append(node)
+    return found
+
+
+def first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Where Python says that a function begins."""
+    return min([node.lineno, *(one.lineno for one in node.decorator_list)])

@@ -6,6 +6,7 @@ Does not cover: what the programs do (the other files of this folder).
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -87,3 +88,17 @@ def test_the_tests_of_a_record_are_named_before_and_after_its_options(
     for words in (["record", *where, "tests/a", "tests/b"], ["record", "tests/a", "tests/b", *where]):
         assert mutation.main(words) == 0 and asked.pop() == (tmp_path, ["tests/a", "tests/b"])
     assert mutation.main(["record", *where]) == 0 and asked.pop() == (tmp_path, ["tests"])
+
+
+def test_items_that_reach_a_compiled_function_are_those_that_call_its_callers(tmp_path: Path) -> None:
+    source = "@njit\ndef inner(x):\n    return x + 1\n\n\n@njit\ndef loop(x):\n    return inner(x)\n\n\n"
+    source += "def fit(x):\n    return loop(x)\n\n\ndef other(x):\n    return fit(x)\n\n\nLIMIT = 2 * 3\n"
+    file = tmp_path / "dboost" / "toy.py"
+    file.parent.mkdir()
+    file.write_text(source)
+    called = [["a", 0.5, [["dboost/toy.py", 11]]], ["b", 0.1, [["dboost/toy.py", 15]]], ["c", 0.1, []]]
+    (tmp_path / "calls-1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in called))
+    record = mutation.Record(tmp_path, tmp_path)
+    assert record.seconds == {"a": 0.5, "b": 0.1, "c": 0.1}
+    for line, expected in ((3, {"a"}), (8, {"a"}), (12, {"a"}), (16, {"b"}), (19, {"a", "b"})):
+        assert record.items(mutation.Mutant("losses", "dboost/toy.py", 0, line, "")) == expected, line
