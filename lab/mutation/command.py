@@ -36,8 +36,6 @@ from lab.tables import markdown
 
 SHORT, REST = "not full", "full"
 FOUND, MISSED = "found", "missed"
-MOST_SECONDS = 60.0
-"""Processor seconds of tests, as recorded, that one lane spends on a mutant; how many are left is written down."""
 QUIETLY = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=60")
 _CALLS = "DBOOST_CALLS"
 
@@ -84,8 +82,8 @@ class Record:
 class Trials:
     """The plugin that tries mutants in forks, in place of running the tests."""
 
-    def __init__(self, mutants: Sequence[Mutant], record: Record, out: Path) -> None:
-        self.mutants, self.record, self.out = mutants, record, out
+    def __init__(self, mutants: Sequence[Mutant], record: Record, seconds: float, out: Path) -> None:
+        self.mutants, self.record, self.seconds, self.out = mutants, record, seconds, out
 
     def pytest_runtestloop(self, session: Any) -> bool:
         """Try each of them, and write a line about it."""
@@ -98,7 +96,7 @@ class Trials:
             lanes: dict[str, Any] = {}
             for lane, names in ((SHORT, where & short), (REST, where - short)):
                 if pairs and lanes.get(SHORT) != FOUND:
-                    chosen, left = affordable(names, self.record.seconds)
+                    chosen, left = affordable(names, self.record.seconds, self.seconds)
                     by = self._fork(session, [items[name] for name in chosen], pairs)
                     lanes |= {lane: FOUND if by else MISSED, f"{lane}, by": by, f"{lane}, not tried": left}
             line = {**asdict(mutant), "lanes": lanes, "seconds": time.perf_counter() - began, "fork": bool(pairs)}
@@ -147,13 +145,13 @@ class Failing:
             os.write(self.writer, f"{report.nodeid}\n".encode())
 
 
-def affordable(names: set[str], seconds: dict[str, float]) -> tuple[list[str], int]:
+def affordable(names: set[str], seconds: dict[str, float], most: float) -> tuple[list[str], int]:
     """Items in the order in which they are tried, the quick ones first, and how many there is no time for."""
     order = sorted(names, key=lambda name: (seconds.get(name, 0.0), name))
     chosen, spent = [], 0.0
     for name in order:
         spent += seconds.get(name, 0.0)
-        if spent > MOST_SECONDS:
+        if spent > most:
             break
         chosen.append(name)
     return chosen, len(order) - len(chosen)
@@ -194,14 +192,14 @@ def place_of(code: CodeType) -> tuple[str, int] | None:
     return Path(code.co_filename).relative_to(ROOT).as_posix(), code.co_firstlineno
 
 
-def run(mutants: Sequence[Mutant], folder: Path, out: Path) -> int:
+def run(mutants: Sequence[Mutant], folder: Path, seconds: float, out: Path) -> int:
     """Try mutants in forks of this process."""
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT))
-    return int(pytest.main([*QUIETLY, "-s", "tests"], plugins=[Trials(mutants, Record(folder), out)]))
+    return int(pytest.main([*QUIETLY, "-s", "tests"], plugins=[Trials(mutants, Record(folder), seconds, out)]))
 
 
-def run_apart(mutants: Sequence[Mutant], folder: Path, out: Path) -> int:
+def run_apart(mutants: Sequence[Mutant], folder: Path, seconds: float, out: Path) -> int:
     """Try those that no fork can: on a copy of the checkout, in a process for each lane."""
     found = Record(folder)
     with tempfile.TemporaryDirectory() as scratch:
@@ -214,7 +212,7 @@ def run_apart(mutants: Sequence[Mutant], folder: Path, out: Path) -> int:
             lanes: dict[str, Any] = {}
             names = found.items(mutant) or near(mutant, found)
             for lane in (SHORT, REST):
-                chosen, left = affordable(names, found.seconds)
+                chosen, left = affordable(names, found.seconds, seconds)
                 by = _failing(copy, chosen, lane)
                 lanes |= {lane: FOUND if by else MISSED, f"{lane}, by": by, f"{lane}, not tried": left}
                 if lanes[lane] == FOUND:
@@ -281,6 +279,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--folder", type=Path, required=True, help="where the record and the results lie")
     parser.add_argument("--count", type=int, default=300, help="mutants in all (300)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="of tests, as recorded, for a mutant in a lane (60)"
+    )
     parser.add_argument("--shard", default="0/1", help="which share of the mutants, as in 0/2 and 1/2")
     parser.add_argument("tests", nargs="*", default=["tests"], help="of record: files or folders")
     found = parser.parse_intermixed_args(arguments)
@@ -294,7 +295,8 @@ def main(arguments: Sequence[str]) -> int:
     done = {(one["file"], one["site"]) for one in told(results)}
     mine = [one for one in draw(found.count, found.seed)[number::shards] if (one.file, one.site) not in done]
     if found.step == "forks":
-        return run(mine, found.folder, results)
+        return run(mine, found.folder, found.seconds, results)
     forked = [one for path in found.folder.glob("forks-*.jsonl") for one in told(path)]
     left = {(one["file"], one["site"]) for one in forked if not one["fork"]}
-    return run_apart([one for one in mine if (one.file, one.site) in left], found.folder, results)
+    left_of_mine = [one for one in mine if (one.file, one.site) in left]
+    return run_apart(left_of_mine, found.folder, found.seconds, results)
