@@ -36,7 +36,6 @@ from dboost.passes import Point
 from dboost.passes.centring import Centres, LabelCentres
 from dboost.passes.offsets import Offsets
 from dboost.penalties import Penalty, get_penalty
-from dboost.penalties.grouped import Grouped
 from dboost.problem import summation
 from dboost.problem.accelerators import Accelerators, allowed, one_output
 from dboost.problem.first_passes import far_labels, label_sums
@@ -103,8 +102,6 @@ class Fitting:
     def _problem(self, engine: Engine, run_id: str) -> Problem:
         plan, settings, columns = self.plan, self.settings, self.columns
         loss, penalty = get_loss(settings.loss), get_penalty(settings.penalty)
-        if columns.group is not None:
-            penalty = Grouped.of(penalty, columns.group, columns.candidates)
         refuse_other_targets(loss, plan.n_outputs)
         if columns.offset.size:
             loss = with_offsets(loss)
@@ -236,7 +233,7 @@ class Fitting:
         null = self.null()
         size = null.size
         if size is None:
-            size = self.problem.penalty.dual_size(null.norms, self.problem.lam_weight)
+            size = self.problem.objective.bound().dual_size(null.norms)
         return size / self.problem.statistics.weight
 
     def drawn(self) -> bool:
@@ -258,8 +255,9 @@ class Fitting:
         of the intercept's own sum, which a dual point pays for in the same way.
         """
         problem = self.problem
-        off = summation.of_norms(problem, self.null().iterate, np.arange(len(problem.lam_weight)))
-        least = problem.penalty.dual_size(off, problem.lam_weight) / problem.statistics.weight
+        bound = problem.objective.bound()
+        off = summation.of_norms(problem, self.null().iterate, np.arange(bound.weight.shape[0]))
+        least = bound.dual_size(off) / problem.statistics.weight
         return max(AUTO_ALPHA * largest, 4.0 * least, float(np.finfo(float).tiny))
 
     def fit(

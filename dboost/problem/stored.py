@@ -162,10 +162,7 @@ class StoredProblem(Problem):
         def finish_args(shard: tuple[int, int]) -> tuple[Any, ...]:
             columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
             scale = self._curvature(columns)
-            weights = self.lam_weight[columns]
-            # a column that is left out stays out where there is no penalty either
-            lam = strength * weights if strength > 0.0 else np.where(np.isinf(weights), np.inf, 0.0)
-            return columns, at.active, lam, scale, self.objective.penalty_of(columns), self.exponential, take
+            return columns, at.active, scale, self.objective.bound(columns, strength), self.exponential, take
 
         if count * row_bytes <= self._driver_bytes:
             total = self._one_shard(at, where, shards[0])
