@@ -121,7 +121,14 @@ class Objective:
         """What makes the residuals at a model feasible for the intercept; nothing where there is none."""
         if not self.fit_intercept:
             return Repair.nothing(self.k)
-        return self.loss.repair(self.statistics.mass, self.statistics.total, at.bias)
+        plain = self.loss.repair(self.statistics.mass, self.statistics.total, at.bias)
+        if plain.null_share == 0.0 or not self.columns.offset.size:
+            return plain
+        # It mixes predictions with the shares n/M of the labels. With offsets the model without features predicts
+        # something else, and X'(t (q - n/M)) is bounded example by example: |q - n/M| <= max(n/M, 1 - n/M).
+        t, prior = plain.mix, plain.prior
+        drift = (1.0 - t) * plain.drift + t * np.maximum(prior, 1.0 - prior)
+        return replace(plain, null_share=0.0, drift=drift)
 
     # ---- the intercept as one more row -----------------------------------------------------------------------------
 

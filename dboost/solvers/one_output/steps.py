@@ -323,9 +323,7 @@ class OneOutputSteps:
     def _known(self, at: Iterate, lam: float) -> _State:
         """The state at a model that a pass has summed, or none has yet (its loss is nan)."""
         if np.isnan(at.loss):
-            margins = np.full(self._columns.weight.shape[0], at.intercept[0])
-            one_output.add_columns(*self._block, self._places, np.ascontiguousarray(at.W[:, 0]), margins)
-            return self._evaluated(margins, at.W, lam)
+            return self._evaluated(self._columns.margins(self._places, at.W, at.intercept), at.W, lam)
         state = self._columns.state(at, self.problem.held, self.problem.loss)
         return _State(*state, at.loss, at.loss + self._price(at.W, lam))
 
