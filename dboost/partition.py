@@ -49,6 +49,8 @@ class Partition:
         Names the block uniquely and stably within its data set.
     group : uint64 array, shape (m,), or None
         The same number for rows that belong together, which no draw parts (``dboost.data.labels.groups``).
+    offset : float64 array, shape (m, k), or None
+        Where the scores of each example begin (``passes.offsets``); None: at zero.
     """
 
     indptr: NDArray[np.int64]
@@ -58,6 +60,7 @@ class Partition:
     weight: NDArray[np.float64]
     key: str
     group: NDArray[np.uint64] | None = None
+    offset: NDArray[np.float64] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -72,7 +75,7 @@ class Partition:
     @property
     def nbytes(self) -> int:
         """Bytes held by the arrays."""
-        arrays = (self.indptr, self.rows, self.values, self.y, self.weight, self.group)
+        arrays = (self.indptr, self.rows, self.values, self.y, self.weight, self.group, self.offset)
         return int(sum(a.nbytes for a in arrays if a is not None))
 
     @property

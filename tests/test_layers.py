@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "bounds": {"errors"},
     "columns": {"errors", "partition"},
     "losses": {"errors", "compiled", "capability"},
-    "penalties": {"errors", "bounds", "compiled", "capability"},
+    "penalties": {"errors", "bounds", "columns", "compiled", "capability"},
     # What an engine is, without those there are: all that mathematics may know of where it runs.
     "engine.seconds": set(),
     "engine.machine": {"errors"},

@@ -30,13 +30,11 @@ from dboost.engine.base import Engine
 from dboost.errors import DataError, DboostWarning
 from dboost.first_compile import beside
 from dboost.losses import Loss, get_loss, refuse_other_targets
-from dboost.losses.offset import with_offsets
 from dboost.notices import warn_user
 from dboost.passes import Point
 from dboost.passes.centring import Centres, LabelCentres
 from dboost.passes.offsets import Offsets
 from dboost.penalties import Penalty, get_penalty
-from dboost.penalties.grouped import Grouped
 from dboost.problem import summation
 from dboost.problem.accelerators import Accelerators, allowed, one_output
 from dboost.problem.first_passes import far_labels, label_sums
@@ -103,19 +101,16 @@ class Fitting:
     def _problem(self, engine: Engine, run_id: str) -> Problem:
         plan, settings, columns = self.plan, self.settings, self.columns
         loss, penalty = get_loss(settings.loss), get_penalty(settings.penalty)
-        if columns.group is not None:
-            penalty = Grouped.of(penalty, columns.group, columns.candidates)
         refuse_other_targets(loss, plan.n_outputs)
-        if columns.offset.size:
-            loss = with_offsets(loss)
+        offsets = bool(columns.offset.size)
         runner = PassRunner(engine, run_id)
-        labels = label_sums(runner, loss, plan.n_outputs, settings.fit_intercept)
+        labels = label_sums(runner, loss, plan.n_outputs, settings.fit_intercept, offsets)
         lower_by = far_labels(loss, labels, plan.n_outputs) if self._centres_data() else np.zeros(plan.n_outputs)
         none = np.zeros(plan.n_outputs)
         if lower_by.any():
             run_id = f"{run_id}-labels"
             engine = engine.through(LabelCentres(lower_by, none, run_id))
-            labels = label_sums(PassRunner(engine, run_id), loss, plan.n_outputs, True)
+            labels = label_sums(PassRunner(engine, run_id), loss, plan.n_outputs, True, offsets)
         arguments = (
             loss,
             penalty,
@@ -164,10 +159,10 @@ class Fitting:
             return problem
         # points of the data as given and of these are other points
         name = f"{run_id}-centred"
-        offsets = centres.of(columns.offset) if columns.offset.size else none
-        if offsets.any():
-            engine = engine.through(LabelCentres(none, offsets, name))
-            labels = label_sums(PassRunner(engine, name), loss, plan.n_outputs, True)
+        less_offsets = centres.of(columns.offset) if offsets else none
+        if less_offsets.any():
+            engine = engine.through(LabelCentres(none, less_offsets, name))
+            labels = label_sums(PassRunner(engine, name), loss, plan.n_outputs, True, offsets)
         # those of offsets, too: they have no row in W, and what sums of them are rounded by goes by their sizes
         less = StoredProblem(
             engine.through(centres),
@@ -182,7 +177,7 @@ class Fitting:
             columns=columns,
         )
         # labels less a number ask for lower scores, and offsets less a number for higher ones
-        less.lower_by = np.stack([lower_by, -offsets])
+        less.lower_by = np.stack([lower_by, -less_offsets])
         return less
 
     def _centres_data(self) -> bool:
@@ -236,7 +231,7 @@ class Fitting:
         null = self.null()
         size = null.size
         if size is None:
-            size = self.problem.penalty.dual_size(null.norms, self.problem.lam_weight)
+            size = self.problem.objective.bound().dual_size(null.norms)
         return size / self.problem.statistics.weight
 
     def drawn(self) -> bool:
@@ -258,8 +253,9 @@ class Fitting:
         of the intercept's own sum, which a dual point pays for in the same way.
         """
         problem = self.problem
-        off = summation.of_norms(problem, self.null().iterate, np.arange(len(problem.lam_weight)))
-        least = problem.penalty.dual_size(off, problem.lam_weight) / problem.statistics.weight
+        bound = problem.objective.bound()
+        off = summation.of_norms(problem, self.null().iterate, np.arange(bound.weight.shape[0]))
+        least = bound.dual_size(off) / problem.statistics.weight
         return max(AUTO_ALPHA * largest, 4.0 * least, float(np.finfo(float).tiny))
 
     def fit(

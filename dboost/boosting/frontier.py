@@ -444,7 +444,7 @@ def ranked(fitting: Fitting, ridge: float, result: FitResult) -> Rows:
     """Columns of a ridge by what each alone would gain if left out, the most first; none that gain nothing."""
     problem = fitting.problem
     variance = problem.statistics.deviation()[result.active] ** 2
-    strength = ridge * problem.lam_weight[result.active]
+    strength = problem.objective.bound(result.active, ridge).strength
     size = np.sqrt(np.einsum("ij,ij->i", result.W, result.W))
     gain = np.zeros(len(size))
     held = variance > 0.0

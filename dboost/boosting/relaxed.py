@@ -29,7 +29,7 @@ from dboost.losses import get_loss
 from dboost.partition import NUMBERS
 from dboost.passes import active_gradient, support
 from dboost.passes.support import Support
-from dboost.penalties.signed import centred, rightly_signed
+from dboost.penalties.bound import centred, rightly_signed
 from dboost.problem.free_rows import NoFiniteOptimum
 
 Array = NDArray[np.float64]
@@ -193,7 +193,7 @@ class RidgeRefits:
         problem, null = self.fitting.problem, self.fitting.null()
         size = null.size
         if size is None:
-            size = problem.penalty.dual_size(null.norms, problem.lam_weight)
+            size = problem.objective.bound().dual_size(null.norms)
         weight = problem.statistics.weight
         loss = null.iterate.loss / weight
         return float(max(size / weight**2 / (2.0 * share * loss), np.finfo(float).tiny)) if loss > 0.0 else 1.0

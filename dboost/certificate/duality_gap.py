@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from dboost.losses.base import Repair
 from dboost.penalties import ChargesRows, Penalty
-from dboost.penalties.capabilities import charges
 from dboost.problem import summation
 from dboost.problem.free_rows import ProjectedRepair, dual_value, repaired, without_sums
 from dboost.problem.iterate import Iterate, Score
@@ -50,7 +49,7 @@ def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> floa
     scale, charge = dual_point(problem, at, size, lam)
     inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
     floor = problem.loss.floor * problem.statistics.weight
-    value = problem.objective.penalty_value(at.active, at.W, lam)
+    value = problem.objective.bound(at.active, lam).total(at.W)
     return _lost(problem, scale) * (at.loss - floor) + value - scale * inner + charge
 
 
@@ -73,8 +72,8 @@ def restricted_gap(problem: Problem, at: Iterate, lam: float) -> float:
         at, slack = without_sums(problem, at), 0.0
     size = 0.0
     if not isinstance(problem.penalty, ChargesRows):
-        held = problem.objective.penalty_of(at.active)
-        size = held.dual_size(held.dual_norm(at.G), problem.lam_weight[at.active])
+        held = problem.objective.bound(at.active)
+        size = held.dual_size(held.dual_norm(at.G))
     return expected_gap(problem, at, size, lam) + slack
 
 
@@ -82,7 +81,7 @@ def price_of_residuals(problem: Problem, lam: float) -> float:
     """By how many strengths residuals that change by one, of examples of weight one, may raise the norm of a column."""
     if not lam > 0.0:
         return math.inf
-    stats, weight = problem.statistics, problem.lam_weight
+    stats, weight = problem.statistics, problem.objective.columns.weight
     longest = np.max(stats.absolute[weight > 0.0] / weight[weight > 0.0], initial=0.0)
     return float(problem.penalty.dual_norm(np.ones((1, problem.k)))[0]) * float(longest) / lam
 
@@ -115,25 +114,25 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, to
             return dual_value(problem, at, repair, 0.0) - summation.of_objective(problem, at, lam)
     if isinstance(penalty, ChargesRows):
         return _charged_bound(problem, replace(score, iterate=at), repair, null_norms, lam)
-    weights = problem.lam_weight[chosen]
+    bound = problem.objective.bound(chosen)
     off = summation.of_norms(problem, at, chosen)
     norms, size = score.norms + off, score.size
     if _repairs(problem) and size is None:
-        if not (penalty.threshold and penalty.separable):
+        if not problem.objective.sparse:
             # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
-            size = _with_errors(penalty, _repaired_size(problem, at, chosen, repair), penalty.dual_size(off, weights))
+            size = _with_errors(penalty, _repaired_size(problem, at, chosen, repair), bound.dual_size(off))
         else:
-            plain = penalty.dual_size(norms, weights)
+            plain = bound.dual_size(norms)
             drift, spill = penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
             norms = norms + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
             if spill > 0.0:
                 norms = norms + spill * stats.peak[chosen]
-            size = penalty.dual_size(norms, weights)
+            size = bound.dual_size(norms)
             if _decides(problem, at, plain, size, lam, tol):
                 exact = _repaired_size(problem, at, chosen, repair)
-                size = min(size, _with_errors(penalty, exact, penalty.dual_size(off, weights)))
+                size = min(size, _with_errors(penalty, exact, bound.dual_size(off)))
     if size is None:
-        size = penalty.dual_size(norms, weights)
+        size = bound.dual_size(norms)
     scale, charge = penalty.dual_point(size, lam)
     value = dual_value(problem, at, repair, scale)
     return value - charge - summation.of_objective(problem, at, lam)
@@ -153,11 +152,11 @@ def _repair(problem: Problem, score: Score) -> Repair:
 
 def size_of_score(problem: Problem, score: Score) -> float:
     """``penalty.dual_size`` of the columns of a scoring pass that count for `expected_gap`."""
-    norms, weights = score.norms, problem.lam_weight[score.candidates]
+    norms, bound = score.norms, problem.objective.bound(score.candidates)
     if isinstance(problem.penalty, ChargesRows):
         free = ~among(score.candidates, score.iterate.active)
-        norms, weights = norms[free], weights[free]
-    return problem.penalty.dual_size(norms, weights)
+        norms, bound = norms[free], bound[free]
+    return bound.dual_size(norms)
 
 
 def dual_point(problem: Problem, at: Iterate, size: float, lam: float, most: float = 1.0) -> tuple[float, float]:
@@ -176,15 +175,14 @@ def dual_point(problem: Problem, at: Iterate, size: float, lam: float, most: flo
     penalty = problem.penalty
     if not isinstance(penalty, ChargesRows):
         return penalty.dual_point(size, lam)
-    strength = lam * problem.lam_weight[at.active]
-    charging = problem.objective.penalty_of(at.active)
-    held = penalty.dual_size(charging.dual_norm(at.G), problem.lam_weight[at.active])
+    bound = problem.objective.bound(at.active, lam)
+    held = bound.dual_size(bound.dual_norm(at.G))
     most = min(most, lam / size if size > lam else 1.0)
     inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
     fall = at.loss - problem.loss.floor * problem.statistics.weight
 
     def charge(t: float) -> float:
-        return float(np.sum(charges(charging).conjugate(t * at.G, strength)))
+        return float(np.sum(bound.conjugate(t * at.G)))
 
     def left(t: float) -> float:
         return _lost(problem, t) * fall - t * inner + charge(t)
@@ -211,9 +209,8 @@ def _charged_bound(problem: Problem, score: Score, repair: Repair, null_norms: A
     Their sums are known but for an error e_j of the dual norm, by rounding and by the repair. With
     t = max_j ||e_j||_* / lam_j convexity bounds the conjugate of G_j + e_j by (1 - t) that of G_j / (1 - t).
     """
-    stats, penalty, at, chosen = problem.statistics, problem.penalty, score.iterate, score.candidates
-    assert isinstance(penalty, ChargesRows)
-    weights, held = problem.lam_weight[chosen], among(chosen, at.active)
+    stats, at, chosen = problem.statistics, score.iterate, score.candidates
+    bound, held = problem.objective.bound(chosen), among(chosen, at.active)
     error = summation.of_norms(problem, at, chosen)
     if _repairs(problem):
         drift, spill = problem.penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
@@ -221,16 +218,15 @@ def _charged_bound(problem: Problem, score: Score, repair: Repair, null_norms: A
         if spill > 0.0:
             error = error + spill * stats.peak[chosen]
     norms = score.norms + error
-    size = problem.penalty.dual_size(norms[~held], weights[~held])
-    missed = problem.penalty.dual_size(error[held], weights[held]) / lam
+    size = bound[~held].dual_size(norms[~held])
+    missed = bound[held].dual_size(error[held]) / lam
     scale, _ = dual_point(problem, at, size, lam, min(1.0, _SURE / missed) if missed > 0.0 else 1.0)
     share = 1.0 - scale * missed
-    strength = lam * problem.lam_weight[at.active]
-    charging = charges(problem.objective.penalty_of(at.active))
-    charge = share * float(np.sum(charging.conjugate(scale / share * at.G, strength)))
-    if not math.isfinite(charge) or scale * problem.penalty.dual_size(norms, weights) <= lam:
+    active = problem.objective.bound(at.active, lam)
+    charge = share * float(np.sum(active.conjugate(scale / share * at.G)))
+    if not math.isfinite(charge) or scale * bound.dual_size(norms) <= lam:
         # all rows are within their strengths, or shall be
-        scale, charge = min(scale, lam / max(problem.penalty.dual_size(norms, weights), lam)), 0.0
+        scale, charge = min(scale, lam / max(bound.dual_size(norms), lam)), 0.0
     value = dual_value(problem, at, repair, scale)
     return value - charge - summation.of_objective(problem, at, lam)
 
@@ -250,10 +246,10 @@ def _repaired_size(problem: Problem, at: Iterate, candidates: NDArray[np.int64],
         name="repaired",
         shards=column_shards(candidates.shape[0], 8 * problem.k),
         finish=norms_of_shard,
-        finish_args=lambda shard: (problem.objective.penalty_of(candidates[shard[0] : shard[1]]),),
+        finish_args=lambda shard: (problem.objective.bound(candidates[shard[0] : shard[1]]),),
     )
     # not the sizes of shards: one of them may cut a group of columns
-    return problem.penalty.dual_size(np.concatenate(norms), problem.lam_weight[candidates])
+    return problem.objective.bound(candidates).dual_size(np.concatenate(norms))
 
 
 def relative_gap(problem: Problem, value: float, lower: float) -> float:

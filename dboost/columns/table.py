@@ -129,6 +129,13 @@ class ColumnTable:
             return np.zeros(0, np.int64)
         return np.flatnonzero((self.factor == 0.0) & (self.weight == 0.0))
 
+    @cached_property
+    def group_sizes(self) -> Array:
+        """How many columns of each group may be used, at least 1: (groups,)."""
+        assert self.group is not None
+        used = self.candidates.astype(np.float64)
+        return np.maximum(np.bincount(self.group, weights=used), 1.0)
+
     @property
     def charged(self) -> bool:
         """Whether the user's factors leave a column with a penalty; hypotheses, which are made later, have none."""

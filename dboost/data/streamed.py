@@ -34,6 +34,7 @@ class StreamedPartition:
     weight: NDArray[np.float64]
     key: str
     group: NDArray[np.uint64] | None = None
+    offset: NDArray[np.float64] | None = None
 
     @property
     def n_rows(self) -> int:

@@ -87,7 +87,7 @@ class _Seen:
             seen = view.seen(partition, NoMemo())
             if isinstance(seen, Partition):
                 return seen
-            return Partition(seen.indptr, seen.rows, seen.values, seen.y, seen.weight, seen.key)
+            return Partition(seen.indptr, seen.rows, seen.values, seen.y, seen.weight, seen.key, offset=seen.offset)
 
         self.made = {partition.key: partition for partition in engine.on_driver(made, there)}
 

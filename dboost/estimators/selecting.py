@@ -92,7 +92,7 @@ def _largest(fitting: Fitting) -> float:
     if largest > 0.0:
         return largest
     null, problem = fitting.null(), fitting.problem
-    size = null.size if null.size is not None else problem.penalty.dual_size(null.norms, problem.lam_weight)
+    size = null.size if null.size is not None else problem.objective.bound().dual_size(null.norms)
     loss = null.iterate.loss * problem.statistics.weight
     return float(size / (0.2 * loss)) if loss > 0.0 else 0.0
 

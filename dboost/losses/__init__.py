@@ -15,7 +15,6 @@ from dboost.losses.huber import Huber
 from dboost.losses.logistic import Logistic
 from dboost.losses.margin_softmax import MarginSoftmax
 from dboost.losses.multinomial import Multinomial
-from dboost.losses.offset import codes_of
 from dboost.losses.one_vs_rest import OneVsRestExponential
 from dboost.losses.per_target import SEPARATOR, PerTarget
 from dboost.losses.poisson import Poisson
@@ -131,12 +130,11 @@ def refuse_invalid(loss: Loss, y: NDArray[Any], where: str = "") -> None:
     """
     wrong = loss.invalid(y)
     if wrong >= 0:
-        codes = codes_of(y)
-        k = codes.size // codes.shape[0]
+        k = y.size // y.shape[0]
         row, r = divmod(wrong, k)
         of, one = f" of target {r}" if k > 1 else "", loss.of_output(r)
         raise DataError(
-            f"label {codes.flat[wrong]:g}{of} in row {row}{where}: loss {one.name!r} takes {one.labels_taken}",
+            f"label {y.flat[wrong]:g}{of} in row {row}{where}: loss {one.name!r} takes {one.labels_taken}",
             hint="drop these rows, or use another loss",
         )
 

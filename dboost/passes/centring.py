@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.sparse.centring import less_centres
-from dboost.losses.offset import OFFSET, codes_of, labelled
 from dboost.partition import Partition
 
 Array = NDArray[np.float64]
@@ -63,19 +62,17 @@ class LabelCentres:
 
     lane: ClassVar[None] = None
 
-    def of(self, partition: Any) -> NDArray[Any]:
-        """The labels of a partition less their centres, and their offsets less theirs."""
-        y = partition.y
-        if y.dtype.names is None:
-            return np.asarray(y - (self.labels if y.ndim > 1 else self.labels[0]))
-        real = codes_of(y)
+    def of(self, partition: Any) -> tuple[NDArray[Any], Array | None]:
+        """The labels of a partition less their centres, and its offsets less theirs."""
+        y, offset = partition.y, partition.offset
         if self.labels.any():
-            real = real - (self.labels if real.ndim > 1 else self.labels[0])
-        return labelled(real, y[OFFSET] - self.offsets)
+            y = y - (self.labels if y.ndim > 1 else self.labels[0])
+        return y, None if offset is None else offset - self.offsets
 
     def seen(self, partition: Any, memo: Any) -> Any:
-        """A partition with such labels; its features are shared, not copied."""
-        return replace(partition, y=memo.get("label-centres", self.token, lambda: self.of(partition)))
+        """A partition with such labels and offsets; its features are shared, not copied."""
+        y, offset = memo.get("label-centres", self.token, lambda: self.of(partition))
+        return replace(partition, y=y, offset=offset)
 
 
 @dataclass(frozen=True)
@@ -97,6 +94,12 @@ class CentredPartition:
     def weight(self) -> Array:
         """As in ``dboost.partition.Partition``."""
         found: Array = self.partition.weight
+        return found
+
+    @property
+    def offset(self) -> Array | None:
+        """As in ``dboost.partition.Partition``."""
+        found: Array | None = self.partition.offset
         return found
 
     @property

@@ -18,6 +18,7 @@ from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point, curvature_of
 from dboost.passes.folds import wrong_share
+from dboost.passes.point import margins_at
 
 
 def class_grams(
@@ -86,7 +87,7 @@ def row_trials(
     """
     k = point.intercept.shape[0]
     change, G, H = np.zeros(fresh.n), np.zeros((fresh.n, k)), np.zeros((fresh.n, k, k))
-    F, loss = fused.margins(*point.held.cut(partition, memo), point.W, point.intercept), get_loss(point.loss)
+    F, loss = margins_at(partition, memo, point), get_loss(point.loss)
     block, places = fresh.block(partition, memo)
     for c in np.flatnonzero(live).tolist():
         mine = slice(int(block.indptr[places[c]]), int(block.indptr[places[c] + 1]))
@@ -106,6 +107,5 @@ def row_trials(
 
 def mistakes(partition: Partition, memo: Any, point: Point) -> Sums:
     """Weight of the examples that the margins of a model classify wrongly."""
-    pointer, slots, values = point.held.cut(partition, memo)
-    F = fused.margins(pointer, slots, values, point.W, point.intercept)
-    return Sums(add={"wrong": float(np.sum(partition.weight * wrong_share(partition.y, F)))})
+    wrong = wrong_share(partition.y, margins_at(partition, memo, point))
+    return Sums(add={"wrong": float(np.sum(partition.weight * wrong))})

@@ -17,19 +17,19 @@ from dboost.passes.draws import sampled
 
 
 def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed: int) -> Sums:
-    """A random sample of rows, cut to the columns held, with labels and weights."""
-    pointer, slots, values = held.cut(partition, memo)
+    """A random sample of rows, cut to the columns held, with labels, weights and offsets."""
+    cut: tuple[Any, ...] = held.cut(partition, memo)
+    own: tuple[Any, ...] = (partition.y, partition.weight, partition.offset)
     if share < 1.0:
         chosen = sampled(partition, share, seed)
-        pointer, slots, values = columns.take_rows(pointer, slots, values, chosen)
-        part = (np.diff(pointer), slots, values, partition.y[chosen], partition.weight[chosen])
-    else:
-        part = (np.diff(pointer), slots, values, partition.y, partition.weight)
-    return Sums(parts={"rows": [part]})
+        cut = columns.take_rows(*cut, chosen)
+        own = tuple(None if each is None else each[chosen] for each in own)
+    return Sums(parts={"rows": [(np.diff(cut[0]), *cut[1:], *own)]})
 
 
 def held_columns(partition: Partition, memo: Any, held: Held) -> Sums:
-    """The columns held, as a CSC block, with labels and weights."""
+    """The columns held, as a CSC block, with labels, weights and offsets."""
     mine = columns_held(partition, memo, held)
     # the columns of a block by column are taken as the rows of one by row
-    return Sums(parts={"columns": [(*columns.take_rows(*mine), None, partition.y, partition.weight)]})
+    own = (partition.y, partition.weight, partition.offset)
+    return Sums(parts={"columns": [(*columns.take_rows(*mine), None, *own)]})

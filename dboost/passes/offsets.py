@@ -1,7 +1,6 @@
-"""Columns whose weight is one and never moves: what every pass then sees of a partition is its labels with offsets.
+"""Columns whose weight is one and never moves: the scores of every example then begin at its offsets.
 
-Covers: ``Offsets``. Does not cover: the loss at scores that
-begin at offsets (``dboost.losses.offset``).
+Margins are formed from there (``passes.point``), and the dual value is less <theta, o> (docs/math.md 6.2).
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dboost.losses.offset import labelled
 
 Array = NDArray[np.float64]
 
@@ -24,8 +21,8 @@ class Offsets:
     columns: NDArray[np.int64]  # (k,): The stored column of each output.
     token: str  # Names them, for the memo.
 
-    def labels(self, partition: Any) -> NDArray[Any]:
-        """The labels of a partition with their offsets."""
+    def of(self, partition: Any) -> Array:
+        """The offsets of a partition, (m, k)."""
         found = np.zeros((partition.n_rows, self.columns.shape[0]))
         by_row = partition.by_row
         if by_row is not None:
@@ -33,14 +30,14 @@ class Offsets:
             for r, column in enumerate(self.columns.tolist()):
                 at = np.flatnonzero(index == column)
                 found[np.searchsorted(pointer, at, side="right") - 1, r] = data[at]
-            return labelled(partition.y, found)
+            return found
         for r, column in enumerate(self.columns.tolist()):
             mine = slice(int(partition.indptr[column]), int(partition.indptr[column + 1]))
             found[partition.rows[mine], r] = partition.values[mine]
-        return labelled(partition.y, found)
+        return found
 
     lane: ClassVar[None] = None
 
     def seen(self, partition: Any, memo: Any) -> Any:
-        """A partition whose labels have their offsets; its features are shared, not copied."""
-        return replace(partition, y=memo.get("offsets", self.token, lambda: self.labels(partition)))
+        """A partition with its offsets; its features are shared, not copied."""
+        return replace(partition, offset=memo.get("offsets", self.token, lambda: self.of(partition)))

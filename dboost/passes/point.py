@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.examples import loss_of_rows
+from dboost.compiled.examples import fused, loss_of_rows
 from dboost.compiled.solves import one_output
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import Loss, get_loss
@@ -33,8 +34,34 @@ class Point:
 
 def arguments_at(partition: Partition, memo: Any, point: Point) -> Examples:
     """Arguments shared by the fused kernels: the cut, W, b, the target and the weights."""
-    cut = point.held.cut(partition, memo)
-    return (*cut, point.W, point.intercept, get_loss(point.loss).target(partition.y), partition.weight)
+    cut, start = point.held.cut(partition, memo), start_of(partition.offset, point.intercept)
+    return (*cut, point.W, start, get_loss(point.loss).target(partition.y), partition.weight)
+
+
+def start_of(offset: Array | None, intercept: Array) -> Array:
+    """Where margins begin: at the intercept (k,), with an offset for each example in its own place, (m, k)."""
+    return intercept if offset is None else intercept + offset
+
+
+def joined_offsets(parts: Iterable[Array | None]) -> Array | None:
+    """The offsets of several blocks, all of which have them, or none."""
+    found = [part for part in parts if part is not None]
+    return np.concatenate(found) if found else None
+
+
+def margins_at(partition: Partition, memo: Any, point: Point) -> Array:
+    """Margins (m, k) of a model."""
+    start = start_of(partition.offset, point.intercept)
+    return fused.margins(*point.held.cut(partition, memo), point.W, start)
+
+
+def dual_of_offsets(U: Array, offset: Array | None, target: Any, weight: Array, repair: Sequence[Array]) -> float:
+    """What offsets take off the dual value of residuals U that are repaired (keep, mix, shift, prior): <Theta, O>."""
+    if offset is None:
+        return 0.0
+    theta = U.copy()
+    fused.repair(theta, target, weight, *repair)
+    return float(np.sum(theta[:, : offset.shape[1]] * offset))
 
 
 # A block by column and the places of the columns held in it: (column pointer, rows, values, places).
@@ -47,6 +74,11 @@ def columns_held(partition: Partition, memo: Any, held: Held) -> Columns:
     return block.indptr, block.rows, block.values, places
 
 
+def single_start(m: int, offset: Array | None, intercept: Array) -> Array:
+    """Where the margins (m,) of one output begin."""
+    return np.full(m, intercept[0]) if offset is None else intercept[0] + offset[:, 0]
+
+
 def single_margins(partition: Partition, memo: Any, point: Point) -> tuple[Array, Columns] | None:
     """Margins (m,) of a model of one output, formed column by column, and its columns.
 
@@ -56,7 +88,7 @@ def single_margins(partition: Partition, memo: Any, point: Point) -> tuple[Array
     if point.intercept.shape[0] != 1:
         return None
     held = columns_held(partition, memo, point.held)
-    f = np.full(partition.n_rows, point.intercept[0])
+    f = single_start(partition.n_rows, partition.offset, point.intercept)
     one_output.add_columns(*held, np.ascontiguousarray(point.W[:, 0]), f)
     return f, held
 

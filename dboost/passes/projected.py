@@ -16,15 +16,14 @@ from dboost.compiled.sparse import columns
 from dboost.compiled.vectors.scaled_rows import width
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
-from dboost.passes.point import Array, Point, columns_held
+from dboost.passes.point import Array, Point, columns_held, margins_at
 
 Step = tuple[Array, Array]
 
 
 def _margins(partition: Partition, memo: Any, point: Point, step: Step) -> tuple[Array, Array]:
     """Scores of the model, and of the step, (m, k) each."""
-    cut = point.held.cut(partition, memo)
-    return fused.margins(*cut, point.W, point.intercept), fused.margins(*cut, *step)
+    return margins_at(partition, memo, point), fused.margins(*point.held.cut(partition, memo), *step)
 
 
 def _projected(
@@ -68,11 +67,13 @@ def projected_gradient(
 
 def projected_dual(partition: Partition, memo: Any, point: Point, step: Step, scale: Array, prior: Array) -> Sums:
     """DUAL pass: the exact dual objective at Theta, scaled by `scale` (k,); `prior` as for ``loss_rows.dual_row``."""
-    _, pull, F, Z, *_ = _projected(partition, memo, point, step)
+    theta, pull, F, Z, *_ = _projected(partition, memo, point, step)
     loss = get_loss(point.loss)
     none, target = np.zeros(scale.shape[0]), loss.target(partition.y)
     shift = np.ascontiguousarray(loss.shifts(pull, Z))
     value = loss_of_rows.dual_values(F, 0, target, partition.weight, scale, none, shift, prior)
+    if partition.offset is not None:
+        value -= np.sum(theta[:, : scale.shape[0]] * scale * partition.offset)
     return Sums(add={"dual": float(value)})
 
 
@@ -83,7 +84,7 @@ def free_curvature(partition: Partition, memo: Any, point: Point, place: NDArray
     intercept's are the last.
     """
     cut = point.held.cut(partition, memo)
-    F = fused.margins(*cut, point.W, point.intercept)
+    F = margins_at(partition, memo, point)
     size = (int(place.max(initial=-1)) + 1 + int(intercept)) * point.intercept.shape[0]
     H, target = np.zeros((size, size)), get_loss(point.loss).target(partition.y)
     bent = fused.hessians(F, 0, F.shape[1], target, partition.weight)

@@ -26,10 +26,10 @@ def no_columns(weight: Array) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 def one_of_each_class(partition: Partition, k: int) -> tuple[NDArray[Any], Array] | None:
     """One example per class, with the weight of all of that class: the same sums to a model without features.
 
-    None where the labels are no class codes.
+    None where the labels are no class codes, or scores begin at offsets.
     """
     y = partition.y
-    if y.ndim > 1 or y.dtype.kind != "i":
+    if y.ndim > 1 or y.dtype.kind != "i" or partition.offset is not None:
         return None
     return np.arange(k, dtype=y.dtype), np.bincount(y, weights=partition.weight, minlength=k).astype(float)
 

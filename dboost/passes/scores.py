@@ -12,7 +12,7 @@ from dboost.compiled.solves import one_output
 from dboost.compiled.sparse import by_class, columns
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
-from dboost.passes.point import Array, Point, arguments_at, single_margins, single_state
+from dboost.passes.point import Array, Point, arguments_at, dual_of_offsets, single_margins, single_state
 from dboost.passes.residuals import branches, one_of_each_class, residuals, residuals_of_classes
 
 
@@ -117,9 +117,12 @@ def dual_value(
     partition: Partition, memo: Any, point: Point, scale: Array, mix: Array, shift: Array, prior: Array
 ) -> Sums:
     """DUAL pass: the exact dual objective at a feasible point near U (docs/math.md 6)."""
-    single = single_margins(partition, memo, point)
+    single, repair = single_margins(partition, memo, point), (scale, mix, shift, prior)
+    target, weight, offset = get_loss(point.loss).target(partition.y), partition.weight, partition.offset
     if single is not None:
-        target = get_loss(point.loss).target(partition.y)
-        repair = (float(scale[0]), float(mix[0]), float(shift[0]), float(prior[0]))
-        return Sums(add={"dual": float(loss_of_rows.single_dual_value(target, single[0], partition.weight, *repair))})
-    return Sums(add={"dual": fused.dual_value(*arguments_at(partition, memo, point), scale, mix, shift, prior)})
+        value = float(loss_of_rows.single_dual_value(target, single[0], weight, *(float(one[0]) for one in repair)))
+    else:
+        value = fused.dual_value(*arguments_at(partition, memo, point), *repair)
+    if offset is not None:
+        value -= dual_of_offsets(residuals(partition, memo, point)[0], offset, target, weight, repair)
+    return Sums(add={"dual": value})

@@ -10,9 +10,8 @@ from dboost.compiled.examples import fused, loss_of_rows
 from dboost.compiled.sparse import centring, columns
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import Loss, get_loss, refuse_invalid
-from dboost.losses.offset import codes_of
 from dboost.partition import Partition, Sums
-from dboost.passes.point import Array, Point
+from dboost.passes.point import Array, Point, single_start, start_of
 from dboost.passes.residuals import no_columns, one_of_each_class, residuals
 
 
@@ -28,20 +27,21 @@ def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> S
     add = {"mass": mass, "total": total, "weight": weight, "rows": partition.n_rows}
     y, s = partition.y, partition.weight
     if given.by_difference(k).any():
-        real = codes_of(y).reshape(y.shape[0], k)
+        real = y.reshape(y.shape[0], k)
         with np.errstate(over="ignore"):
             # a label that is missing is no number
             add["square"] = np.nansum(s[:, None] * (real * real), axis=0)
-    if y.dtype == np.int8:
+    alike = y.dtype == np.int8 and partition.offset is None
+    if alike:
         # labels of two kinds: an example of each, with the weight of all of them in all outputs
         y, s = np.array([[1], [-1]], np.int8), np.array([mass.sum(), (total - mass).sum()])
-    if y.dtype == np.int8 or k == 1:
-        unused = np.empty((2, s.shape[0]))
-        add["at_zero"] = float(loss_of_rows.single_state(given.target(y), np.zeros(s.shape[0]), s, *unused))
+    if alike or k == 1:
+        f, unused = single_start(s.shape[0], partition.offset, np.zeros(1)), np.empty((2, s.shape[0]))
+        add["at_zero"] = float(loss_of_rows.single_state(given.target(y), f, s, *unused))
         return Sums(add=add)
     y, s = one_of_each_class(partition, k) or (partition.y, partition.weight)
     W, b, at_zero = np.zeros((0, k)), np.zeros(k), np.zeros(1)
-    fused.losses_along(*no_columns(s), W, b, W, b, np.zeros(1), given.target(y), s, at_zero)
+    fused.losses_along(*no_columns(s), W, start_of(partition.offset, b), W, b, np.zeros(1), given.target(y), s, at_zero)
     add["at_zero"] = float(at_zero[0])
     return Sums(add=add)
 

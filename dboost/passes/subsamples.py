@@ -57,6 +57,7 @@ def rows_of(partition: Partition, held: NDArray[np.bool_]) -> Partition:
         partition.weight[held],
         partition.key,
         None if partition.group is None else partition.group[held],
+        None if partition.offset is None else partition.offset[held],
     )
 
 

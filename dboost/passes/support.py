@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.examples import fused
 from dboost.compiled.sparse.columns import transpose
 from dboost.engine.views import NoMemo
 from dboost.hypotheses.held_by_model import Held
 from dboost.partition import Partition, Sums
-from dboost.passes.point import Point
+from dboost.passes.point import Point, margins_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +39,8 @@ class Support:
             return transpose(*held.cut(partition, NoMemo()), held.n)
 
         indptr, rows, values = memo.get("support", self.token, build)
-        return Partition(indptr, rows, values, partition.y, partition.weight, partition.key)
+        offset = partition.offset
+        return Partition(indptr, rows, values, partition.y, partition.weight, partition.key, offset=offset)
 
 
 def beside(partition: Partition, memo: Any, before: Point, after: Point) -> Sums:
@@ -53,7 +53,7 @@ def beside(partition: Partition, memo: Any, before: Point, after: Point) -> Sums
         give strictly, of each task or of all classes together; zeros where labels are numbers. The peak "moved", (1,):
         the largest change of a score of an example of positive weight.
     """
-    F, G = (fused.margins(*point.held.cut(partition, memo), point.W, point.intercept) for point in (before, after))
+    F, G = (margins_at(partition, memo, point) for point in (before, after))
     counted = partition.weight > 0.0
     y, k = partition.y, G.shape[1]
     if y.dtype.kind == "f":

@@ -56,11 +56,6 @@ def _null_sums(problem: Problem, settings: FitSettings) -> bool:
     return problem.screens and not problem.objective.columns.free.size
 
 
-def _sparse(problem: Problem) -> bool:
-    """Whether rows of W vanish one by one."""
-    return problem.penalty.threshold and problem.penalty.separable
-
-
 def _two_sided(problem: Problem) -> bool:
     """Whether the penalty is alike on both sides of zero, as some solvers take it."""
     return problem.objective.columns.sign is None
@@ -74,7 +69,7 @@ def _newton(problem: Problem, settings: FitSettings) -> bool:
 def _descends(problem: Problem, settings: FitSettings) -> bool:
     """Whether those are steps on the support (``solvers.newton.step``), rather than on all rows of a smooth penalty
     (``smooth``)."""
-    return _newton(problem, settings) and _sparse(problem)
+    return _newton(problem, settings) and problem.objective.sparse
 
 
 def _solves(problem: Problem, settings: FitSettings) -> bool:
@@ -86,11 +81,11 @@ def _solves(problem: Problem, settings: FitSettings) -> bool:
 
 
 def _settles(problem: Problem, settings: FitSettings) -> bool:
-    return _solves(problem, settings) and _sparse(problem)
+    return _solves(problem, settings) and problem.objective.sparse
 
 
 def _strong(problem: Problem, settings: FitSettings) -> bool:
-    return problem.screens and _sparse(problem) and settings.system is None
+    return problem.screens and problem.objective.sparse and settings.system is None
 
 
 def _near(problem: Problem, settings: FitSettings) -> bool:
@@ -107,7 +102,8 @@ def one_output(loss: Loss, penalty: Penalty, k: int, n_rows: int, settings: FitS
         Numbers of outputs and of examples.
     settings : FitSettings
     """
-    sparse = penalty.threshold and penalty.separable
+    ties = settings.column_groups is not None and settings.column_groups.ties
+    sparse = penalty.threshold and penalty.separable and not ties
     if not (k == 1 and settings.update == "newton" and settings.system is None and sparse and not loss.exponential):
         return False
     whole = n_rows <= MOST_EXAMPLES if settings.sample == "auto" else settings.sample == 1.0
@@ -129,7 +125,7 @@ def _sampled(problem: Problem, settings: FitSettings) -> bool:
 def _forms(problem: Problem, settings: FitSettings) -> bool:
     """Whether the penalty is a norm of rows, or of groups of them, whose weights may have any sign."""
     grouped = problem.objective.columns.group is not None
-    return _newton(problem, settings) and (grouped or _sparse(problem)) and _two_sided(problem)
+    return _newton(problem, settings) and (grouped or problem.objective.sparse) and _two_sided(problem)
 
 
 ACCELERATORS: dict[str, Accelerator] = {

@@ -16,6 +16,7 @@ from dboost.hypotheses.held_by_model import Held
 from dboost.losses import Loss
 from dboost.losses.base import Repair
 from dboost.passes import examples
+from dboost.passes.point import dual_of_offsets, joined_offsets, single_start
 from dboost.problem.iterate import Iterate
 
 Array = NDArray[np.float64]
@@ -42,6 +43,7 @@ class DriverColumns:
         CSC over the places that `places` returns; `values` as stored.
     weight : float64 array, shape (m,)
     labels : array
+    offset : float64 array, shape (m, k), or None
     """
 
     def __init__(self, engine: Engine, spare: int = SPARE) -> None:
@@ -50,6 +52,7 @@ class DriverColumns:
         self._clear()
         self.weight = np.zeros(0)
         self.labels: Any = None
+        self.offset: Array | None = None
         self._state: tuple[Iterate, State] | None = None
         self.quadratic: Any = None
 
@@ -99,6 +102,7 @@ class DriverColumns:
             if self.labels is None:
                 self.labels = np.concatenate([part[4] for part in parts])
                 self.weight = np.concatenate([part[5] for part in parts])
+                self.offset = joined_offsets(part[6] for part in parts)
             if len(parts) == 1 and (parts[0][3] is not None or not self.indptr[-1]):
                 columns = missing if parts[0][3] is None else np.arange(parts[0][0].shape[0] - 1)
                 self._adopt(columns, *parts[0][:3])
@@ -128,30 +132,35 @@ class DriverColumns:
             same = np.array_equal(known.active, at.active[chosen]) and np.array_equal(known.W, at.W[chosen])
             if same and np.array_equal(known.intercept, at.intercept):
                 return found
-        places = self.places(at.active, held)
-        f = np.full(self.weight.shape[0], at.intercept[0])
-        one_output.add_columns(self.indptr, self.rows, self.values, places, np.ascontiguousarray(at.W[:, 0]), f)
+        f = self.margins(self.places(at.active, held), at.W, at.intercept)
         u, h = np.empty_like(f), np.empty_like(f)
         single_state(loss.target(self.labels), f, self.weight, u, h)
         return f, u, h
 
+    def margins(self, places: Rows, W: Array, intercept: Array) -> Array:
+        """Margins (m,) of a model of one output, whose columns lie at some places."""
+        f = single_start(self.weight.shape[0], self.offset, intercept)
+        one_output.add_columns(self.indptr, self.rows, self.values, places, np.ascontiguousarray(W[:, 0]), f)
+        return f
+
     def dual_value(self, at: Iterate, held: Callable[[Rows], Held], loss: Loss, repair: Repair, scale: float) -> float:
         """Value of the repaired residuals of a model of one output, scaled (``loss_rows.dual_row``)."""
         self.places(at.active, held)
-        margins = self.state(at, held, loss)[0]
-        given = scale * repair.keep[0], repair.mix[0], repair.shift[0], repair.prior[0]
+        margins, residuals, _ = self.state(at, held, loss)
+        given = scale * repair.keep, repair.mix, repair.shift, repair.prior
         target = loss.target(self.labels)
-        return float(single_dual_value(target, margins, self.weight, *map(float, given)))
+        value = float(single_dual_value(target, margins, self.weight, *(float(one[0]) for one in given)))
+        return value - dual_of_offsets(residuals[:, None], self.offset, target, self.weight, given)
 
     def _fetch(self, held: Held) -> list[Any]:
-        """Columns by partition: (pointer, rows, values, places, labels, weights) each.
+        """Columns by partition: (pointer, rows, values, places, labels, weights, offsets) each.
 
         The block has these columns only, in their order, and places is None; or it has all there are, and places are
         theirs.
         """
         there = self._engine.resident_partitions() if held.pool is None else None
         if there is not None:
-            return [(p.indptr, p.rows, p.values, held.columns, p.y, p.weight) for p in there]
+            return [(p.indptr, p.rows, p.values, held.columns, p.y, p.weight, p.offset) for p in there]
         found = self._engine.map_reduce(examples.held_columns, held, name="columns")
         parts: list[Any] = found.parts["columns"]
         return parts
@@ -176,7 +185,7 @@ class DriverColumns:
 
     def _append(self, missing: Rows, parts: list[Any]) -> None:
         sizes = np.zeros(missing.shape[0], np.int64)
-        for indptr, _, _, places, _, _ in parts:
+        for indptr, _, _, places, *_ in parts:
             sizes += np.diff(indptr) if places is None else indptr[places + 1] - indptr[places]
         held = self.indptr[-1]
         first = self.indptr.shape[0] - 1
@@ -184,7 +193,7 @@ class DriverColumns:
         self._grow(int(held), int(self.indptr[-1]), parts[0][2].dtype)
         fill, row = self.indptr[first:-1].copy(), 0
         everything = np.arange(missing.shape[0])
-        for indptr, rows, values, places, _, weight in parts:
+        for indptr, rows, values, places, _, weight, _ in parts:
             chosen = everything if places is None else places
             one_output.place_columns(indptr, rows, values, chosen, row, fill, self._rows, self._values, self._single)
             row += weight.shape[0]

@@ -16,8 +16,10 @@ from dboost.problem.pass_runner import PassRunner
 Array = NDArray[np.float64]
 
 
-def label_sums(runner: PassRunner, loss: Loss, k: int, fit_intercept: bool) -> Sums:
+def label_sums(runner: PassRunner, loss: Loss, k: int, fit_intercept: bool, offsets: bool = False) -> Sums:
     """Sums of ``passes.label_counts`` over k outputs; it reads no column and is not counted as a pass.
+
+    `offsets` tells whether scores begin at offsets.
 
     Raises
     ------
@@ -25,7 +27,11 @@ def label_sums(runner: PassRunner, loss: Loss, k: int, fit_intercept: bool) -> S
         Where the best intercept of the labels is infinite.
     """
     labels: Sums = runner.engine.map_reduce(passes.label_counts, loss, k, name="labels")
-    why = loss.unbounded(labels.add["mass"], labels.add["total"]) if fit_intercept else ""
+    mass, total = labels.add["mass"], labels.add["total"]
+    why = loss.unbounded(mass, total) if fit_intercept else ""
+    if fit_intercept and offsets and loss.counted and np.any((mass <= 0.0) | (mass >= total)):
+        # the search for the best intercept, which is at infinity, would have no end
+        why = "an output with an offset has one label only, and a free intercept"
     if why:
         raise DataError(why, hint="check the label column, or set fit_intercept=False")
     return labels

@@ -32,7 +32,7 @@ from dboost.compiled.solves.within_bounds import held_at_zero
 from dboost.errors import DataError
 from dboost.losses.base import Repair
 from dboost.passes import projected
-from dboost.penalties.signed import centred
+from dboost.penalties.bound import centred
 from dboost.problem.free_steps import FreeSteps, free_places, plain_repair, projection
 from dboost.problem.iterate import Iterate, Projection
 from dboost.problem.problem import Problem
@@ -151,7 +151,7 @@ def _centred(problem: Problem, active: NDArray[np.int64], W: Array) -> Array:
     if problem.loss.separable:
         return W
     signs = problem.objective.columns.sign
-    rows = problem.lam_weight[active] == 0.0
+    rows = problem.objective.columns.weight[active] == 0.0
     found = W.copy()
     found[rows] = centred(W[rows], np.zeros(int(rows.sum()), np.int8) if signs is None else signs[active[rows]])
     return found

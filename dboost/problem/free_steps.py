@@ -47,7 +47,7 @@ _SURE = 4.0
 
 def free_places(problem: Problem, at: Iterate) -> NDArray[np.bool_]:
     """Which of the active rows have no penalty, shape (a,)."""
-    found: NDArray[np.bool_] = problem.lam_weight[at.active] == 0.0
+    found: NDArray[np.bool_] = problem.objective.columns.weight[at.active] == 0.0
     return found
 
 

@@ -282,7 +282,7 @@ class InducedProblem(Problem):
         """``penalty.dual_size`` of the model's own hypotheses at its repaired residuals."""
         point, given = self.point(at.active, at.W, at.intercept), (repair.keep, repair.mix, repair.shift, repair.prior)
         G = self.runner.run(passes.repaired_gradient, None, point, given, name="repaired").add["G"]
-        return self.penalty.dual_size(self.penalty.dual_norm(G), self.lam_weight[at.active])
+        return self.objective.bound(at.active).dual_size(self.penalty.dual_norm(G))
 
     def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
         """As for ``Problem``, shard by shard of the pool: beside "G" there are "square", "total" and "peak".

@@ -68,10 +68,10 @@ class NullModel:
             return np.zeros(objective.k)
         loss, stats = objective.loss, objective.statistics
         start = loss.null_intercept(stats.mass, stats.total)
-        if loss.closed_null:
+        offset = objective.columns.offset
+        if loss.closed_null and not offset.size:
             return start
         growing = np.array([link.exponential for link in loss.links(objective.k)])
-        offset = objective.columns.offset
         if offset.size and growing.any():
             start = _of_means(sums, np.where(growing, start - stats.peak[offset], start), stats.mass, growing)
         return best_intercept(slope, start) if objective.loss.separable else best_joint_intercept(sums, start)

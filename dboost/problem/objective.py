@@ -19,13 +19,11 @@ from dboost.columns.table import ColumnTable
 from dboost.losses import Loss
 from dboost.losses.base import Repair
 from dboost.penalties import Penalty
-from dboost.penalties.grouped import Grouped
-from dboost.penalties.signed import Signed
+from dboost.penalties.bound import BoundPenalty, bind
 from dboost.problem.iterate import Iterate
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
-Int8 = NDArray[np.int8]
 
 # Residuals of 1e-12 of the labels are rounding. This is the square of it, as the loss of no features is their square or
 # more.
@@ -76,33 +74,13 @@ class Objective:
         return replace(plain, null_loss=self.null_loss, taken_off=self.taken_off)
 
     @property
-    def lam_weight(self) -> Array:
-        """Factor of the strength for each row, (n,)."""
-        return self.columns.weight
+    def sparse(self) -> bool:
+        """Whether rows vanish one by one."""
+        return self.columns.group is None and self.penalty.threshold and self.penalty.separable
 
-    # ---- the penalty of some rows ----------------------------------------------------------------------------------
-
-    def penalty_of(self, rows: Rows) -> Penalty | Signed:
-        """The penalty for arrays whose rows are these; it is the penalty itself where it asks nothing of their places.
-
-        It does where the weights of some rows have signs, and where rows are in groups.
-        """
-        penalty = self.penalty.of_rows(rows) if isinstance(self.penalty, Grouped) else self.penalty
-        return penalty if self.columns.sign is None else Signed(penalty, self.columns.sign[rows])
-
-    def signs_with_intercept(self, rows: Rows) -> Int8:
-        """Signs of the rows that `with_intercept` makes of a model that holds these."""
-        found = np.zeros(rows.shape[0], np.int8) if self.columns.sign is None else self.columns.sign[rows]
-        return np.append(found, np.int8(0)) if self.fit_intercept else found
-
-    def of_face(self, rows: Rows, strength: Array) -> Array:
-        """Strengths (a,) of rows as a face of the penalty is told them: above 0 where a row keeps its side of zero.
-
-        Rows with a penalty do, and rows that have a sign.
-        """
-        if self.columns.sign is None or not self.columns.free.size:
-            return strength
-        return np.where((strength == 0.0) & (self.columns.sign[rows] != 0), np.finfo(np.float64).tiny, strength)
+    def bound(self, rows: Rows | None = None, lam: float = 1.0) -> BoundPenalty:
+        """The penalty of some rows of W, or of all, at a strength."""
+        return bind(self.penalty, self.columns, rows, lam)
 
     def shown(self, rows: Rows, W: Array) -> NDArray[np.bool_]:
         """Which rows that are held are part of the model: all but those without penalty that their signs hold at zero.
@@ -115,20 +93,11 @@ class Objective:
         found: NDArray[np.bool_] = np.any(W != 0.0, axis=1) | (sign[rows] == 0) | ~np.isin(rows, free)
         return found
 
-    def penalty_with_intercept(self, rows: Rows) -> Penalty | Signed:
-        """The penalty for those rows."""
-        return self.penalty if self.columns.sign is None else Signed(self.penalty, self.signs_with_intercept(rows))
-
     # ---- values ----------------------------------------------------------------------------------------------------
 
     def __call__(self, at: Iterate, lam: float) -> float:
         """P(W, b) in the sum form at a model that has its sums; inf where it is too large for a number."""
-        return at.loss + self.penalty_value(at.active, at.W, lam)
-
-    def penalty_value(self, active: Rows, W: Array, lam: float) -> float:
-        """sum_j lam_j omega(W_j), or the penalty of all rows together."""
-        penalty = self.penalty.of_rows(active) if isinstance(self.penalty, Grouped) else self.penalty
-        return penalty.total(W, lam * self.lam_weight[active])
+        return at.loss + self.bound(at.active, lam).total(at.W)
 
     @cached_property
     def resolution(self) -> float:
@@ -152,17 +121,24 @@ class Objective:
         """What makes the residuals at a model feasible for the intercept; nothing where there is none."""
         if not self.fit_intercept:
             return Repair.nothing(self.k)
-        return self.loss.repair(self.statistics.mass, self.statistics.total, at.bias)
+        plain = self.loss.repair(self.statistics.mass, self.statistics.total, at.bias)
+        if plain.null_share == 0.0 or not self.columns.offset.size:
+            return plain
+        # It mixes predictions with the shares n/M of the labels. With offsets the model without features predicts
+        # something else, and X'(t (q - n/M)) is bounded example by example: |q - n/M| <= max(n/M, 1 - n/M).
+        t, prior = plain.mix, plain.prior
+        drift = (1.0 - t) * plain.drift + t * np.maximum(prior, 1.0 - prior)
+        return replace(plain, null_share=0.0, drift=drift)
 
     # ---- the intercept as one more row -----------------------------------------------------------------------------
 
-    def with_intercept(self, at: Iterate, lam: float) -> tuple[Array, Array, Array]:
-        """G, W and lam_j of a model, with the intercept (lam_j = 0) as their last row where there is one."""
-        strength = lam * self.lam_weight[at.active]
+    def with_intercept(self, at: Iterate, lam: float) -> tuple[Array, Array, BoundPenalty]:
+        """G, W and the penalty of a model, with the intercept as their last row where there is one."""
+        bound = self.bound(at.active, lam)
         if not self.fit_intercept:
-            return at.G, at.W, strength
+            return at.G, at.W, bound
         G, W = np.concatenate([at.G, at.bias[None]]), np.concatenate([at.W, at.intercept[None]])
-        return G, W, np.concatenate([strength, [0.0]])
+        return G, W, bound.with_intercept()
 
     def split_intercept(self, D: Array) -> tuple[Array, Array]:
         """Rows of W and intercept of an array that `with_intercept` shaped."""

@@ -133,11 +133,6 @@ class Problem(ABC):
         return self.objective.statistics
 
     @property
-    def lam_weight(self) -> Array:
-        """As in ``Objective``."""
-        return self.objective.lam_weight
-
-    @property
     def edge_constant(self) -> float:
         """The constant c of the exponential bound, for scores.
 

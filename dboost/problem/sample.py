@@ -15,6 +15,7 @@ from dboost.compiled.sparse import columns
 from dboost.compiled.vectors.scaled_rows import width
 from dboost.hypotheses.held_by_model import Cut
 from dboost.passes import examples
+from dboost.passes.point import joined_offsets, start_of
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 from dboost.problem.slices import equal_slices
@@ -36,6 +37,7 @@ class Part:
     by_row: Cut
     target: Any
     weight: Array
+    offset: Array | None
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ class Sample:
 
         def fill(part: Part) -> None:
             some = part.examples
-            fused.curvature(*part.by_row, at.W, at.intercept, part.target, part.weight, h[some], rank_one[some])
+            start = start_of(part.offset, at.intercept)
+            fused.curvature(*part.by_row, at.W, start, part.target, part.weight, h[some], rank_one[some])
             descent.bound_curvature(h[some], rank_one[some], part.weight, bound[some])
 
         on_driver(fill, self.parts)
@@ -127,13 +130,14 @@ class Sample:
         drawn = float(weight.sum())
         if share < 1.0 and drawn > 0.0:
             weight = weight * (problem.statistics.weight / drawn)
-        labels = np.concatenate([p[3] for p in parts])
+        labels, offset = np.concatenate([p[3] for p in parts]), joined_offsets(p[5] for p in parts)
         m = weight.shape[0]
         count = max(1, min(sizes.most_parts, m * problem.k // sizes.part))
 
         def part(examples: slice) -> Part:
             mine = (pointer[examples.start : examples.stop + 1], slots, values)
-            return Part(examples, mine, problem.loss.target(labels[examples]), weight[examples])
+            own = None if offset is None else offset[examples]
+            return Part(examples, mine, problem.loss.target(labels[examples]), weight[examples], own)
 
         return cls(
             by_row=by_row,
@@ -145,7 +149,7 @@ class Sample:
 
 
 def rows_of_some(problem: Problem, active: NDArray[np.int64], share: float, seed: int) -> list[Any]:
-    """Rows of X_A, labels and weights of a random share of the examples, in partition order; one pass."""
+    """Rows of X_A, labels, weights and offsets of a random share of the examples, in partition order; one pass."""
     sums = problem.runner.run(examples.sample_rows, problem.held(active), share, seed, name="sample")
     found: list[Any] = sums.parts["rows"]
     return found

@@ -16,9 +16,7 @@ from dboost import passes
 from dboost.partition import Sums
 from dboost.passes import Point
 from dboost.passes.projected import projected_gradient
-from dboost.penalties import Penalty
-from dboost.penalties.capabilities import exponential_solves
-from dboost.penalties.signed import Signed
+from dboost.penalties.bound import BoundPenalty
 from dboost.problem.iterate import Iterate, Score
 
 Array = NDArray[np.float64]
@@ -52,9 +50,8 @@ def summarise_shard(
     shard: Any,
     columns: Rows,
     active: Rows,
-    lam: Array,
     scale: Array,
-    penalty: Penalty | Signed,
+    penalty: BoundPenalty,
     exponential: bool,
     take: int,
 ) -> ShardSummary:
@@ -68,8 +65,10 @@ def summarise_shard(
         The shard's columns, ascending.
     active : int64 array
         Rows held by the model; their G is returned, and they are not candidates.
-    lam, scale : float64 arrays, shape (c,)
-        Strength and one-row bound constant (a_j or D_j) of each column; lam is infinite for a column that is excluded.
+    scale : float64 array, shape (c,)
+        One-row bound constant (a_j or D_j) of each column.
+    penalty : BoundPenalty
+        That of the columns; of infinite strength for a column that is excluded.
     take : int
         How many of the best columns to keep.
     """
@@ -77,7 +76,7 @@ def summarise_shard(
         # at a model whose loss is beyond all numbers both may be infinite; what is chosen there is not used
         G = total.add["mu_plus"] - total.add["mu_minus"] if exponential else total.add["G"]
     norms = penalty.dual_norm(G)
-    plain = penalty.inner if isinstance(penalty, Signed) else penalty
+    lam, plain = penalty.strength, penalty.penalty
     held = among(columns, active)
     moving = (np.isfinite(scale) if exponential else scale > 0.0) & np.isfinite(lam) & ~held
     if take == 0:
@@ -86,13 +85,13 @@ def summarise_shard(
         # most rows are optimal at zero, and have no score
         moving &= norms > lam
     some = np.flatnonzero(moving)
-    scored = Signed(plain, penalty.signs[some]) if isinstance(penalty, Signed) else penalty
+    scored = penalty[some]
     scores = np.zeros(columns.shape[0])
     if exponential:
         mu_plus, mu_minus = total.add["mu_plus"][some], total.add["mu_minus"][some]
-        scores[some] = exponential_solves(scored).score_exponential(mu_plus, mu_minus, scale[some], lam[some])
+        scores[some] = scored.score_exponential(mu_plus, mu_minus, scale[some])
     else:
-        scores[some] = scored.score_quadratic(G[some], scale[some], lam[some])
+        scores[some] = scored.score_quadratic(G[some], scale[some])
     positive = some[scores[some] > 0.0]
     order = positive[np.lexsort((columns[positive], -scores[positive]))[:take]]
     return ShardSummary(
@@ -155,7 +154,7 @@ def projected_shard(
     return projected_gradient(partition, memo, candidates[shard[0] : shard[1]], point, *repair)
 
 
-def norms_of_shard(total: Sums, shard: Any, penalty: Penalty | Signed) -> Array:
+def norms_of_shard(total: Sums, shard: Any, penalty: BoundPenalty) -> Array:
     """Dual norms ||G_j||_* of the columns of one shard."""
     return penalty.dual_norm(total.add["G"])
 

@@ -104,8 +104,9 @@ class StoredProblem(Problem):
         self._free_null: Iterate | None = None
         loss, runner, null = get_loss(loss), PassRunner(engine, run_id, passes_before), NullModel(keeps_null)
         labels = label_sums(runner, loss, n_outputs, fit_intercept) if labels is None else labels
+        offsets = columns is not None and bool(columns.offset.size)
         together = keeps_null and n_outputs == 1 and not exponential
-        statistics = _first_sums(runner, loss, labels, fit_intercept, null if together else None)
+        statistics = _first_sums(runner, loss, labels, fit_intercept, null if together else None, offsets)
         objective = Objective.of(loss, penalty, n_outputs, fit_intercept, standardize, statistics, columns)
         super().__init__(runner, objective, int(labels.add["rows"]), exponential, on_driver, null)
 
@@ -162,10 +163,7 @@ class StoredProblem(Problem):
         def finish_args(shard: tuple[int, int]) -> tuple[Any, ...]:
             columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
             scale = self._curvature(columns)
-            weights = self.lam_weight[columns]
-            # a column that is left out stays out where there is no penalty either
-            lam = strength * weights if strength > 0.0 else np.where(np.isinf(weights), np.inf, 0.0)
-            return columns, at.active, lam, scale, self.objective.penalty_of(columns), self.exponential, take
+            return columns, at.active, scale, self.objective.bound(columns, strength), self.exponential, take
 
         if count * row_bytes <= self._driver_bytes:
             total = self._one_shard(at, where, shards[0])
@@ -221,7 +219,7 @@ class StoredProblem(Problem):
 
 
 def _first_sums(
-    runner: PassRunner, loss: Loss, labels: Sums, fit_intercept: bool, null: NullModel | None
+    runner: PassRunner, loss: Loss, labels: Sums, fit_intercept: bool, null: NullModel | None, offsets: bool
 ) -> Statistics:
     """The statistics of all columns; one pass, and one more where columns seem to be far from zero.
 
@@ -231,9 +229,11 @@ def _first_sums(
         Of ``passes.label_counts``.
     null : NullModel or None
         Keeps the sums that it is given by the same pass, where its intercept is known before; None wants none.
+    offsets : bool
+        Whether scores begin at offsets, on which the best intercept depends.
     """
     point = None
-    if null is not None and (loss.closed_null or not fit_intercept):
+    if null is not None and ((loss.closed_null and not offsets) or not fit_intercept):
         b = loss.null_intercept(labels.add["mass"], labels.add["total"]) if fit_intercept else np.zeros(1)
         none = Held(np.zeros(0, np.int64), runner.token())
         point = Point(loss, none, np.zeros((0, 1)), b, runner.token())

@@ -58,7 +58,7 @@ def of_objective(problem: Problem, at: Iterate, lam: float) -> float:
     stats, loss = problem.statistics, at.loss
     square, peak = stats.square[at.active], stats.peak[at.active]
     labels = problem.loss.terms(loss, stats.at_zero, stats.mass, stats.total, at.bias)
-    terms = loss + problem.objective.penalty_value(at.active, at.W, lam) + labels
+    terms = loss + problem.objective.bound(at.active, lam).total(at.W) + labels
     terms += float(np.sum(np.sqrt(np.sum(at.W**2, axis=1)) * _lengths(problem, at, square, peak)))
     fixed = problem.objective.columns.offset
     if fixed.size:

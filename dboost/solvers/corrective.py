@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.solves.conjugate_gradients import conjugate_gradients, dot
-from dboost.penalties.capabilities import faced
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.problem import Problem
@@ -128,8 +127,8 @@ def solve(
 
 def residual(problem: Problem, at: Iterate, lam: float, free: Free) -> tuple[Array, Array]:
     """Minus the gradient (a, k) and (k,) of the objective at a model, zero where nothing moves."""
-    strength = lam * problem.lam_weight[at.active]
-    face = faced(problem.penalty).face(at.W, strength)
+    bound = problem.objective.bound(at.active, lam)
+    face, strength = bound.face(at.W), bound.strength
     rows, bias = _without_shift(problem, at.G, at.bias)
     rows = rows - face.expand(face.gradient(strength))
     return np.where(free.rows[:, None], rows, 0.0), bias if free.intercept else np.zeros(problem.k)
@@ -153,8 +152,8 @@ def left_over(problem: Problem, at: Iterate, lam: float, free: Free) -> float:
 
 
 def _preconditioner(problem: Problem, at: Iterate, lam: float, free: Free) -> ClassBlocks:
-    strength = lam * problem.lam_weight[at.active]
-    face = faced(problem.penalty).face(at.W, strength)
+    bound = problem.objective.bound(at.active, lam)
+    face, strength = bound.face(at.W), bound.strength
     bend = np.asarray(face.expand(face.diagonal(strength)))
     return ClassBlocks(problem, at, np.flatnonzero(free.rows), free.intercept, bend, free.n_rows)
 
@@ -166,8 +165,8 @@ def _direction(
 
     The step, its slope, and the products with H that it took.
     """
-    strength = lam * problem.lam_weight[at.active]
-    face = faced(problem.penalty).face(at.W, strength)
+    bound = problem.objective.bound(at.active, lam)
+    face, strength = bound.face(at.W), bound.strength
     product = problem.curvature_at(at)
     mask = free.rows[:, None]
 

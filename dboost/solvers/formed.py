@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from dboost.compiled.solves import row_prox
 from dboost.compiled.solves.group_descent import group_descent
 from dboost.compiled.solves.positive import inverse_positive
-from dboost.penalties.capabilities import CompiledProx
-from dboost.penalties.grouped import Grouped
+from dboost.penalties.bound import BoundGroups
+from dboost.penalties.capabilities import CompiledProx, compiled_prox
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 from dboost.problem.tuning import Groups
@@ -68,17 +68,15 @@ class _Blocks:
     @classmethod
     def of(cls, problem: Problem, active: Places, lam: float) -> _Blocks:
         """The blocks of the rows `active` of W."""
-        penalty, k = problem.objective.penalty_of(active), problem.k
-        factors = problem.lam_weight[active]
-        order = np.flatnonzero(factors)
-        if isinstance(problem.penalty, Grouped):
-            groups = problem.penalty.of_rows(active[order])
-            order = order[groups.order()]
-            weights = np.repeat(factors[order], k)
-            strength = lam * groups.factors
-            return cls(order, groups.starts(k), weights, np.zeros(weights.size), strength, groups.norm.compiled)
-        assert isinstance(penalty, CompiledProx)
-        strength, (code, a, b) = lam * factors[order], penalty.compiled
+        k, of_all = problem.k, problem.objective.bound(active, lam)
+        order = np.flatnonzero(of_all.weight)
+        bound = of_all[order]
+        if isinstance(bound, BoundGroups):
+            order = order[bound.order()]
+            weights = np.repeat(of_all.weight[order], k)
+            strength = lam * bound.factors
+            return cls(order, bound.starts(k), weights, np.zeros(weights.size), strength, bound.norm.compiled)
+        strength, (code, a, b) = bound.strength, compiled_prox(problem.penalty)
         ridge = np.zeros(order.size)
         if code in (row_prox.ENTRY_RIDGE, row_prox.GROUP_RIDGE):
             ridge = b * strength
@@ -94,7 +92,7 @@ class _Blocks:
 def affordable(problem: Problem, at: Iterate, lam: float, sizes: Groups) -> bool:
     """Whether the curvature among the rows that move may be formed: the table is small, and so is the work on it."""
     penalty, objective = problem.penalty, problem.objective
-    norm = isinstance(penalty, Grouped) or (isinstance(penalty, CompiledProx) and penalty.compiled[0] in _NORMS)
+    norm = isinstance(penalty, CompiledProx) and penalty.compiled[0] in _NORMS
     if problem.loss.exponential or objective.columns.sign is not None or not norm:
         return False
     active = at.active[_moving(problem, at, lam)]
@@ -106,9 +104,8 @@ def affordable(problem: Problem, at: Iterate, lam: float, sizes: Groups) -> bool
 
 def _moving(problem: Problem, at: Iterate, lam: float) -> NDArray[np.bool_]:
     """Which rows held are not zero, or would leave it, or have no penalty."""
-    strength = lam * problem.lam_weight[at.active]
-    leaving = problem.objective.penalty_of(at.active).leaves_zero(at.G, strength)
-    found: NDArray[np.bool_] = np.any(at.W != 0.0, axis=1) | leaving | (strength == 0.0)
+    bound = problem.objective.bound(at.active, lam)
+    found: NDArray[np.bool_] = np.any(at.W != 0.0, axis=1) | bound.leaves_zero(at.G) | (bound.strength == 0.0)
     return found
 
 
@@ -116,8 +113,8 @@ def step(problem: Problem, at: Iterate, lam: float) -> tuple[Iterate, Step]:
     """A Newton step from a model that has its sums, and whole groups; of length zero where none helps."""
     moving, D = _moving(problem, at, lam), np.zeros_like(at.W)
     D[moving], d = _direction(problem, at.rows(moving), lam)
-    value = problem.objective.penalty_value
-    promised = float(np.sum(at.G * D) + at.bias @ d) + value(at.active, at.W, lam) - value(at.active, at.W + D, lam)
+    bound = problem.objective.bound(at.active, lam)
+    promised = float(np.sum(at.G * D) + at.bias @ d) + bound.total(at.W) - bound.total(at.W + D)
     if not (D.any() or d.any()):
         return at, Step("newton", 0.0, 0.0)
     # near the optimum a promise is less than the rounding of its parts, and the step still leads there
@@ -164,7 +161,7 @@ def _direction(problem: Problem, at: Iterate, lam: float) -> tuple[Array, Array]
 def _damped(problem: Problem, at: Iterate, lam: float, order: Places) -> Array:
     """The curvature in the rows held, in an order, and the intercept, with what keeps a step from overshooting."""
     H = problem.curvature_among(at, order)
-    if not isinstance(problem.penalty, Grouped):
+    if problem.objective.columns.group is None:
         # the intercept is the last row of both
         back = np.append(np.argsort(order), order.size)[: H.shape[0] // problem.k]
         own = np.diag_indices(H.shape[0])

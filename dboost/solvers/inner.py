@@ -20,7 +20,6 @@ from typing import Protocol
 import numpy as np
 
 from dboost.certificate.duality_gap import restricted_gap
-from dboost.penalties.grouped import Grouped
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import Limits, round_passes
@@ -201,8 +200,8 @@ class Context:
 
     def solver(self) -> InnerSolver:
         """The inner solver that the settings name; groups of columns, and signs of rows that never vanish, have one."""
-        signed = self.problem.objective.columns.sign is not None
-        if isinstance(self.problem.penalty, Grouped) or (signed and not self.sparse):
+        columns = self.problem.objective.columns
+        if columns.group is not None or (columns.sign is not None and not self.sparse):
             return GroupSteps(self)
         if self.settings.update != "newton":
             return Sweeps(self)
@@ -340,7 +339,7 @@ class NewtonSteps:
             return rest <= goal.enough or bool(limits.reason(problem.passes))
 
         for _ in range(_MAX_NEWTON_STEPS):
-            price = problem.objective.penalty_value(at.active, at.W, lam) / goal.value
+            price = problem.objective.bound(at.active, lam).total(at.W) / goal.value
             aim = Aim.at(goal.target / goal.value, rest / goal.value, before / goal.value, price)
             before = rest
             at, step = steps.step(at, lam, aim)

@@ -62,7 +62,8 @@ def line_search(
     if problem.objective(full, lam) <= value - _ARMIJO * promised + rounding * abs(value):
         return full, 1.0
     values = problem.losses_along(at, D, d, grid)
-    values += [problem.objective.penalty_value(at.active, at.W + t * D, lam) for t in grid]
+    bound = problem.objective.bound(at.active, lam)
+    values += [bound.total(at.W + t * D) for t in grid]
     best = int(np.argmin(values))
     t = float(grid[best])
     if values[best] <= value - _ARMIJO * t * promised:

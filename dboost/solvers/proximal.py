@@ -26,9 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.penalties import Penalty
-from dboost.penalties.grouped import Grouped
-from dboost.penalties.signed import Signed
+from dboost.penalties.bound import BoundGroups, BoundPenalty
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 from dboost.solvers.step import Step
@@ -50,8 +48,7 @@ class _Metric:
 
     rows: Array
     intercept: float
-    penalty: Penalty | Signed
-    strength: Array
+    penalty: BoundPenalty
 
 
 def solve(
@@ -62,7 +59,6 @@ def solve(
     Parameters
     ----------
     problem : Problem
-        Its penalty is a ``Grouped`` one.
     at : Iterate
     lam : float
         Strength of the penalty, sum form.
@@ -113,22 +109,20 @@ def solve(
 
 
 def _metric(problem: Problem, at: Iterate, lam: float) -> _Metric:
-    weights, rows = problem.lam_weight[at.active], problem.statistics.square[at.active]
-    strength = lam * weights
-    if isinstance(problem.penalty, Grouped):
-        groups = problem.penalty.of_rows(at.active)
+    bound, rows = problem.objective.bound(at.active, lam), problem.statistics.square[at.active]
+    if isinstance(bound, BoundGroups):
         # a row without penalty is a group of its own, whatever its weight
-        weights = np.where(weights > 0.0, weights, 1.0)
-        largest = np.zeros(groups.count)
-        np.maximum.at(largest, groups.place, rows / weights**2)
-        rows = weights**2 * largest[groups.place]
-    return _Metric(rows[:, None], problem.statistics.weight, problem.objective.penalty_of(at.active), strength)
+        weights = np.where(bound.weight > 0.0, bound.weight, 1.0)
+        largest = np.zeros(bound.count)
+        np.maximum.at(largest, bound.place, rows / weights**2)
+        rows = weights**2 * largest[bound.place]
+    return _Metric(rows[:, None], problem.statistics.weight, bound)
 
 
 def _step(problem: Problem, y: Iterate, metric: _Metric, bend: float) -> tuple[Iterate, float] | None:
     """The minimiser of (a) plus the penalty from y, and B; None where no B is large enough, which is rounding."""
     for _ in range(_DOUBLINGS):
-        W = metric.penalty.solve_quadratic(y.W, y.G, bend * metric.rows[:, 0], metric.strength)
+        W = metric.penalty.solve_quadratic(y.W, y.G, bend * metric.rows[:, 0])
         D, d = W - y.W, y.bias / (bend * metric.intercept)
         if not problem.fit_intercept:
             d = np.zeros_like(d)

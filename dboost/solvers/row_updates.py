@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 
 from dboost import passes
 from dboost.bounds import exponential, quadratic
-from dboost.penalties import Penalty
-from dboost.penalties.capabilities import exponential_solves, faced
-from dboost.penalties.signed import Signed
+from dboost.penalties.bound import BoundPenalty
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.problem import Problem
@@ -108,36 +106,23 @@ class RowwiseSteps:
 
     def _solve(self, W: Array, sums: _Sums, slots: NDArray[np.int64], lam: float) -> Array:
         """New rows: the minimiser of bound plus penalty, row by row."""
-        penalty = self._penalty_of(slots)
-        strength = np.append(lam * self.problem.lam_weight[self.active], 0.0)[slots]
+        bound = self._bound(slots, lam)
         if self.problem.exponential:
-            rows, _ = exponential_solves(penalty).solve_exponential(
-                W,
-                sums.mu_plus,
-                sums.mu_minus,
-                self._scale[slots],
-                strength,
-            )
-            return rows
-        return penalty.solve_quadratic(W, sums.G, self._scale[slots], strength)
+            return bound.solve_exponential(W, sums.mu_plus, sums.mu_minus, self._scale[slots])[0]
+        return bound.solve_quadratic(W, sums.G, self._scale[slots])
 
-    def _penalty_of(self, slots: NDArray[np.int64]) -> Penalty | Signed:
+    def _bound(self, slots: NDArray[np.int64], lam: float) -> BoundPenalty:
         """The penalty for the rows in some slots."""
-        objective = self.problem.objective
-        if objective.columns.sign is None:
-            return objective.penalty
-        return Signed(objective.penalty, np.append(objective.columns.sign[self.active], np.int8(0))[slots])
+        return self.problem.objective.bound(self.active, lam).with_intercept()[slots]
 
     def _gains(self, W: Array, new: Array, sums: _Sums, slots: NDArray[np.int64], lam: float) -> Array:
         """Decrease of bound plus penalty that each row's update guarantees (docs/math.md 5)."""
-        penalty = self.problem.penalty
-        strength = np.append(lam * self.problem.lam_weight[self.active], 0.0)[slots]
-        scale = self._scale[slots]
+        penalty, scale = self._bound(slots, lam), self._scale[slots]
         if self.problem.exponential:
-            bound = exponential.change(new - W, sums.mu_plus, sums.mu_minus, scale)
+            change = exponential.change(new - W, sums.mu_plus, sums.mu_minus, scale)
         else:
-            bound = quadratic.change(new - W, sums.G, scale)
-        return -bound + strength * (penalty.value(W) - penalty.value(new))
+            change = quadratic.change(new - W, sums.G, scale)
+        return -change + penalty.strength * (penalty.value(W) - penalty.value(new))
 
     def sweep(self, at: Iterate, lam: float, limits: Limits = UNLIMITED) -> Iterate:
         """Update every row in turn (cyclic, random), or once (greedy, templates); the objective never rises.
@@ -205,9 +190,9 @@ def one_row_promises(problem: Problem, at: Iterate, lam: float) -> Array:
     else:
         # a (sqrt(mu+) - sqrt(mu-))^2 >= G^2 / (2 peak^2 L), the exponential bound's gain for a loss that is sum |U|
         D, bias = stats.peak[at.active] ** 2 * at.loss, at.loss
-    strength = lam * problem.lam_weight[at.active]
-    face = faced(problem.penalty).face(at.W, strength)
-    G = at.G - face.expand(face.gradient(strength))
+    bound = problem.objective.bound(at.active, lam)
+    face = bound.face(at.W)
+    G = at.G - face.expand(face.gradient(bound.strength))
     gains = np.sum(G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])
     if problem.fit_intercept and bias > 0.0:
         gains = np.append(gains, np.sum(at.bias**2) / (2.0 * bias))

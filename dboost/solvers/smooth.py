@@ -75,7 +75,6 @@ class SmoothSteps:
         value = problem.objective(at, lam)
         if problem.penalty.threshold and not at.W.any():
             return self._bound(at, lam, value)
-        strength = lam * problem.lam_weight[at.active]
         sums = problem.own_pass(passes.curvature_diagonal, at, problem.fit_intercept, name="diagonal")
         diagonal = sums.add["diagonal"]
         times, products = problem.curvature_at(at), 0
@@ -89,7 +88,7 @@ class SmoothSteps:
         if self.memory.wide and self._blocks is None and self.accelerators.take("heavy_blocks"):
             self._blocks = forming.blocks(problem, at)
         limit, blocks = _MAX_PRODUCTS, self._blocks
-        W, d, slope = conjugate_step(problem, at, strength, diagonal, product, limit, value, blocks)
+        W, d, slope = conjugate_step(problem, at, lam, diagonal, product, limit, value, blocks)
         if products > forming.products:
             # the next step begins with blocks, or with those of its own model where these have aged
             self.memory, self._blocks = replace(self.memory, wide=True), None

@@ -158,7 +158,7 @@ def test_deviations_are_those_of_long_doubles_wherever_the_columns_are(intercept
     wanted = np.sqrt(s @ (wide - mean) ** 2).astype(float)
     for cuts in (1, 4, [1, 2, 3, 60, 160]):
         fitting = plain.fitting(replace(data, X=X), cuts, penalty="l1", standardize=True, fit_intercept=intercept)
-        np.testing.assert_allclose(fitting.problem.lam_weight, wanted, rtol=1e-9)
+        np.testing.assert_allclose(fitting.problem.objective.columns.weight, wanted, rtol=1e-9)
 
 
 @pytest.mark.parametrize("standardize", [False, True])

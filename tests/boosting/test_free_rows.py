@@ -21,7 +21,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, UsageError
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
-from dboost.penalties.signed import Signed, centred, rightly_signed
+from dboost.penalties.bound import centred, rightly_signed
 from dboost.problem import free_rows, free_steps
 from tests.boosting import plain
 
@@ -65,7 +65,8 @@ def test_the_optimum_pulls_free_columns_against_their_signs_only(loss, penalty, 
     pull = np.where(W == 0.0, rightly_signed(G, signs), G)[FREE] / (np.abs(data.X).T @ data.s)[FREE, None]
     assert np.abs(pull).max() <= 1e-8
     assert not intercept or np.abs(U.sum(axis=0)).max() <= 1e-8 * data.s.sum()
-    assert np.all(Signed(rule, signs).dual_norm(G)[~np.any(W, axis=1)] <= lam[~np.any(W, axis=1)] * (1 + 1e-6) + 1e-8)
+    norms, zero = rule.dual_norm(rightly_signed(G, signs)), ~np.any(W, axis=1)
+    assert np.all(norms[zero] <= lam[zero] * (1 + 1e-6) + 1e-8)
     # the model of the free features alone, of which some are held at zero and no part of it
     assert set(asked.fit(largest * 1.0001).active.tolist()) <= set(FREE.tolist())
     assert len(set(asked.fit(largest * 0.99).active.tolist()) - set(FREE.tolist())) > 0
@@ -119,7 +120,7 @@ def test_the_bound_is_the_value_of_another_point_that_pulls_against_the_signs():
 
 def _shrunk(data, theta):
     """The scale that brings the penalised columns within their strengths."""
-    norms = Signed(get_penalty("l1"), SIGNS).dual_norm(data.X.T @ theta)
+    norms = get_penalty("l1").dual_norm(rightly_signed(data.X.T @ theta, SIGNS))
     some = FACTORS > 0.0
     return 1.0 / max(1.0, float(np.max(norms[some] / (0.01 * data.s.sum() * FACTORS[some]))))
 

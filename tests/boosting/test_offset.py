@@ -109,9 +109,8 @@ def test_rows_that_are_stored_by_row_have_the_same_offsets():
     arrays = rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
     by_row = StreamedPartition(*arrays, whole.X.shape[1], part.y, part.weight, part.key)
     offsets = Offsets(np.array([7, 5, 6]), "token")
-    np.testing.assert_array_equal(offsets.labels(by_row), offsets.labels(part))
-    np.testing.assert_array_equal(offsets.labels(part)["offset"], whole.X[:, [7, 5, 6]])
-    np.testing.assert_array_equal(offsets.labels(part)["label"], part.y)
+    np.testing.assert_array_equal(offsets.of(by_row), whole.X[:, [7, 5, 6]])
+    np.testing.assert_array_equal(offsets.of(part), whole.X[:, [7, 5, 6]])
 
 
 # ---- what has no meaning -------------------------------------------------------------------------------------------

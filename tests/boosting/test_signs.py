@@ -17,7 +17,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
 from dboost.losses import LOSSES
 from dboost.penalties import L1, get_penalty
-from dboost.penalties.signed import Signed, rightly_signed
+from dboost.penalties.bound import rightly_signed
 from tests.boosting import plain
 
 N = 12
@@ -70,7 +70,7 @@ def test_the_optimum_of_mixed_signs(loss, penalty, update, intercept):
     fixed = rule.prox(rightly_signed(W + G / bend, SIGNS), lam / bend)
     assert np.abs(fixed - W).max() <= 10.0 * np.sqrt(tol)
     # what leaves its sign at the optimum would have to be pulled beyond the penalty the right way
-    assert np.all(Signed(rule, SIGNS).dual_norm(G)[~np.any(W, axis=1)] <= lam * (1.0 + 10.0 * np.sqrt(tol)))
+    assert np.all(rule.dual_norm(rightly_signed(G, SIGNS))[~np.any(W, axis=1)] <= lam * (1.0 + 10.0 * np.sqrt(tol)))
     assert asked.fit(largest * 1.0001).active.size == 0 < asked.fit(largest * 0.99).active.size
 
 

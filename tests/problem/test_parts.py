@@ -37,7 +37,7 @@ def test_an_objective_never_changes():
     with pytest.raises(FrozenInstanceError):
         before.fit_intercept = False
     fitting.problem.register([(0,), (1, 2)])
-    assert before.lam_weight.shape == (0,) and fitting.problem.objective.lam_weight.shape == (2,)
+    assert before.columns.weight.shape == (0,) and fitting.problem.objective.columns.weight.shape == (2,)
     # hypotheses that are known cost no pass
     done = fitting.problem.passes
     assert fitting.problem.register([(1, 2), (0,)]).tolist() == [1, 0] and fitting.problem.passes == done

@@ -42,7 +42,7 @@ def offered(problem: Problem, score: Score, lam: float) -> Coordinates:
     at = held.widened(score.best, score.best_G)
     active, stats = at.active, problem.statistics
     gradient, w = at.G[:, 0], at.W[:, 0]
-    square, peak, strength = stats.square[active], stats.peak[active], lam * problem.lam_weight[active]
+    square, peak, strength = stats.square[active], stats.peak[active], problem.objective.bound(active, lam).strength
     if problem.fit_intercept:
         gradient, w = np.append(gradient, held.bias), np.append(w, held.intercept)
         square, peak, strength = np.append(square, stats.weight), np.append(peak, 1.0), np.append(strength, 0.0)

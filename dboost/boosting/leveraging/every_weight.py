@@ -109,7 +109,7 @@ class BoxRounds(LeveragingRounds):
         every[np.searchsorted(rows, state.active)] = state.W
         at = problem.evaluate(rows, every, state.intercept)
         G, w = at.G[:, 0], at.W[:, 0]
-        square, peak, lam = stats.square[rows], stats.peak[rows], self.lam * problem.lam_weight[rows]
+        square, peak, lam = stats.square[rows], stats.peak[rows], problem.objective.bound(rows, self.lam).strength
         if problem.fit_intercept:
             G, w = np.append(G, at.bias), np.append(w, at.intercept)
             square, peak, lam = np.append(square, stats.weight), np.append(peak, 1.0), np.append(lam, 0.0)

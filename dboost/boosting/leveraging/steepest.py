@@ -66,7 +66,7 @@ def every_row(problem: Problem) -> Rows:
             parts = problem.summed(problem.null(), _keys_of_shard, problem.pool)
             problem.register([key for keys in parts for key in keys])
     square = problem.statistics.square
-    return np.flatnonzero((square > 0.0) & np.isfinite(problem.lam_weight)).astype(np.int64)
+    return np.flatnonzero((square > 0.0) & np.isfinite(problem.objective.columns.weight)).astype(np.int64)
 
 
 def _keys_of_shard(total: Sums, shard: Any, pool: Any) -> list[Key]:

@@ -25,7 +25,6 @@ from dboost.boosting.shareboost.choice import row_lengths
 from dboost.boosting.shareboost.stages_so_far import StagesSoFar
 from dboost.boosting.shareboost.trials import Solver
 from dboost.compiled.solves.positive import inverse_positive, solve_positive
-from dboost.penalties.capabilities import faced
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.problem import Problem
@@ -108,9 +107,9 @@ def removal_costs(problem: Problem, at: Iterate, lam: float, groups: list[Rows],
     size = at.active.shape[0]
     every = sampled(problem.k, size, size, n_rows, _WORK)
     (found,) = grams(problem, at, [np.arange(size)], problem.fit_intercept, every)
-    strength = lam * problem.lam_weight[at.active]
-    face = faced(problem.penalty).face(at.W, strength)
-    bent = regularised(found, np.asarray(face.expand(face.diagonal(strength))))
+    bound = problem.objective.bound(at.active, lam)
+    face = bound.face(at.W)
+    bent = regularised(found, np.asarray(face.expand(face.diagonal(bound.strength))))
     inverse = np.stack([inverse_positive(H, 0.0) for H in bent])
     costs = []
     for places in groups:

@@ -104,7 +104,7 @@ def ranked(problem: Problem, at: Iterate, rule: str, groups: Rows | None, take: 
         return _of_pool(problem, at, rule, take)
     norms = np.concatenate(problem.summed(at, row_norms))
     length = row_lengths(problem, None)
-    usable = np.isfinite(problem.lam_weight) & (length > 0.0)
+    usable = np.isfinite(problem.objective.columns.weight) & (length > 0.0)
     each = np.where(usable, scores(norms, length, rule), 0.0)
     each[at.active] = 0.0
     if groups is None:
@@ -147,7 +147,7 @@ def _of_pool(problem: Problem, at: Iterate, rule: str, take: int) -> list[Group]
 
 def usable_rows(problem: Problem, rows: Rows) -> NDArray[np.bool_]:
     """Which rows of W belong to columns that vary."""
-    return (row_lengths(problem, rows) > 0.0) & np.isfinite(problem.lam_weight[rows])
+    return (row_lengths(problem, rows) > 0.0) & np.isfinite(problem.objective.columns.weight[rows])
 
 
 def row_lengths(problem: Problem, rows: Rows | None) -> Array:

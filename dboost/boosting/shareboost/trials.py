@@ -23,7 +23,7 @@ from dboost.boosting.shareboost.choice import Group, row_lengths
 from dboost.compiled.solves.positive import solve_positive
 from dboost.notices import warn_user
 from dboost.passes import class_blocks
-from dboost.penalties.capabilities import faced
+from dboost.penalties.bound import BoundPenalty
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.problem import Problem
@@ -174,11 +174,11 @@ def _on_rows(problem: Problem, at: Iterate, rows: Rows, lam: float, n_rows: int)
 
 def _on_single_rows(problem: Problem, here: Iterate, rows: Rows, lam: float) -> Array:
     """What each of some rows gains alone, from zero, (c,): rule 2 by damped Newton steps, rows ending one by one."""
-    strength = lam * problem.lam_weight[rows]
+    bound = problem.objective.bound(rows, lam)
     fresh, k = problem.columns_of(rows), problem.k
 
     def penalty(u: Array) -> Array:
-        return np.array([problem.penalty.total(u[[c]], strength[[c]]) for c in range(u.shape[0])])
+        return np.array([bound[[c]].total(u[[c]]) for c in range(u.shape[0])])
 
     u, D = np.zeros((rows.shape[0], k)), np.zeros((rows.shape[0], k))
     length, slope, fallen = (np.full(rows.shape[0], start) for start in (1.0, 0.0, 0.0))
@@ -190,8 +190,8 @@ def _on_single_rows(problem: Problem, here: Iterate, rows: Rows, lam: float) -> 
         after = free - penalty(trial) - told["change"]
         better = live & (after >= fallen + _ARMIJO * length * slope)
         length[live & ~better] *= 0.5
-        face = faced(problem.penalty).face(trial, strength)
-        R = told["G"] - face.expand(face.gradient(strength))
+        face = bound.face(trial)
+        R = told["G"] - face.expand(face.gradient(bound.strength))
         rest = np.abs(R).sum(axis=1)
         first = rest if first is None else first
         u[better], fallen[better], length[better] = trial[better], after[better], 1.0
@@ -199,14 +199,14 @@ def _on_single_rows(problem: Problem, here: Iterate, rows: Rows, lam: float) -> 
         if not live.any():
             break
         for c in np.flatnonzero(better & live).tolist():
-            D[c] = _newton(told["H"][c], R[c], _bend(problem, trial[c], strength[c]), not problem.loss.separable)
+            D[c] = _newton(told["H"][c], R[c], _bend(bound[[c]], trial[c]), not problem.loss.separable)
             slope[c] = R[c] @ D[c]
     return fallen
 
 
-def _bend(problem: Problem, row: Array, strength: float) -> Array:
+def _bend(bound: BoundPenalty, row: Array) -> Array:
     """Hessian of the penalty of one row, (k, k)."""
-    face = faced(problem.penalty).face(row[None], strength)
+    face, strength = bound.face(row[None]), bound.strength
     columns = [face.expand(face.hessian(face.restrict(unit[None]), strength))[0] for unit in np.eye(row.shape[0])]
     return np.stack(columns, axis=1)
 
@@ -227,8 +227,8 @@ def _by_newton(problem: Problem, at: Iterate, shortlist: list[Group], lam: float
     every = sampled(problem.k, max(map(len, places)), sum(map(len, places)), n_rows, _WORK)
     found = []
     for here, gram in zip(places, grams(problem, at, places, problem.fit_intercept, every), strict=True):
-        strength = lam * problem.lam_weight[at.active[here]]
-        bend = np.stack([np.diagonal(_bend(problem, at.W[j], one)) for j, one in zip(here, strength, strict=True)])
+        bound = problem.objective.bound(at.active, lam)
+        bend = np.stack([np.diagonal(_bend(bound[[j]], at.W[j])) for j in here.tolist()])
         G = at.G[here]
         if problem.fit_intercept:
             # it was solved for before the group enters: it has curvature, and no gradient
@@ -244,11 +244,11 @@ def _on_line(problem: Problem, at: Iterate, rows: Rows, lam: float) -> float:
     places, length = np.searchsorted(at.active, rows), row_lengths(problem, rows)
     D = np.zeros_like(at.W)
     D[places] = at.G[places] / (length**2)[:, None]
-    still = np.zeros(problem.k)
+    still, bound = np.zeros(problem.k), problem.objective.bound(at.active, lam)
 
     def values(steps: Array) -> Array:
         found = problem.losses_along(at, D, still, steps)
-        penalties = [problem.objective.penalty_value(at.active, at.W + t * D, lam) for t in steps.tolist()]
+        penalties = [bound.total(at.W + t * D) for t in steps.tolist()]
         given: Array = found + np.array(penalties)
         return given
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.penalties.signed import rightly_signed
+from dboost.penalties.bound import rightly_signed
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.free_rows import with_free_rows
 from dboost.problem.iterate import Iterate
@@ -50,7 +50,7 @@ class FromModel:
     def begin(self) -> FitState | None:
         """That model, where one is given and a step can leave it."""
         problem, start = self.problem, self.start
-        sparse = problem.penalty.threshold and problem.penalty.separable
+        sparse = problem.objective.sparse
         # zero is where a smooth step never gets to: a penalty that puts all rows there at once starts from it
         if start is None or not (sparse or not self.lam >= self.lam_max):
             return None
@@ -84,8 +84,9 @@ class FromModel:
             return None
         previous, norms = self.before
         # a column that never enters has an infinite strength
-        keep = np.isfinite(self.problem.lam_weight)
-        keep[keep] = norms[keep] >= (2.0 * self.lam - previous) * self.problem.lam_weight[keep]
+        weight = self.problem.objective.columns.weight
+        keep = np.isfinite(weight)
+        keep[keep] = norms[keep] >= (2.0 * self.lam - previous) * weight[keep]
         keep[active] = True
         return np.flatnonzero(keep) if not keep.all() and self.accelerators.take("strong_rule") else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dboost.boosting.totally_corrective.entering import FIRST_ROWS
-from dboost.penalties.grouped import Grouped
+from dboost.penalties.bound import BoundGroups
 from dboost.problem.iterate import Iterate, Rows, Score
 from dboost.problem.problem import Problem
 
@@ -13,13 +13,15 @@ from dboost.problem.problem import Problem
 class EnteringGroups:
     """The groups of one fit that may enter, in place of ``Entering``."""
 
-    def __init__(self, problem: Problem, penalty: Grouped) -> None:
+    def __init__(self, problem: Problem) -> None:
         self.problem = problem
+        penalty = problem.objective.bound()
+        assert isinstance(penalty, BoundGroups)
         self.penalty = penalty
         # the largest sum s x**2 of a group on the scale of the penalty: what a step of the group is divided by
         self._length = np.zeros(penalty.count)
         # a row without penalty is a group of its own, which every model holds
-        weights = np.where(problem.lam_weight > 0.0, problem.lam_weight, 1.0)
+        weights = np.where(penalty.weight > 0.0, penalty.weight, 1.0)
         np.maximum.at(self._length, penalty.place, problem.statistics.square / weights**2)
 
     def full(self, at: Iterate) -> bool:
@@ -36,7 +38,7 @@ class EnteringGroups:
         It takes a pass for their sums where the model does not hold them. Also how many rows were added for groups that
         it did not hold, and whether other groups wait.
         """
-        penalty, usable = self.penalty, np.isfinite(self.problem.lam_weight)
+        penalty, usable = self.penalty, np.isfinite(self.penalty.weight)
         held = np.zeros(penalty.count, np.bool_)
         held[penalty.place[at.active]] = True
         new, waiting = self._best(score, held, lam, int(at.active.shape[0]))
@@ -47,7 +49,7 @@ class EnteringGroups:
     def _best(self, score: Score, held: np.ndarray, lam: float, n_active: int) -> tuple[Rows, bool]:
         """The groups that enter, and whether others wait: the first by what a step of theirs gains, at least one."""
         penalty = self.penalty
-        excess = penalty.factors * (penalty.dual_norms(score.norms, self.problem.lam_weight) - lam)
+        excess = penalty.factors * (penalty.dual_norms(score.norms) - lam)
         some = np.flatnonzero((excess > 0.0) & ~held & (self._length > 0.0))
         gain = excess[some] ** 2 / self._length[some]
         some = some[np.lexsort((some, -gain))]

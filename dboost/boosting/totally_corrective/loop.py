@@ -37,7 +37,6 @@ from dboost.certificate.duality_gap import (
 )
 from dboost.losses import get_loss
 from dboost.penalties import Penalty
-from dboost.penalties.grouped import Grouped
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.free_rows import solved as solved_free
 from dboost.problem.free_rows import without_sums
@@ -119,7 +118,7 @@ class Loop:
         self.certified = problem.penalty.certified
         self.accelerators = Accelerators.of(problem, settings)
         # rows vanish one by one: only then are there rows to keep out
-        sparse = problem.penalty.threshold and problem.penalty.separable
+        sparse = problem.objective.sparse
         self.entering = entering_of(problem, settings, sparse)
         # not a method of this object: a circle would keep the columns' memory after the fit
         self._mark = Trace(problem, lam)
@@ -245,7 +244,8 @@ class Loop:
         # the rows of the null model are those without penalty, which every model holds
         D[np.isin(at.active, null.active)] += null.W
         values = problem.losses_along(at, D, d, _TOWARD_NULL)
-        values += [problem.objective.penalty_value(at.active, at.W + t * D, self.lam) for t in _TOWARD_NULL]
+        bound = problem.objective.bound(at.active, self.lam)
+        values += [bound.total(at.W + t * D) for t in _TOWARD_NULL]
         t = float(_TOWARD_NULL[int(np.argmin(values))])
         return problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
 
@@ -352,8 +352,8 @@ class Loop:
 
 def entering_of(problem: Problem, settings: FitSettings, sparse: bool) -> Entering | EnteringGroups:
     """What decides what may enter: rows, or whole groups of them."""
-    if isinstance(problem.penalty, Grouped):
-        return EnteringGroups(problem, problem.penalty)
+    if problem.objective.columns.group is not None:
+        return EnteringGroups(problem)
     return Entering(problem, settings, sparse)
 
 

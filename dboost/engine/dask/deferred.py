@@ -43,6 +43,7 @@ class LatePartition:
     key: str
     rowwise: bool  # Whether the features come by row.
     group: NDArray[np.uint64] | None = None
+    offset: NDArray[np.float64] | None = None
 
     @property
     def n_rows(self) -> int:

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.solves.conjugate_gradients import Solution, conjugate_gradients, dot
-from dboost.penalties.capabilities import faced
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 from dboost.solvers.conjugate.preconditioner import Preconditioner
@@ -50,7 +49,7 @@ _ORDINARY = 60
 def conjugate_step(
     problem: Problem,
     at: Iterate,
-    strength: Array,
+    lam: float,
     diagonal: Array,
     product: Product,
     limit: int,
@@ -63,8 +62,8 @@ def conjugate_step(
 
     Parameters
     ----------
-    strength : float64 array, shape (a,)
-        lam_j of the active rows.
+    lam : float
+        Strength of the penalty, sum form.
     diagonal : float64 array, shape (a or a + 1, k)
         Diagonal of the curvature, the intercept last; preconditions.
     product : callable
@@ -91,7 +90,8 @@ def conjugate_step(
         Decrease that the gradient promises for the unit step (sum of gradient times step).
     """
     a, k = at.W.shape
-    face = faced(problem.penalty).face(at.W, problem.objective.of_face(at.active, strength))
+    bound = problem.objective.bound(at.active, lam)
+    face, strength = bound.face(at.W), bound.strength
     size = face.dim
 
     def join(rows: Array, bias: Array) -> Array:

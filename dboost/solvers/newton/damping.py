@@ -21,10 +21,9 @@ def growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array:
     """
     if not problem.loss.growing:
         return np.zeros_like(diagonal)
-    G, W, strength = problem.objective.with_intercept(at, lam)
+    G, W, bound = problem.objective.with_intercept(at, lam)
     D = diagonal.max(axis=1, initial=0.0)
-    penalty = problem.objective.penalty_with_intercept(at.active)
-    net = D[:, None] * (penalty.solve_quadratic(W, G, D, strength) - W)
+    net = D[:, None] * (bound.solve_quadratic(W, G, D) - W)
     stats = problem.statistics
     size = stats.square[at.active] / np.maximum(stats.absolute[at.active], np.finfo(float).tiny)
     size = np.append(size, 1.0)[: W.shape[0], None]

@@ -174,8 +174,7 @@ class NewtonSteps:
         """Whether few rows at zero are to leave it, which conjugate gradients would keep there."""
         problem, support = self.problem, _support(at.W)
         zero = at.rows(np.flatnonzero(~support))
-        penalty = problem.objective.penalty_of(zero.active)
-        leaving = penalty.leaves_zero(zero.G, lam * problem.lam_weight[zero.active])
+        leaving = problem.objective.bound(zero.active, lam).leaves_zero(zero.G)
         return int(np.count_nonzero(leaving)) <= _SETTLED_SHARE * max(1, int(np.count_nonzero(support)))
 
     def _damping(self, at: Iterate, lam: float, diagonal: Array) -> Array:
@@ -191,24 +190,22 @@ class NewtonSteps:
     def _descend(
         self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, aim: Aim
     ) -> tuple[Array, Array]:
-        G, W, strength = self.problem.objective.with_intercept(at, lam)
+        G, W, bound = self.problem.objective.with_intercept(at, lam)
         followed = self.problem.k > 1 and self.accelerators.on("conjugate_gradients")
         most = _FEW_SWEEPS if followed else _MAX_SWEEPS
         settle = aim.whole if self.sample.whole else aim.sampled
         damping = self._damping(at, lam, diagonal)
         D = np.zeros_like(W)
-        model = (*self.sample.by_column, h, rank_one, G, W, strength, diagonal, damping)
+        model = (*self.sample.by_column, h, rank_one, G, W, bound.strength, diagonal, damping)
         beside.wait_for(descent._newton_descent)
-        signs = self.problem.objective.signs_with_intercept(at.active)
-        descent.newton_descent(*model, *compiled_prox(self.problem.penalty), most, self._seed(), D, settle, signs)
+        descent.newton_descent(*model, *compiled_prox(self.problem.penalty), most, self._seed(), D, settle, bound.signs)
         return self.problem.objective.split_intercept(D)
 
     def _promised(self, at: Iterate, lam: float, D: Array, d: Array) -> float:
         """Decrease of the linearised loss plus penalty along (D, d)."""
-        problem = self.problem
+        bound = self.problem.objective.bound(at.active, lam)
         # row by row, so that near the optimum the promise is not lost in the difference of two large sums
-        omega = problem.penalty.value(at.W) - problem.penalty.value(at.W + D)
-        rows = np.sum(at.G * D, axis=1) + lam * problem.lam_weight[at.active] * omega
+        rows = np.sum(at.G * D, axis=1) + bound.strength * (bound.value(at.W) - bound.value(at.W + D))
         return max(0.0, float(np.sum(rows) + at.bias @ d))
 
     def _accept(self, at: Iterate, lam: float, D: Array, d: Array, value: float) -> tuple[Iterate, Step]:
@@ -229,7 +226,6 @@ class NewtonSteps:
         self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, rest: float
     ) -> tuple[Iterate, Step] | None:
         problem = self.problem
-        strength = lam * problem.lam_weight[at.active]
         times = self._sampled_product(at, h, rank_one) if self.sample.whole else problem.curvature_at(at)
 
         def product(V: Array, v: Array) -> tuple[Array, Array]:
@@ -238,7 +234,7 @@ class NewtonSteps:
 
         blocks, wider = self._blocks(at, h, rank_one, diagonal)
         limit = max(self.memory.products, self._products)
-        W, d, promised = conjugate_step(problem, at, strength, diagonal, product, limit, None, blocks, wider, rest)
+        W, d, promised = conjugate_step(problem, at, lam, diagonal, product, limit, None, blocks, wider, rest)
         if promised > 0.0:
             found = line_search(problem, at, lam, W - at.W, d, promised, grid=SHORT)
             if found is not None:

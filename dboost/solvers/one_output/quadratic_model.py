@@ -126,17 +126,17 @@ class Quadratic:
         is of the anchor's.
         """
         bias = self._bias
-        G, W, strength = problem.objective.with_intercept(at, lam)
+        G, W, bound = problem.objective.with_intercept(at, lam)
         slots = bias + self._slots(at.active)
         if bias:
             slots = np.append(slots, 0)
-        prices = unit / scale * strength
+        prices = unit / scale * bound.strength
         g, w = G[:, 0] / scale, W[:, 0].copy()
         pull = np.empty(bias + self.anchor.rows.shape[0])
         most = max(_LEAST_SWEEPS, int(_OPERATIONS / max(pull.shape[0] * slots.shape[0], 1)))
         diagonal = self.H[slots, slots]
         if ridge:
-            bend = ridge / scale * strength
+            bend = ridge / scale * bound.strength
             g = g - bend * w
             # for this solve only: the strength differs from solve to solve, and a copy would be all of the memory anew
             self.H[slots, slots] = diagonal + bend

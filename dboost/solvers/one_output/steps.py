@@ -63,8 +63,8 @@ def little_left(problem: Problem, at: Iterate, lam: float, gap: float) -> float:
     Zero once none of the rows that are zero violates optimality. Until then other rows are likely to be missing: what
     a step promises says sooner than the gap, which is far above what is left to gain, that it is time to look for them.
     """
-    norms = problem.objective.penalty_of(at.active).dual_norm(at.G)
-    entering = (norms > lam * problem.lam_weight[at.active]) & (at.W[:, 0] == 0.0)
+    bound = problem.objective.bound(at.active, lam)
+    entering = (bound.dual_norm(at.G) > bound.strength) & (at.W[:, 0] == 0.0)
     return _LITTLE * gap if np.any(entering) else 0.0
 
 
@@ -137,7 +137,7 @@ class OneOutputSteps:
         single = problem.penalty.single
         assert single is not None
         self._unit, self._ridge = single
-        self._row_weight = problem.lam_weight[active]
+        self._row_weight = problem.objective.columns.weight[active]
         self._at: Iterate | None = None
         self._state: _State | None = None
         # of the curvature at `_at`, where that was formed
@@ -247,7 +247,7 @@ class OneOutputSteps:
     def _descent(self, at: Iterate, lam: float, now: _State) -> tuple[int, Array, Array]:
         """Minimiser of the Newton model by coordinate descent: sweeps, W, intercept."""
         problem = self.problem
-        G, W, strength = problem.objective.with_intercept(at, lam)
+        G, W, bound = problem.objective.with_intercept(at, lam)
         diagonal = self._diagonal
         if diagonal is None:
             diagonal = self._curved(now, np.empty(self._active.shape[0]))
@@ -256,7 +256,7 @@ class OneOutputSteps:
         new, g = W[:, 0].copy(), np.ascontiguousarray(G[:, 0])
         if self._ridge:
             # the ridge is a part of the loss: it pulls at the weights as they are, and is curved
-            bend = self._ridge * strength
+            bend = self._ridge * bound.strength
             g, damping = g - bend * new, damping + bend
         indptr, row, _ = self._block
         sweeps = one_output.descend(
@@ -267,7 +267,7 @@ class OneOutputSteps:
             now.curvature.astype(np.float32),
             g,
             W[:, 0].copy(),
-            self._unit * strength,
+            self._unit * bound.strength,
             diagonal,
             damping,
             problem.fit_intercept,
@@ -275,7 +275,7 @@ class OneOutputSteps:
             _ENOUGH,
             self._seed * 1_000_003 + self.memory.draws,
             new,
-            problem.objective.signs_with_intercept(self._active),
+            bound.signs,
         )
         target, b = problem.objective.split_intercept(new[:, None])
         return int(sweeps), target, b if problem.fit_intercept else at.intercept
@@ -323,9 +323,7 @@ class OneOutputSteps:
     def _known(self, at: Iterate, lam: float) -> _State:
         """The state at a model that a pass has summed, or none has yet (its loss is nan)."""
         if np.isnan(at.loss):
-            margins = np.full(self._columns.weight.shape[0], at.intercept[0])
-            one_output.add_columns(*self._block, self._places, np.ascontiguousarray(at.W[:, 0]), margins)
-            return self._evaluated(margins, at.W, lam)
+            return self._evaluated(self._columns.margins(self._places, at.W, at.intercept), at.W, lam)
         state = self._columns.state(at, self.problem.held, self.problem.loss)
         return _State(*state, at.loss, at.loss + self._price(at.W, lam))
 
