@@ -27,9 +27,9 @@ from scipy.sparse import csr_array
 from dboost.boosting.checks import check_settings
 from dboost.boosting.cross_validation import cross_validate
 from dboost.boosting.fit import FitSettings, fit
-from dboost.boosting.leveraging.system import Leveraging
-from dboost.boosting.rules import RankedL1
-from dboost.boosting.shareboost.rounds import ShareBoost
+from dboost.boosting.leveraging import Leveraging
+from dboost.boosting.shareboost import ShareBoost
+from dboost.boosting.systems import RankedL1
 from dboost.compiled import kept
 from dboost.data.plan import build_plan
 from dboost.data.prepared.mapper import InProcess

@@ -28,12 +28,12 @@ losses = _words("dboost.losses:LOSSES")
 penalties = _words("dboost.penalties:PENALTIES")
 selections = _words("dboost.solvers.row_updates:SELECTIONS")
 families = _words("dboost.hypotheses:FAMILIES")
-corrective = _words("dboost.boosting.shareboost.trials:CORRECTIVE")
-searches = _words("dboost.boosting.jointboost.sharing:SEARCHES")
-norms = _words("dboost.boosting.leveraging.steepest:NORMS")
-learners = _words("dboost.boosting.rules:RULES")
+corrective = _words("dboost.boosting.shareboost_choice:CORRECTIVE")
+searches = _words("dboost.boosting.jointboost:SEARCHES")
+norms = _words("dboost.boosting.leveraging:NORMS")
+learners = _words("dboost.boosting.systems:RULES")
 # what chooses: a strength in cross-validation, or a candidate in ShareBoost
-rules = _words("dboost.estimators.cross_validated:RULES", "dboost.boosting.shareboost.choice:RULES")
+rules = _words("dboost.estimators.cross_validated:RULES", "dboost.boosting.shareboost_choice:RULES")
 places = _words(".places.registry:PLACES")
 
 # name in a run file -> the class; "boosted" is one of four, by the loss
@@ -57,7 +57,7 @@ binary = _words(".registries:BINARY")
 
 def updates() -> tuple[str, ...]:
     """Every update of a fit."""
-    from dboost.boosting.updates import FORWARD, UPDATES
+    from dboost.boosting.checks import FORWARD, UPDATES
 
     return (*UPDATES, FORWARD)
 

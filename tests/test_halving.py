@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.boosting.stability import drawn
+from dboost.boosting.cross_validation import drawn
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError
 from dboost.passes.folds import Folds, Left

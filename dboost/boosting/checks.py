@@ -1,14 +1,20 @@
-"""Settings that have no meaning, alone or together, refused before any data is read with the alternatives named."""
+"""Settings that have no meaning, alone or together, refused before any data is read with the alternatives named.
+
+Covers also: the system that each update stands for. One of its own, as ShareBoost or leveraging are, comes with the
+settings (``FitSettings.system``).
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dboost.boosting.systems import refuse_sweeps
-from dboost.boosting.updates import FORWARD, UPDATES, system_of
+from dboost.boosting.forward import ForwardGreedy
+from dboost.boosting.systems import System, refuse_sweeps
+from dboost.boosting.totally_corrective import TotallyCorrective
 from dboost.errors import UsageError
 from dboost.losses import get_loss
 from dboost.penalties import Penalty, get_penalty
@@ -16,6 +22,20 @@ from dboost.penalties.capabilities import ChargesRows, CompiledProx, Exponential
 from dboost.problem.accelerators import allowed, check_accelerators
 from dboost.problem.state import FitSettings
 from dboost.solvers.row_updates import SELECTIONS, TEMPLATES
+
+FORWARD = "forward"
+UPDATES = ("newton", "gradboost", "adaboost")
+"""Those that reach the optimum; "forward" does not."""
+
+SYSTEMS: dict[str, Callable[[FitSettings], System]] = {
+    **dict.fromkeys(UPDATES, TotallyCorrective.of),
+    FORWARD: ForwardGreedy.of,
+}
+
+
+def system_of(settings: FitSettings) -> System:
+    """The system that settings ask for."""
+    return SYSTEMS[settings.update](settings) if settings.system is None else settings.system
 
 
 def check_settings(settings: FitSettings) -> None:

@@ -1,39 +1,134 @@
-"""Cross-validation along a path: every strength, fitted without each fold in turn and judged on it.
+"""Fits without some of the rows: a path without each fold of a cross-validation, and a path to each half of the rows.
 
-Covers: the fits of all folds over one engine and one plan, their starts, and what they make of the held-out rows.
-Does not cover: which strength is chosen (``dboost.estimators.cross_validated``), the folds (``dboost.passes.folds``).
+Covers: the fits over one engine and plan, their starts, what they make of the held-out rows, and how candidates are
+judged so on some of the rows (successive halving). Does not cover: which strength is chosen
+(``dboost.estimators.cross_validated``), which rows are in a fold or a half (``dboost.passes.draws``), or what is made
+of the supports of halves (``dboost.estimators.stability``).
 
-A fold's fit sees the partitions of the whole data with the weights of the held-out rows at zero, so all folds and
-strengths share one copy of the data where it is.
+Such a fit sees the partitions of the whole data with the weights of the other rows at zero, so that all folds, halves
+and strengths share one copy of the data where it is.
 """
 
 from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost import interruption
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped
-from dboost.boosting.fold_scores import FoldScores, HeldOutScorer
-from dboost.boosting.path import strengths
+from dboost.boosting.path import Nothing, PathKeeper, along, strengths
 from dboost.boosting.planned import Planned, placed
-from dboost.boosting.progress import FoldKeeper, KeepsNoFold, along
 from dboost.boosting.relaxed import Relaxation
 from dboost.engine.base import Engine
 from dboost.errors import DataError
 from dboost.passes import folds as folding
+from dboost.passes import subsamples
 from dboost.passes.draws import Groups
-from dboost.passes.folds import Folds, Left
+from dboost.passes.folds import Folds, Left, label_masses
+from dboost.passes.subsamples import Subsample
 from dboost.problem.state import FitResult, FitSettings, FitState
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FoldScores:
+    """What the F fits without each fold are worth on it, at each of T strengths, or of strengths and shares."""
+
+    # `loss`, `error`: (F, T), mean loss and mean share of wrong labels of the held-out rows, by weight.
+    loss: Array
+    error: Array
+    weight: Array  # (F,): Weight of the held-out rows
+    active_rows: NDArray[np.int64]  # (F, T)
+    gap: Array  # (F, T): Certified relative gaps
+    passes: NDArray[np.int64]  # (F,): Passes over the data
+    score: Array  # (F, T): What a scorer says of the held-out rows, greater is better; nan where none was asked
+
+    def placed(self, there: Sequence[bool]) -> FoldScores:
+        """The same where `there` is true, among others of which nothing is known: nan, and no features."""
+        found: dict[str, NDArray[Any]] = {}
+        for name, value in self._tables():
+            found[name] = np.full((len(value), len(there)), _unknown(value), value.dtype)
+            found[name][:, np.flatnonzero(there)] = value
+        return replace(self, **found)
+
+    def without(self, places: Sequence[int]) -> FoldScores:
+        """The same, where nothing is known at some places."""
+        found = {name: value.copy() for name, value in self._tables()}
+        for value in found.values():
+            value[:, list(places)] = _unknown(value)
+        return replace(self, **found)
+
+    def _tables(self) -> list[tuple[str, NDArray[Any]]]:
+        pairs = [(item.name, getattr(self, item.name)) for item in fields(self)]
+        return [(name, value) for name, value in pairs if value.ndim == 2]
+
+
+def _unknown(values: NDArray[Any]) -> float:
+    return np.nan if values.dtype.kind == "f" else 0
+
+
+class HeldOutScorer(Protocol):
+    """Judges the fits without a fold on its rows by something that is no sum over them."""
+
+    def begin(self, engine: Engine, folds: Folds, masses: dict[str, Any]) -> None:
+        """Look at all rows, and at what each fold has (``fold_masses``), before the first fit; may refuse them."""
+        ...
+
+    def __call__(self, engine: Engine, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> Array:
+        """The score of each result, float64 (T,), greater is better. Folds may be asked for at the same time.
+
+        Parameters
+        ----------
+        engine : Engine
+            That of all rows.
+        fitting : Fitting
+            Of the rows without the fold.
+        left : Left
+        results : sequence of FitResult
+        """
+        ...
+
+
+class FoldKeeper(Protocol):
+    """Keeps the progress of a cross-validation."""
+
+    def path(self, fold: int | None) -> PathKeeper:
+        """For the path without a fold, or for that of all rows."""
+        ...
+
+    def scores(self, fold: int, alphas: Sequence[float]) -> FoldScores | None:
+        """What the path without a fold is worth on it, if that was kept."""
+        ...
+
+    def judged(self, fold: int, alphas: Sequence[float], scores: FoldScores) -> None:
+        """Keep the scores of a fold that is done."""
+        ...
+
+
+class KeepsNoFold:
+    """Keeps no cross-validation."""
+
+    def path(self, fold: int | None) -> PathKeeper:
+        """No path either."""
+        return Nothing()
+
+    def scores(self, fold: int, alphas: Sequence[float]) -> FoldScores | None:
+        """None."""
+        return None
+
+    def judged(self, fold: int, alphas: Sequence[float], scores: FoldScores) -> None:
+        """Forget them."""
+
+
 T = TypeVar("T")
 S = TypeVar("S")
 
@@ -282,3 +377,152 @@ def _judged(engine: Engine, fitting: Fitting, left: Left, results: Sequence[FitR
         absent = float(sums["absent"])
         start = stop
     return np.concatenate(losses), np.concatenate(wrongs), absent
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One round of halving."""
+
+    share: float  # Of the rows.
+    candidates: int  # How many are judged.
+
+
+def rungs(candidates: int, factor: float, n_rows: int, min_rows: int) -> list[Rung]:
+    """The rounds, the one of fewest rows first; the last has all rows and at most `factor` candidates.
+
+    From each to the next the rows become `factor` times as many, and the candidates as many times fewer (Jamieson &
+    Talwalkar 2016). Where the first would have fewer than `min_rows` rows, there are fewer rounds, and the first has
+    more candidates for its rows.
+
+    Examples
+    --------
+    >>> [(round(rung.share, 3), rung.candidates) for rung in rungs(9, 3.0, 90_000, 1000)]
+    [(0.111, 9), (0.333, 3), (1.0, 1)]
+    """
+    wanted = 1 + math.floor(math.log(max(candidates, 1)) / math.log(factor) + 1e-9)
+    affordable = 1 + math.floor(math.log(max(n_rows / min_rows, 1.0)) / math.log(factor) + 1e-9)
+    count = min(wanted, affordable)
+    left, found = candidates, []
+    for number in range(count):
+        found.append(Rung(factor ** (number + 1 - count), left))
+        left = kept(left, factor)
+    return found
+
+
+def kept(candidates: int, factor: float) -> int:
+    """How many of some candidates go on."""
+    return max(1, math.ceil(candidates / factor - 1e-9))
+
+
+def judged(
+    plan: Planned, engine: Engine, settings: FitSettings, alphas: Sequence[float], some: Subsample, cv: int, tol: float
+) -> tuple[FoldScores, int]:
+    """Fit a path to a subsample without each of `cv` folds, judged on that fold; and the rows of the subsample."""
+    seen = engine if some.share >= 1.0 else engine.through(some, f"{100 * some.share:.3g} % of the rows")
+    rows = int(seen.map_reduce(subsamples.count_rows, name="rows").add["rows"])
+    paths = FoldPaths.of(plan, seen, replace(settings, tol=tol), Folds(cv, settings.random_state))
+    return paths.judged(list(alphas)), rows
+
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class HalfFits:
+    """The path that was fitted to one half."""
+
+    pair: int
+    half: int
+    alphas: NDArray[np.float64]  # The strengths, falling.
+    supports: tuple[Rows, ...]  # The features whose weights are not all zero, ascending, at each strength.
+    gaps: NDArray[np.float64]  # (number of strengths,): Certified relative gaps.
+
+
+def drawn(plan: Planned, engine: Engine, seed: int, n_pairs: int) -> list[Folds]:
+    """Draw pairs of halves of the rows of a plan that the engine has, each class split evenly, or groups kept whole.
+
+    A pair is two folds: a fit without the one is a fit to the other. A half without a row, without one of some class,
+    or without one of both labels of a task is a DataError.
+    """
+    places = placed(plan, engine)
+    whole = isinstance(places, Groups)
+    alone = np.flatnonzero(places.sizes == 1)
+    if alone.size and not whole:
+        what = "rows" if plan.classes is None else f"rows of class {plan.classes.tolist()[alone[0]]!r}"
+        raise DataError(f"halves of 1 of the {what} (n_samples = {plan.n_rows})", hint="give two or more")
+    pairs = [Folds(2, seed, places=places, draw=f"halves-{pair}") for pair in range(n_pairs)]
+    classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 0)
+    if plan.task == "multitask" or (whole and classes):
+        masses = engine.map_reduce(label_masses, tuple(pairs), classes, name="halves").add["mass"]
+        _refuse_lacking(plan, masses)
+    return pairs
+
+
+def _refuse_lacking(plan: Planned, masses: NDArray[np.float64]) -> None:
+    """Refuse pairs one of whose halves lacks a class, or a label of a task, that the whole has."""
+    lacking = np.argwhere((masses <= 0.0) & (masses.sum(axis=1, keepdims=True) > 0.0))
+    if lacking.size:
+        pair, half, column = lacking[0].tolist()
+        if plan.task != "multitask":
+            label = column if plan.classes is None else plan.classes.tolist()[column]
+            raise DataError(
+                f"half {half} of pair {pair} has no row of class {label!r}: all of them are in few groups",
+                hint="leave the class out, or give smaller groups",
+            )
+        positive, task = divmod(column, masses.shape[2] // 2)
+        name = task if plan.classes is None else plan.classes.tolist()[task]
+        raise DataError(
+            f"half {half} of pair {pair} has no {'positive' if positive else 'negative'} label of task {name!r} "
+            f"(n_samples = {plan.n_rows})",
+            hint="leave the task out, or collect more examples of it",
+        )
+
+
+def fit_halves(
+    plan: Planned,
+    engine: Engine,
+    settings: FitSettings,
+    seed: int,
+    n_pairs: int,
+    alphas: Sequence[float] | None,
+    n_alphas: int,
+    eps: float,
+    callback: Callback | None = None,
+    ended: Callable[[HalfFits], None] | None = None,
+    max_seconds: float | None = None,
+) -> list[HalfFits]:
+    """Fit a path to each half of each pair: those of pair 0 first, both halves of every pair that has begun.
+
+    The callback is told of each round of each fit, one call at a time: ``"pair"`` and ``"half"`` say which half,
+    ``"strength"`` the place of the strength; a true result ends that one fit. `ended` is called with what each half
+    came to, in no certain order. After `max_seconds` no pair but the first begins; one that has begun is fitted to its
+    end.
+    """
+    deadline = None if max_seconds is None else time.monotonic() + max_seconds
+    whole = Fitting(plan, engine, settings)
+    warn_if_dropped(whole)
+    grid = strengths(whole, alphas, n_alphas, eps)
+    pairs = drawn(plan, engine, seed, n_pairs)
+    stop, turn, told = threading.Event(), threading.Lock(), one_at_a_time(callback)
+    begun: dict[int, bool] = {}
+
+    def begins(place: tuple[int, int]) -> bool:
+        # The half that comes first decides for both, or the time would cut a pair in two.
+        in_time = place[0] == 0 or deadline is None or time.monotonic() < deadline
+        return begun.setdefault(place[0], in_time)
+
+    def of_half(place: tuple[int, int], lane: int) -> HalfFits:
+        pair, half = place
+        # what is left without the one half is the other
+        view = engine.through(Left(pairs[pair], 1 - half, lane=lane), f"half {half} of pair {pair}")
+        fits = along(Fitting(plan, view, settings), grid.tolist(), Nothing(), told(pair=pair, half=half), stop)
+        if len(fits) < len(grid):
+            raise GivenUp
+        supports = tuple(np.asarray(fit.active, np.int64)[np.any(fit.W != 0.0, axis=1)] for fit in fits)
+        found = HalfFits(pair, half, grid, supports, np.array([fit.gap for fit in fits]))
+        if ended is not None:
+            with turn:
+                ended(found)
+        return found
+
+    return side_by_side(engine, of_half, [(pair, half) for pair in range(n_pairs) for half in (0, 1)], stop, begins)

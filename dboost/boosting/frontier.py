@@ -25,7 +25,7 @@ from dboost.boosting.cross_validation import FoldPaths, one_at_a_time, without_f
 from dboost.boosting.fit import Callback, Fitting
 from dboost.boosting.planned import Planned
 from dboost.boosting.relaxed import RidgeRefits, Run, plain_fit
-from dboost.boosting.starts.along_path import predicted
+from dboost.boosting.starts import predicted
 from dboost.engine.base import Engine
 from dboost.losses import get_loss
 from dboost.partition import NUMBERS

@@ -1,6 +1,6 @@
 """Where the time of an engine goes.
 
-Covers: ``Seconds``, the four sums an engine keeps. Does not cover: rounds (``dboost.boosting.records``).
+Covers: ``Seconds``, the four sums an engine keeps. Does not cover: rounds (``dboost.boosting.systems``).
 """
 
 from __future__ import annotations

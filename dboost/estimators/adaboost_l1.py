@@ -1,7 +1,7 @@
 """``AdaBoostL1Classifier`` and ``AdaBoostL1Regressor``: boosting within an l1 budget that grows.
 
 Covers: what the two ask of the rounds, and what they say of a fit. Does not cover: the rounds
-(``dboost.boosting.adaboost_l1.rounds``).
+(``dboost.boosting.adaboost_l1``).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any
 
-from dboost.boosting.adaboost_l1.rounds import AdaBoostL1
+from dboost.boosting.adaboost_l1 import AdaBoostL1
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
-from dboost.boosting.rules import NormalisedEdges
+from dboost.boosting.systems import NormalisedEdges
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.params import FitParameters, flag, number, parameters, shared_settings
 from dboost.estimators.scoring import RegressingMixin, TwoClassMixin

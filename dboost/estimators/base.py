@@ -293,12 +293,14 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
 
         What the fit was given by name among the columns of a table, such as its labels, is left out where it is there.
         """
-        check_is_fitted(self, "model_")
+        if "model_" not in self.__dict__:
+            check_is_fitted(self, "model_")
         kind = predicting.kind_of(X)
         if kind == "matrix":
             if issparse(X):
                 # such rows cannot have names: scikit-learn would warn of that at every prediction of a fit that had
-                X = check_array(X, accept_sparse=True, dtype="numeric", estimator=self)
+                if not _sound(X):
+                    X = check_array(X, accept_sparse=True, dtype="numeric", estimator=self)
                 _check_n_features(self, X, reset=False)
             else:
                 # it sums all values to see whether one is infinite, and the sum of large ones may be no number
@@ -417,6 +419,12 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
     def _map_html(self) -> str:
         model = self.__dict__.get("model_")
         return "" if model is None else repr.html_map(model, self.tol)
+
+
+def _sound(X: Any) -> bool:
+    """Whether scikit-learn has nothing to say of sparse rows; to ask it takes longer than to predict one of them."""
+    known = X.ndim == 2 and X.format in ("csr", "csc") and X.dtype in (np.float32, np.float64) and all(X.shape)
+    return bool(known and np.isfinite(X.data).all())
 
 
 def _attributes(model: Model) -> dict[str, Any]:

@@ -21,10 +21,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.cross_validation import FoldScores
 from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting
-from dboost.boosting.fold_scores import FoldScores
+from dboost.boosting.path import Nothing, PathKeeper, Progress
 from dboost.boosting.planned import Planned
-from dboost.boosting.progress import Nothing, PathKeeper, Progress
 from dboost.errors import ModelFormatError, StorageError, UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
 from dboost.files.documents import Document, parse_json, plain

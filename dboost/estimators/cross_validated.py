@@ -15,9 +15,8 @@ import numpy as np
 from sklearn.base import clone
 
 from dboost.boosting.checks import check_settings
-from dboost.boosting.cross_validation import cross_validate
+from dboost.boosting.cross_validation import FoldScores, cross_validate
 from dboost.boosting.fit import FitResult, FitSettings, warn_if_empty, warn_if_open
-from dboost.boosting.fold_scores import FoldScores
 from dboost.boosting.relaxed import NoRefit, Refit, Relaxation, refitted, refusal, unchanged
 from dboost.data.labels.labels import check_weight
 from dboost.data.named_columns import take_column

@@ -195,7 +195,7 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
             # before scikit-learn, which lets another library refuse them
             check_names(list(X.column_names if hasattr(X, "column_names") else X.columns))
             validate_data(estimator, X, skip_check_array=True)
-    elif issparse(X) and X.ndim == 2 and X.shape[1] and X.dtype.kind in "fiub":
+    elif (issparse(X) or type(X) is np.ndarray) and X.ndim == 2 and all(X.shape) and X.dtype.kind in "fiub":
         # planning reads every value once, and names the row and the column of one that is not finite
         validate_data(estimator, X, skip_check_array=True)
     else:

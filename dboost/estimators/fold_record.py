@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.fold_scores import FoldScores
+from dboost.boosting.cross_validation import FoldScores
 from dboost.estimators.history import Table
 from dboost.model.fitted import Model
 

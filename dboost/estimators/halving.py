@@ -1,7 +1,7 @@
 """Successive halving over parameters of an estimator, on growing shares of the rows.
 
 Covers: ``successive_halving``: candidates of a grid, which of them share a path, what is said of every rung.
-Does not cover: the rungs and their fits (``dboost.boosting.halving``).
+Does not cover: the rungs and their fits (``dboost.boosting.cross_validation``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from dboost.boosting.checks import check_settings
-from dboost.boosting.halving import judged, kept, rungs
+from dboost.boosting.cross_validation import judged, kept, rungs
 from dboost.boosting.planned import placed
 from dboost.data.named_columns import without
 from dboost.errors import UsageError

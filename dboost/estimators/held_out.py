@@ -43,7 +43,7 @@ _HINT = "use another scoring="
 
 
 class HeldOut:
-    """Asks a scorer about the rows of each fold of the input X; see ``dboost.boosting.fold_scores.HeldOutScorer``.
+    """Asks a scorer about the rows of each fold of the input X; see ``dboost.boosting.cross_validation.HeldOutScorer``.
 
     Copies of `template`, an unfitted estimator of one strength, are handed to the scorer. One that cannot be asked
     about such models is a UsageError.

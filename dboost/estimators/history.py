@@ -2,7 +2,7 @@
 
 Covers: ``Table``, a read-only sequence of records that prints itself and converts to pandas, and the round in which
 the induction of features stopped.
-Does not cover: making the records (``dboost.boosting.records``).
+Does not cover: making the records (``dboost.boosting.systems``).
 
 The seconds of a round, ``seconds``, are the sum of four columns:
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
-from dboost.boosting.jointboost.rounds import JointBoost
+from dboost.boosting.jointboost import JointBoost
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.params import FitParameters, parameters, shared_settings
 from dboost.estimators.scoring import ClassifyingMixin

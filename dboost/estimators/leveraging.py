@@ -1,7 +1,7 @@
 """``LeveragingClassifier`` and ``LeveragingRegressor``: one hypothesis per round, chosen by a learner.
 
 Covers: AdaBoost, epsilon-boosting, logistic regression and both forms of LS-Boost, and their l1-penalised form.
-Does not cover: the rounds (``dboost.boosting.leveraging.rounds``).
+Does not cover: the rounds (``dboost.boosting.leveraging``).
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from typing import Any
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
-from dboost.boosting.leveraging.box import Bound, given_bounds
-from dboost.boosting.leveraging.rounds import learns
-from dboost.boosting.leveraging.system import Leveraging
+from dboost.boosting.leveraging import Bound, Leveraging, given_bounds, learns
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.params import FitParameters, flag, given_alpha, given_factors, parameters, shared_settings

@@ -10,8 +10,8 @@ import numpy as np
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
-from dboost.boosting.records import last_of_size
-from dboost.boosting.shareboost.rounds import ShareBoost
+from dboost.boosting.shareboost import ShareBoost
+from dboost.boosting.systems import last_of_size
 from dboost.errors import UsageError
 from dboost.estimators import predicting
 from dboost.estimators.base import BoostedEstimator

@@ -3,7 +3,7 @@
 Covers: ``StabilitySelection``, what it asks of an estimator, what the supports of half samples come to, the columns it
 leaves of other data, and how many of the chosen features may be false in the mean: the bound of Meinshausen & Buehlmann
 (2010), which Shah & Samworth (2013) have under weaker assumptions, and the tighter one of the latter for frequencies of
-a certain shape. Does not cover: the half samples and their fits (``dboost.boosting.stability``).
+a certain shape. Does not cover: the half samples and their fits (``dboost.boosting.cross_validation``).
 
 In the bounds p is the number of features, q the mean number of them that a half sample uses at any of the strengths,
 theta = q / p, tau the threshold and B the number of complementary pairs.
@@ -28,9 +28,9 @@ from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import _check_n_features, check_is_fitted
 
 from dboost.boosting.checks import check_settings
+from dboost.boosting.cross_validation import HalfFits, fit_halves
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.planned import columns_of
-from dboost.boosting.stability import HalfFits, fit_halves
 from dboost.data.named_columns import flat, without
 from dboost.errors import ClusterError, ConvergenceWarning, DataError, UsageError
 from dboost.estimators.base import BoostedEstimator

@@ -1,7 +1,7 @@
 """Hypotheses that a scikit-learn estimator learns, one in every round of a leveraging fit.
 
 Covers: the family ``Learned``, its pool, which holds what was learned so far, and the hypotheses of a model.
-Does not cover: the rounds (``dboost.boosting.leveraging.rounds``). scikit-learn is not imported: an estimator is
+Does not cover: the rounds (``dboost.boosting.leveraging``). scikit-learn is not imported: an estimator is
 whatever has ``fit(X, y, sample_weight=)`` and ``predict(X)``.
 """
 

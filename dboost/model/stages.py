@@ -1,7 +1,7 @@
 """The models of all rounds of one fit that only adds features: its whole path, in one value.
 
 Covers: ``Stages`` and its arrays in a saved model. Does not cover: how a fit keeps them
-(``dboost.boosting.shareboost.stages_so_far``), or predictions (``dboost.estimators.predicting``).
+(``dboost.boosting.shareboost``), or predictions (``dboost.estimators.predicting``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which rows are drawn: the one place that decides it, for folds, halves, shares of the rows and samples.
 
-Covers: the random orders of the rows that folds (``folds``), halves (``dboost.boosting.stability``) and shares of the
-rows (``subsamples``) are cut from, what of the data these have to know (``Places``), and samples within a partition.
+Covers: the random orders of the rows that folds and halves (``folds``) and shares of the rows (``subsamples``) are cut
+from, what of the data these have to know (``Places``), and samples within a partition.
 Does not cover: what is made of the rows.
 
 A row is drawn by its number among the rows of its class, in the order of the data, and never by what it holds: what is

@@ -1,7 +1,7 @@
 """A share of the rows of a data set, and what a partition contributes to a fit to it.
 
 Covers: ``Subsample``, how a partition is seen with these rows alone. Does not cover: the fits
-(``dboost.boosting.halving``).
+(``dboost.boosting.cross_validation``).
 
 The rows are drawn by their places (``draws``), the same share of each class. Those of a smaller share are among those
 of a larger one.

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import xlogy
 
+from dboost.boosting.checks import UPDATES
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.boosting.updates import UPDATES
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
 from dboost.losses import LOSSES

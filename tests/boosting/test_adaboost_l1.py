@@ -9,10 +9,8 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 from dboost import AdaBoostL1Classifier, AdaBoostL1Regressor, Columns, UsageError
-from dboost.boosting.adaboost_l1.budget import at_margin, budget_suffices
-from dboost.boosting.adaboost_l1.rounds import AdaBoostL1
-from dboost.boosting.adaboost_l1.simplex import minimise_quadratic
-from dboost.boosting.rules import NormalisedEdges
+from dboost.boosting.adaboost_l1 import AdaBoostL1, at_margin, budget_suffices, minimise_quadratic
+from dboost.boosting.systems import NormalisedEdges
 from dboost.losses import EpsilonInsensitive, Huber, Quantile, get_loss
 from tests.boosting import plain
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dboost import AdaBoostL1Classifier, Columns, UsageError
-from dboost.boosting.adaboost_l1.rounds import AdaBoostL1
-from dboost.boosting.rules import NormalisedEdges
+from dboost.boosting.adaboost_l1 import AdaBoostL1
+from dboost.boosting.systems import NormalisedEdges
 from tests.boosting import plain
 
 ROUNDS = 200

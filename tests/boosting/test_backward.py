@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost.boosting.shareboost.backward import removal_costs
-from dboost.boosting.shareboost.rounds import REMOVAL
+from dboost.boosting.shareboost import REMOVAL, removal_costs
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.pieces.family import PiecewiseLinear
 from dboost.hypotheses.products.family import Products

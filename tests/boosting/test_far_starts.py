@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost.boosting.adaboost_l1.ensemble import InUnits
+from dboost.boosting.adaboost_l1 import InUnits
 from dboost.hypotheses.products.family import Products
 from tests.boosting import plain
 from tests.boosting.test_induced import induced

@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 import pytest
 
+from dboost.boosting.checks import UPDATES
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.boosting.updates import UPDATES
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
 from dboost.hypotheses.products import family as products

@@ -10,8 +10,7 @@ import pytest
 
 from dboost import JointBoostClassifier, UsageError
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.boosting.jointboost.rounds import JointBoost
-from dboost.boosting.jointboost.sharing import MOST_CLASSES
+from dboost.boosting.jointboost import MOST_CLASSES, JointBoost
 from dboost.engine.local import LocalEngine
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.stumps.family import Stumps

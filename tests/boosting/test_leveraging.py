@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from dboost.boosting.leveraging.system import Leveraging
+from dboost.boosting.leveraging import Leveraging
 from tests.boosting import plain
 
 LOSSES = ("exp", "log", "squared")

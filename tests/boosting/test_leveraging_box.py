@@ -16,8 +16,7 @@ from dboost import (
     Products,
     UsageError,
 )
-from dboost.boosting.leveraging.box import given_bounds
-from dboost.boosting.leveraging.system import Leveraging
+from dboost.boosting.leveraging import Leveraging, given_bounds
 from tests.boosting import plain
 from tests.boosting.test_leveraging import correlated
 

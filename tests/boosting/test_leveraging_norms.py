@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import brentq
 
 from dboost import Columns, Learned, LeveragingClassifier, Products, UsageError
-from dboost.boosting.leveraging import steepest as l2
-from dboost.boosting.leveraging.system import Leveraging
+from dboost.boosting import leveraging as l2
+from dboost.boosting.leveraging import Leveraging
 from tests.boosting import plain
 
 LOSSES = ("exp", "log", "squared")

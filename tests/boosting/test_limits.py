@@ -13,10 +13,10 @@ import time
 import numpy as np
 import pytest
 
-from dboost.boosting.adaboost_l1.rounds import AdaBoostL1
-from dboost.boosting.leveraging.system import Leveraging
-from dboost.boosting.rules import NormalisedEdges, RankedL1
-from dboost.boosting.shareboost.rounds import ShareBoost
+from dboost.boosting.adaboost_l1 import AdaBoostL1
+from dboost.boosting.leveraging import Leveraging
+from dboost.boosting.shareboost import ShareBoost
+from dboost.boosting.systems import NormalisedEdges, RankedL1
 from dboost.errors import UsageError
 from dboost.problem import limits
 from dboost.problem.limits import MOST_PASSES

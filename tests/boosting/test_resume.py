@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from dboost.boosting.updates import UPDATES
+from dboost.boosting.checks import UPDATES
 from dboost.losses import LOSSES
 from dboost.problem.tuning import Samples, Tuning
 from dboost.solvers.row_updates import SELECTIONS

@@ -7,9 +7,8 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 
 import dboost
-from dboost.boosting.shareboost.choice import RULES
-from dboost.boosting.shareboost.rounds import ShareBoost
-from dboost.boosting.shareboost.trials import CORRECTIVE
+from dboost.boosting.shareboost import ShareBoost
+from dboost.boosting.shareboost_choice import CORRECTIVE, RULES
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.products.family import Products
 from dboost.solvers.corrective import Solved, left_over

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dboost import ShareBoostClassifier, Stumps, UsageError
+from dboost.boosting import shareboost_choice as trials
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.boosting.shareboost import trials
-from dboost.boosting.shareboost.rounds import ShareBoost
+from dboost.boosting.shareboost import ShareBoost
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.hypotheses.products.family import Products

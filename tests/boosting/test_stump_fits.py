@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dboost.boosting.checks import UPDATES
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.boosting.updates import UPDATES
 from dboost.engine.local import LocalEngine
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.hypotheses.stumps.pool import key_arrays

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dboost.boosting.updates import UPDATES
+from dboost.boosting.checks import UPDATES
 from tests.boosting import plain
 
 

@@ -26,7 +26,7 @@ PROGRAM = """
 from dboost.boosting.fit import Fitting
 from dboost.boosting.planned import Planned
 from dboost.problem.state import FitSettings
-from dboost.boosting.stepwise import StepwiseSystem
+from dboost.boosting.systems import StepwiseSystem
 from dboost.boosting.systems import System
 from dboost.data.planned import Plan
 from dboost.engine.base import Engine

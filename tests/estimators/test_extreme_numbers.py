@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import dboost
+from dboost.boosting import totally_corrective as loop
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.boosting.totally_corrective import loop
 from dboost.certificate import duality_gap
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine

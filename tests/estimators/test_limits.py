@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import dboost
-from dboost.boosting.updates import UPDATES
+from dboost.boosting.checks import UPDATES
 from dboost.errors import ConvergenceWarning, UsageError
 
 LOOPS = [

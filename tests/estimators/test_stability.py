@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 
 import dboost
 from dboost import ConvergenceWarning, DataError, DboostWarning, ParquetData, StabilitySelection, UsageError
-from dboost.boosting.stability import drawn
+from dboost.boosting.cross_validation import drawn
 from dboost.estimators.fitting import prepared
 from dboost.interruption import Interruption, heeded
 from tests.test_folding import memo

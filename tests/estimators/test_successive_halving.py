@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import dboost
 from dboost import DataError, ParquetData, UsageError, successive_halving
-from dboost.boosting.halving import kept, rungs
+from dboost.boosting.cross_validation import kept, rungs
 
 RNG = np.random.default_rng(4)
 M, N, K = 3000, 20, 3

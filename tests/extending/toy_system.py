@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dboost.boosting.stepwise import StepwiseSystem
+from dboost.boosting.systems import StepwiseSystem
 from dboost.problem.iterate import Iterate
 
 

@@ -15,8 +15,8 @@ from dboost import (
     Products,
     ShareBoostClassifier,
 )
+from dboost.boosting import totally_corrective as entering
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.boosting.totally_corrective import entering
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError

@@ -1,4 +1,4 @@
-"""The totally corrective loop (docs/math.md 7): score all rows, add the best, re-solve, prune, certify, stop.
+"""The totally corrective loop of Duchi & Singer (2009; docs/math.md 7): score, certify, add, solve, prune.
 
     repeat
       score every column: L, ||G_j||_*, and what moving each row would gain         (Loop.score, Problem.score)
@@ -15,19 +15,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.greedy_rounds import repeated, spent
-from dboost.boosting.records import recorded
-from dboost.boosting.systems import refuse_sweeps
-from dboost.boosting.totally_corrective.entering import Entering
-from dboost.boosting.totally_corrective.entering_groups import EnteringGroups
-from dboost.boosting.totally_corrective.stalls import stalled
+from dboost.boosting.systems import recorded, refuse_sweeps, repeated, spent
 from dboost.certificate.duality_gap import (
     dual_bound,
     expected_gap,
@@ -37,16 +32,172 @@ from dboost.certificate.duality_gap import (
 )
 from dboost.losses import get_loss
 from dboost.penalties import Penalty
+from dboost.penalties.bound import BoundGroups
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.free_rows import solved as solved_free
 from dboost.problem.free_rows import without_sums
-from dboost.problem.iterate import Iterate, Score
+from dboost.problem.iterate import Iterate, Rows, Score
 from dboost.problem.limits import Limits
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
 from dboost.solvers.inner import PROMISED, Context, Goal, Solved, Trace
 from dboost.solvers.row_updates import one_row_promises
 from dboost.solvers.step import Step, pruned
+
+# Rows a round may add; more of them where they have few entries: one that has to wait costs another scoring pass.
+FIRST_ROWS = 200
+_MOST_FIRST_ROWS = 400
+_FIRST_ENTRIES = 15_000
+# Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
+INDUCED_ROWS = 30
+# Hypotheses that may enter together under a penalty that leaves none of them at zero; of more the best enter first, and
+# as many as the model holds in each round.
+MOST_AT_ONCE = 10_000_000
+
+
+class Entering:
+    """How many rows of one fit may enter; `sparse` where they vanish one by one, so that there are rows to keep out."""
+
+    def __init__(self, problem: Problem, settings: FitSettings, sparse: bool) -> None:
+        self.problem = problem
+        self.settings = settings
+        self.sparse = sparse
+
+    def full(self, at: Iterate) -> bool:
+        """Whether the model holds as many rows as it may."""
+        budget = self.settings.max_features
+        return budget is not None and at.active.shape[0] >= budget
+
+    def most(self, n_active: int) -> int:
+        """How many new rows a round may add."""
+        asked = self.settings.features_per_round
+        if asked is None:
+            free = self.settings.update == "newton" and self.sparse
+            more = min(_FIRST_ENTRIES // self.problem.k, _MOST_FIRST_ROWS) if self.problem.k > 1 else 0
+            asked = max(FIRST_ROWS, more, n_active) if free else self.problem.n
+            if not self.problem.screens and (self.problem.penalty.separable or self.problem.n > MOST_AT_ONCE):
+                asked = max(INDUCED_ROWS, n_active)
+        if self.settings.max_features is not None:
+            asked = min(asked, max(0, self.settings.max_features - n_active))
+        return asked
+
+    def widened(self, at: Iterate, score: Score, lam: float) -> tuple[Iterate, int, bool]:
+        """The model with the best violating rows added at zero; how many, and whether others wait for a next round.
+
+        Which violate optimality, at which strength, is in the score: the final one, `lam`, asks for nothing more.
+        """
+        held = at.active.shape[0]
+        fresh = self.most(held)
+        new, G = score.best[:fresh], score.best_G[:fresh]
+        cut = self.settings.features_per_round is None and len(new) == fresh < self.problem.n_candidates - held
+        return at.widened(new, G), int(new.shape[0]), cut
+
+
+class EnteringGroups:
+    """The groups of one fit that may enter, in place of ``Entering``."""
+
+    def __init__(self, problem: Problem) -> None:
+        penalty = problem.objective.bound()
+        assert isinstance(penalty, BoundGroups)
+        self.problem = problem
+        self.penalty = penalty
+        # the largest sum s x**2 of a group on the scale of the penalty: what a step of the group is divided by
+        self._length = np.zeros(penalty.count)
+        # a row without penalty is a group of its own, which every model holds
+        weights = np.where(penalty.weight > 0.0, penalty.weight, 1.0)
+        np.maximum.at(self._length, penalty.place, problem.statistics.square / weights**2)
+
+    def full(self, at: Iterate) -> bool:
+        """Never: there is no limit of the rows of groups."""
+        return False
+
+    def most(self, n_active: int) -> int:
+        """No row enters by itself."""
+        return 0
+
+    def widened(self, at: Iterate, score: Score, lam: float) -> tuple[Iterate, int, bool]:
+        """The model with all columns of its groups, and of the best that violate optimality at a strength.
+
+        It takes a pass for their sums where the model does not hold them. Also how many rows were added for groups that
+        it did not hold, and whether other groups wait.
+        """
+        penalty, usable = self.penalty, np.isfinite(self.penalty.weight)
+        held = np.zeros(penalty.count, np.bool_)
+        held[penalty.place[at.active]] = True
+        new, waiting = self._best(score, held, lam, int(at.active.shape[0]))
+        fresh = int(np.count_nonzero(usable & np.isin(penalty.place, new)))
+        held[new] = True
+        return self._with_rows(at, np.flatnonzero(usable & held[penalty.place])), fresh, waiting
+
+    def _best(self, score: Score, held: np.ndarray, lam: float, n_active: int) -> tuple[Rows, bool]:
+        """The groups that enter, and whether others wait: the first by what a step of theirs gains, at least one."""
+        penalty = self.penalty
+        excess = penalty.factors * (penalty.dual_norms(score.norms) - lam)
+        some = np.flatnonzero((excess > 0.0) & ~held & (self._length > 0.0))
+        gain = excess[some] ** 2 / self._length[some]
+        some = some[np.lexsort((some, -gain))]
+        rows = np.cumsum(np.bincount(penalty.place, minlength=penalty.count)[some])
+        taken = max(1, int(np.searchsorted(rows, max(FIRST_ROWS, n_active), side="right")))
+        return some[:taken], some.size > taken
+
+    def _with_rows(self, at: Iterate, rows: Rows) -> Iterate:
+        """The model with these rows, which hold all of its own; those that it lacks at zero."""
+        if np.array_equal(rows, at.active):
+            return at
+        W = np.zeros((rows.shape[0], self.problem.k))
+        W[np.searchsorted(rows, at.active)] = at.W
+        return self.problem.evaluate(rows, W, at.intercept)
+
+
+# Rounding moves the model without improving its certificate: rounds looked at, and the share of the objective that is
+# less than rounding.
+_ROUNDED_ROUNDS = 6
+_ROUNDED_GAIN = 1e-13
+# A matrix of second derivatives that float64 cannot solve leaves steps that lower the objective by as little in every
+# round, without end: rounds looked at, which are more than a fit takes to change to another kind of step, and rounds
+# that it would take to close the gap at their pace. No limit of rounds is near that number.
+_SLOW_ROUNDS = 12
+_WITHOUT_END = 1e6
+# A certificate that got better by this factor is on its way.
+_BETTER = 0.9
+
+
+def stalled(history: Sequence[Mapping[str, Any]], least: float) -> str:
+    """The reason to end a fit whose last rounds led nowhere: "precision" or "stalled"; empty to go on.
+
+    Parameters
+    ----------
+    history : sequence of mapping
+        Records of the rounds.
+    least : float
+        The resolution of the objective, which is taken to be at least that far from zero.
+    """
+    recent = _last(history, _ROUNDED_ROUNDS)
+    if recent:
+        gain = _ROUNDED_GAIN * max(abs(recent[-1]["objective"]), least)
+        if _lowered(recent) <= gain and not _certified_better(recent):
+            return "precision"
+    recent = _last(history, _SLOW_ROUNDS)
+    if recent and all(math.isfinite(record["gap"]) for record in recent) and not _certified_better(recent):
+        left = recent[-1]["gap"] * max(abs(recent[-1]["objective"]), least)
+        if _lowered(recent) * _WITHOUT_END < left * (len(recent) - 1):
+            return "stalled"
+    return ""
+
+
+def _last(history: Sequence[Mapping[str, Any]], count: int) -> list[Mapping[str, Any]]:
+    """The last `count` records, if there are as many."""
+    return list(history[-count:]) if len(history) >= count else []
+
+
+def _lowered(recent: Sequence[Mapping[str, Any]]) -> float:
+    return float(recent[0]["objective"] - recent[-1]["objective"])
+
+
+def _certified_better(recent: Sequence[Mapping[str, Any]]) -> bool:
+    gaps = [record["gap"] for record in recent]
+    return bool(min(gaps) < _BETTER * gaps[0])
+
 
 Array = NDArray[np.float64]
 
@@ -82,7 +233,7 @@ class TotallyCorrective:
 
     @property
     def name(self) -> str:
-        """"totally_corrective"."""
+        """ "totally_corrective"."""
         return "totally_corrective"
 
     @property
@@ -158,8 +309,8 @@ class Loop:
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""
         begun = time.perf_counter(), self.problem.passes
-        state, score = self.score(state)                                 # sums of every column, or bounds of them
-        state = self.certify(state, score)                               # the duality gap
+        state, score = self.score(state)  # sums of every column, or bounds of them
+        state = self.certify(state, score)  # the duality gap
         if judged := state.provisional and state.gap <= self.settings.tol:
             # columns were left out, and one of them may count: now with all
             state, score = self.score(over_all_columns(state))
@@ -169,11 +320,11 @@ class Loop:
             return self._recorded(state, score.iterate, begun, score.opened), reason
         at, opened = score.iterate, score.opened
         widened, added, others_wait = self.entering.widened(at, score, self.lam)  # the best rows come in
-        del score                                                        # as much memory as the examples of a step
+        del score  # as much memory as the examples of a step
         limits = self.limits.counted_from(state.passes - begun[1])
         goal = self._goal(widened, state, others_wait)
-        solved = self.inner.solve(widened, goal, state, limits)          # all rows held are solved again
-        after = pruned(solved.at, self.problem.objective.columns.free)   # rows that became exactly zero go out
+        solved = self.inner.solve(widened, goal, state, limits)  # all rows held are solved again
+        after = pruned(solved.at, self.problem.objective.columns.free)  # rows that became exactly zero go out
         state = replace(with_model(state, after), memory=solved.memory, cut=bool(limits.reason(self.problem.passes)))
         dropped = widened.active.shape[0] - after.active.shape[0]
         state = self._recorded(state, after, begun, opened, added, dropped, solved.step)

@@ -9,18 +9,13 @@ or once no step gains anything; there is no certificate.
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.greedy_rounds import GreedyRounds
-from dboost.boosting.records import recorded
-from dboost.boosting.rules import refuse_part
-from dboost.boosting.systems import refuse_sweeps
+from dboost.boosting.systems import GreedyRounds, refuse_part, refuse_sweeps
 from dboost.bounds import exponential
 from dboost.errors import UsageError
 from dboost.penalties import Penalty
@@ -44,7 +39,7 @@ class ForwardGreedy:
 
     @property
     def name(self) -> str:
-        """"forward"."""
+        """ "forward"."""
         return "forward"
 
     @property
@@ -94,8 +89,7 @@ class Forward(GreedyRounds):
 
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""
-        started, problem = time.perf_counter(), self.problem
-        passes = problem.passes
+        clock, problem, before = self.clock(), self.problem, state
         at = Iterate.unsummed(state.active, state.W, state.intercept)
         budget = self.settings.max_features
         full = budget is not None and state.active.shape[0] >= budget
@@ -106,8 +100,7 @@ class Forward(GreedyRounds):
         W = np.zeros((active.shape[0], problem.k))
         W[np.searchsorted(active, held.active)] = held.W
         best, moved, gain = self._best(held, active, W)
-        value = problem.objective(held, 0.0)
-        self.mark(value)
+        state = self.valued(state, problem.objective(held, 0.0))
         stop = gain <= 0.1 * self.settings.tol * abs(held.loss)
         if not stop:
             if best < active.shape[0]:
@@ -115,10 +108,9 @@ class Forward(GreedyRounds):
             else:
                 state = replace(state, intercept=moved)
         keep = np.any(W != 0.0, axis=1)
-        entering = int(np.count_nonzero(keep)) - int(held.active.shape[0])
-        state = replace(state, active=active[keep], W=W[keep], objective=value)
+        state = replace(state, active=active[keep], W=W[keep])
         reason = ("max_features" if full else "gradient") if stop else ""
-        return self._recorded(state, entering, 0.0 if stop else gain, started, passes), reason
+        return self.recorded(before, state, clock, "forward", 0.0 if stop or not gain > 0.0 else 1.0), reason
 
     def _best(self, at: Iterate, active: Rows, W: Array) -> tuple[int, Array, float]:
         """The place in `active` (its length: the intercept), the new weights and the gain of the best single step."""
@@ -137,21 +129,3 @@ class Forward(GreedyRounds):
         # without opposing examples the bound has no minimiser: the step is capped
         new, _ = exponential_solves(penalty).solve_exponential(W[one], plus[one], minus[one], a[one], 0.0)
         return best, new[0], float(gains[best])
-
-    def _recorded(self, state: FitState, entering: int, gain: float, started: float, passes: int) -> FitState:
-        """The state with its record: the objective is that before the round's step, as in the other loops."""
-        return recorded(
-            self.problem,
-            state,
-            gap=math.nan,
-            lower_bound=math.nan,
-            alpha=0.0,
-            rows_in=max(entering, 0),
-            rows_out=max(-entering, 0),
-            held=state,
-            candidates=self.problem.n_candidates,
-            step="forward",
-            length=1.0 if gain > 0.0 else 0.0,
-            started=started,
-            passes=passes,
-        )

@@ -1,43 +1,213 @@
 """ShareBoost (Shalev-Shwartz, Wexler & Shashua 2011; docs/math.md 7 (J)): few features, shared by the classes.
 
     repeat
-      the feature, or group of features, whose row of the gradient is largest enters        (``greedy``, ``trials``)
-      all weights of the features held are solved again, from where they were                (``corrective``)
+      the feature, or group of features, whose row of the gradient is largest enters     (``shareboost_choice``)
+      all weights of the features held are solved again, from where they were            (``corrective``)
 
-One run gives the whole path: the model of every round is kept. A feature that entered stays, unless the fit goes back
-from what has grown (``backward``). With |x| <= 1 and rule "norm" or "scaled", ceil(4 ||W*||_{inf,1}^2 / eps) rounds
-reach the mean loss L(W*) + eps for any W* (Theorem 2).
+One run gives the whole path: the model of every round is kept. With |x| <= 1 and rule "norm" or "scaled",
+ceil(4 ||W*||_{inf,1}^2 / eps) rounds reach the mean loss L(W*) + eps for any W* (Theorem 2). A feature that entered
+stays, unless the fit goes back from what has grown, which the paper does not:
+
+    repeat
+      the feature, or group, whose removal costs the objective least leaves              (``removal_costs``)
+      the weights of the others are solved again, from where they were                   (``corrective``)
+
+A feature enters because it was the best beside the few that came before it; T features that are left of many more are
+chosen beside all of them. Source: backward elimination by the quadratic model at the minimum ("optimal brain surgeon",
+Hassibi & Stork 1993).
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.greedy_rounds import GreedyRounds, repeated
-from dboost.boosting.records import last_of_size, recorded
-from dboost.boosting.rules import refuse_part
-from dboost.boosting.shareboost.backward import WayBack, removal_costs, without
-from dboost.boosting.shareboost.choice import RULES, TRIED, Group, ranked, row_lengths, tried
-from dboost.boosting.shareboost.stages_so_far import StagesSoFar
-from dboost.boosting.shareboost.trials import CORRECTIVE, corrected, gains, pull, widened
+from dboost.boosting.shareboost_choice import (
+    CORRECTIVE,
+    RULES,
+    TRIED,
+    Group,
+    Solver,
+    corrected,
+    gains,
+    pull,
+    ranked,
+    row_lengths,
+    tried,
+    widened,
+)
+from dboost.boosting.systems import GreedyRounds, last_of_size, refuse_part, repeated
+from dboost.compiled.solves.positive import inverse_positive, solve_positive
 from dboost.errors import UsageError
 from dboost.hypotheses.capabilities import group_of
 from dboost.passes.class_blocks import mistakes
 from dboost.penalties import Penalty
 from dboost.problem.iterate import Iterate, Score
+from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
-from dboost.solvers.corrective import Solved
+from dboost.solvers.conjugate.class_blocks import grams, regularised, sampled
+from dboost.solvers.corrective import Free, Solved, left_over, solve
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StagesSoFar:
+    """The model after every round."""
+
+    order: Rows  # (a,): Rows of W in the order in which they entered.
+    counts: Rows  # (T,): Rows held after each round.
+    weights: Array  # (sum of counts, k): Their weights, round after round, in the order of entering.
+    intercepts: Array  # (T, k)
+
+    @staticmethod
+    def empty(k: int) -> StagesSoFar:
+        """Of no rounds, with k outputs."""
+        none = np.zeros(0, np.int64)
+        return StagesSoFar(none, none, np.zeros((0, k)), np.zeros((0, k)))
+
+    @staticmethod
+    def of(carried: Mapping[str, NDArray[Any]]) -> StagesSoFar:
+        """Undo `arrays`."""
+        return StagesSoFar(carried["order"], carried["counts"], carried["weights"], carried["intercepts"])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """As a state carries them."""
+        return dict(vars(self))
+
+    def after(self, at: Iterate, fresh: Rows) -> StagesSoFar:
+        """With the model of one more round, in which some rows entered."""
+        k = at.intercept.shape[0]
+        order = np.append(self.order, fresh)
+        mine = at.W[np.searchsorted(at.active, order)]
+        return StagesSoFar(
+            order,
+            np.append(self.counts, order.shape[0]),
+            np.concatenate([self.weights.reshape(-1, k), mine]),
+            np.concatenate([self.intercepts.reshape(-1, k), at.intercept[None]]),
+        )
+
+    def until(self, rounds: int) -> StagesSoFar:
+        """The first rounds only."""
+        counts = self.counts[:rounds]
+        held = int(counts[-1]) if rounds else 0
+        return StagesSoFar(self.order[:held], counts, self.weights[: int(counts.sum())], self.intercepts[:rounds])
+
+    def last(self) -> tuple[Rows, Array, Array]:
+        """The model after the last round: rows ascending, their weights, the intercept."""
+        held = int(self.counts[-1])
+        places = np.argsort(self.order)
+        return self.order[places], self.weights[-held:][places], self.intercepts[-1]
+
+
+# Multiplications spent on the Hessian of a model.
+_WORK = 1e9
+
+
+@dataclass(frozen=True)
+class WayBack:
+    """The models on the way back, in the order in which they were reached: that of all features first."""
+
+    left: Rows  # Rows of W in the order in which they left.
+    rest: Rows  # Rows of the last model, ascending.
+    counts: Rows  # (T,): Rows of each model, falling.
+    weights: Array  # (sum of counts, k): Rows of W of each model, ascending.
+    intercepts: Array  # (T, k)
+
+    @staticmethod
+    def begun(active: Rows, W: Array, intercept: Array) -> WayBack:
+        """At the model that has grown."""
+        counts = np.array([active.shape[0]], dtype=np.int64)
+        return WayBack(np.zeros(0, np.int64), active, counts, W, intercept[None])
+
+    @staticmethod
+    def of(carried: Mapping[str, NDArray[Any]]) -> WayBack:
+        """Undo `arrays`."""
+        return WayBack(**dict(carried))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """As a state carries them."""
+        return dict(vars(self))
+
+    def after(self, at: Iterate, gone: Rows) -> WayBack:
+        """With the model that some rows have left."""
+        return WayBack(
+            np.append(self.left, gone),
+            at.active,
+            np.append(self.counts, at.active.shape[0]),
+            np.concatenate([self.weights, at.W]),
+            np.concatenate([self.intercepts, at.intercept[None]]),
+        )
+
+    def stages(self, most: int) -> StagesSoFar:
+        """The models of at most so many rows, smallest first, as a fit that only adds rows keeps them.
+
+        Where every model is larger, the smallest.
+        """
+        order = np.append(self.rest, self.left[::-1])
+        fits = np.flatnonzero(self.counts <= most)
+        chosen = (fits if fits.shape[0] else np.array([self.counts.shape[0] - 1]))[::-1]
+        ends = np.cumsum(self.counts)
+        weights = []
+        for place in chosen.tolist():
+            end, count = int(ends[place]), int(self.counts[place])
+            # stored by row, wanted in the order of the path
+            weights.append(self.weights[end - count : end][np.argsort(np.argsort(order[:count]))])
+        counts = self.counts[chosen]
+        return StagesSoFar(order[: int(counts[-1])], counts, np.concatenate(weights), self.intercepts[chosen])
+
+
+def removal_costs(problem: Problem, at: Iterate, lam: float, groups: list[Rows], n_rows: int) -> Array:
+    """What the objective rises by when the rows of a group leave and all others are solved again, by its second order.
+
+    1/2 sum_c w_gc' [(H_c^-1)_gg]^-1 w_gc, with H_c the Hessian of loss plus penalty in the weights of class c; what
+    classes share is left out. One pass over some of the examples.
+
+    Parameters
+    ----------
+    at : Iterate
+        A corrected model.
+    groups : list of int64 array
+        Places among the active rows.
+    """
+    size = at.active.shape[0]
+    every = sampled(problem.k, size, size, n_rows, _WORK)
+    (found,) = grams(problem, at, [np.arange(size)], problem.fit_intercept, every)
+    bound = problem.objective.bound(at.active, lam)
+    face = bound.face(at.W)
+    bent = regularised(found, np.asarray(face.expand(face.diagonal(bound.strength))))
+    inverse = np.stack([inverse_positive(H, 0.0) for H in bent])
+    costs = []
+    for places in groups:
+        own, w = np.ascontiguousarray(inverse[:, places[:, None], places]), np.ascontiguousarray(at.W[places].T)
+        costs.append(0.5 * float(sum(np.sum(v * solve_positive(H, v, 0.0)) for H, v in zip(own, w, strict=True))))
+    return np.array(costs)
+
+
+def without(
+    problem: Problem,
+    at: Iterate,
+    gone: Rows,
+    lam: float,
+    tol: float,
+    n_rows: int,
+    limits: Limits = UNLIMITED,
+    by: Solver = solve,
+) -> Solved:
+    """The model without some of its places, all others solved again: to `tol` of the gradient that this leaves."""
+    keep = np.setdiff1d(np.arange(at.active.shape[0]), gone)
+    active = at.active[keep]
+    start = problem.evaluate(active, at.W[keep], at.intercept)
+    free = Free(np.ones(keep.shape[0], np.bool_), problem.fit_intercept, row_lengths(problem, active), n_rows)
+    return by(problem, start, lam, free, tol * left_over(problem, start, lam, free), limits)
+
 
 REMOVAL = "removal"
 """What a record says of a round in which features left."""
@@ -163,7 +333,6 @@ class ShareBoostRounds(GreedyRounds):
         super().__init__(problem, settings, null)
         self.system = system
         self.n_rows = n_rows
-        self._lam = float(settings.alpha) * problem.statistics.weight
         self._groups = self._checked_groups()
         if system.bound is not None and not math.isfinite(problem.n_candidates):
             raise UsageError(
@@ -185,7 +354,7 @@ class ShareBoostRounds(GreedyRounds):
         return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
     def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
-        """Rounds until a reason to stop; see ``loop.Loop.run``.
+        """Rounds until a reason to stop; see ``GreedyRounds.run``.
 
         Returns
         -------
@@ -208,9 +377,7 @@ class ShareBoostRounds(GreedyRounds):
             return state, "kept"
         return self._back(state, keep, callback)
 
-    def _grown(
-        self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]
-    ) -> tuple[FitState, str]:
+    def _grown(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
         """Rounds that add features, until a reason to stop."""
         if not state.carried:
             if state.active.size:
@@ -219,16 +386,15 @@ class ShareBoostRounds(GreedyRounds):
                     hint="fit anew: one run holds the model of every number of features",
                 )
             at = self.problem.evaluate(state.active, state.W, state.intercept)
-            value = self.problem.objective(at, self._lam)
-            state = replace(state, objective=value, carried=StagesSoFar.empty(self.problem.k).arrays())
-            self.mark(state.objective)
+            state = replace(state, carried=StagesSoFar.empty(self.problem.k).arrays())
+            state = self.valued(state, self.problem.objective(at, self.lam))
         # a fit that is resumed may have done its last round before
         state, reason = repeated(self.advance, state, callback, self._reason, self._reason(state))
         return self._best(state) if reason == "bound" else state, reason
 
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason why there was nothing to do, if so."""
-        started, problem = time.perf_counter(), self.problem
+        clock, problem = self.clock(), self.problem
         passes = problem.passes
         so_far = StagesSoFar.of(state.carried)
         here = Iterate.unsummed(state.active, state.W, state.intercept)
@@ -240,17 +406,16 @@ class ShareBoostRounds(GreedyRounds):
             return replace(state, passes=state.passes + problem.passes - passes), "exhausted" if whole else "gradient"
         chosen = shortlist[0]
         if costly and len(shortlist) > 1:
-            found = gains(problem, here, shortlist, self.system.rule, self._lam, self.settings.tol, self.n_rows)
+            found = gains(problem, here, shortlist, self.system.rule, self.lam, self.settings.tol, self.n_rows)
             chosen = shortlist[int(np.argmax(found))]
         at = widened(problem, here, chosen.rows)
         if self._flat(at, chosen):
             return replace(state, passes=state.passes + problem.passes - passes), "gradient"
         limits = self.limits.counted_from(state.passes - passes)
         by = CORRECTIVE[self.system.corrective]
-        solved = corrected(problem, at, self._lam, chosen.rows, self.settings.tol, self.n_rows, limits, by)
+        solved = corrected(problem, at, self.lam, chosen.rows, self.settings.tol, self.n_rows, limits, by)
         so_far = so_far.after(solved.at, chosen.rows)
-        rows = (chosen.rows.shape[0], 0)
-        return self._moved(state, solved, so_far.arrays(), rows, "corrective", started, passes), ""
+        return self._moved(state, solved, so_far.arrays(), "corrective", clock), ""
 
     def _flat(self, at: Iterate, group: Group) -> bool:
         """Whether the best candidate's gradient is nothing but rounding."""
@@ -263,6 +428,7 @@ class ShareBoostRounds(GreedyRounds):
         self, state: FitState, keep: int, callback: Callable[[dict[str, Any], FitState], bool]
     ) -> tuple[FitState, str]:
         """Rounds that remove features, down to the last one; then the model of at most `keep`, and the path to it."""
+
         def ended(state: FitState) -> str:
             more = len(self._held_groups(state.active)) > 1
             return self.limits.reason(state.passes) if more else "kept"
@@ -273,16 +439,15 @@ class ShareBoostRounds(GreedyRounds):
 
     def _retreat(self, state: FitState) -> tuple[FitState, str]:
         """One round back: the cheapest group leaves, and all other weights are solved again."""
-        started, problem, groups = time.perf_counter(), self.problem, self._held_groups(state.active)
-        passes = problem.passes
+        clock, problem, groups = self.clock(), self.problem, self._held_groups(state.active)
         here = Iterate.unsummed(state.active, state.W, state.intercept)
-        costs = removal_costs(problem, here, self._lam, groups, self.n_rows)
+        costs = removal_costs(problem, here, self.lam, groups, self.n_rows)
         gone = groups[int(np.argmin(costs))]
-        limits = self.limits.counted_from(state.passes - passes)
+        limits = self.limits.counted_from(state.passes - clock[1])
         by = CORRECTIVE[self.system.corrective]
-        solved = without(problem, here, gone, self._lam, self.settings.tol, self.n_rows, limits, by)
+        solved = without(problem, here, gone, self.lam, self.settings.tol, self.n_rows, limits, by)
         way = WayBack.of(state.carried).after(solved.at, state.active[gone])
-        return self._moved(state, solved, way.arrays(), (0, gone.shape[0]), REMOVAL, started, passes), ""
+        return self._moved(state, solved, way.arrays(), REMOVAL, clock), ""
 
     def _held_groups(self, active: Rows) -> list[Rows]:
         """Places of the active rows by group, in the order of their first rows."""
@@ -329,35 +494,24 @@ class ShareBoostRounds(GreedyRounds):
         active, W, intercept = so_far.last()
         record = last_of_size(state.history)[active.shape[0]]
         value = float(record["objective"]) * self.problem.statistics.weight
-        return replace(
-            state, active=active, W=W, intercept=intercept, objective=value, carried=so_far.arrays()
-        )
+        return replace(state, active=active, W=W, intercept=intercept, objective=value, carried=so_far.arrays())
 
     # ---- records ---------------------------------------------------------------------------------------------------
 
     def _moved(
-        self,
-        state: FitState,
-        solved: Solved,
-        carried: dict[str, NDArray[Any]],
-        rows: tuple[int, int],
-        step: str,
-        started: float,
-        passes: int,
+        self, before: FitState, solved: Solved, carried: dict[str, NDArray[Any]], step: str, clock: tuple[float, int]
     ) -> FitState:
-        """The state with the model of a corrective step and its record; `rows` entered and left."""
+        """The state with the model of a corrective step and its record."""
         problem, at = self.problem, solved.at
         wrong = float(problem.own_pass(mistakes, at, name="mistakes").add["wrong"]) / problem.statistics.weight
         state = replace(
-            state,
+            self.valued(before, problem.objective(at, self.lam)),
             active=at.active,
             W=at.W,
             intercept=at.intercept,
-            objective=problem.objective(at, self._lam),
             carried=carried,
             cut=solved.cut,
         )
-        self.mark(state.objective)
         more = {
             "loss": at.loss / problem.statistics.weight,
             "error": wrong,
@@ -365,19 +519,4 @@ class ShareBoostRounds(GreedyRounds):
             "steps": solved.steps,
             "gradient": solved.rest / math.sqrt(problem.statistics.weight),
         }
-        return recorded(
-            problem,
-            state,
-            gap=math.nan,
-            lower_bound=math.nan,
-            alpha=self._lam / problem.statistics.weight,
-            rows_in=rows[0],
-            rows_out=rows[1],
-            held=at,
-            candidates=problem.n_candidates,
-            step=step,
-            length=solved.length,
-            started=started,
-            passes=passes,
-            more=more,
-        )
+        return self.recorded(before, state, clock, step, solved.length, more)

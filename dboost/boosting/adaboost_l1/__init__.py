@@ -1,1 +1,0 @@
-"""AdaBoost+L1: AdaBoost within an l1 budget that grows."""

@@ -1,1 +1,0 @@
-"""Classical forward-greedy boosting: one hypothesis per round."""

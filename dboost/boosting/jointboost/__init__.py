@@ -1,1 +1,0 @@
-"""JointBoost: stumps that some of the classes share."""

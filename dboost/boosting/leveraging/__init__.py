@@ -1,1 +1,0 @@
-"""Leveraging: a learner names a hypothesis in every round."""

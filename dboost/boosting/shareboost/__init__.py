@@ -1,1 +1,0 @@
-"""ShareBoost (Shalev-Shwartz, Wexler & Shashua 2011)."""

@@ -1,1 +1,0 @@
-"""Where the rounds of a fit begin, other than at zero."""

@@ -1,1 +1,0 @@
-"""The totally corrective loop of Duchi & Singer (2009): score, certify, add, solve, prune."""
