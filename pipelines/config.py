@@ -301,6 +301,15 @@ class NewDataSettings(DataSettings):
     text: Names | None = key(None, "columns of the text of raw documents (default: those of the training, or text)")
 
 
+@dataclass(frozen=True, kw_only=True)
+class JudgedDataSettings(NewDataSettings):
+    """Data with labels that a model is judged on."""
+
+    label_separator: Text | None = key(
+        None, "what stands between the tags of raw documents whose label is one text (default: that of the training)"
+    )
+
+
 def dialect_of(settings: Any) -> Dialect:
     """How files of text are written, where the settings say it."""
     from dboost.data.meaning import Dialect

@@ -2,47 +2,40 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csc_array
-
 from dboost import metrics
-from dboost.data import build_plan
 from dboost.errors import UsageError
 from dboost.estimators.persistence import find_model, read_transform
 from dboost.model.fitted import Model
-from dboost.partition import NUMBERS, Partition, Sums
+from dboost.partition import NUMBERS
 
 from .. import pages, targets
-from ..cluster import Cluster, engine_on
+from ..cluster import Cluster
 from ..config import (
     ClusterSettings,
     DataSettings,
     FromOne,
     LogSettings,
-    NewDataSettings,
+    JudgedDataSettings,
     OutputSettings,
     Text,
     key,
 )
 from ..console import Console
-from ..inputs import for_a_while, input_positions, is_text_table, open_data, read_model, refuse_existing
-from ..predicting.judged import Strangers, documents_of, find_strangers, sums_of, sums_of_codes
+from ..inputs import is_text_table, open_data, read_model, refuse_existing
+from ..predicting.judged import Strangers, labelled_rows, sums_of
 from ..predicting.rows import are_raw
 
 MARKER = "evaluation.json"
 
-Integers = NDArray[np.int64]
 Figures = metrics.Evaluation | targets.RegressionFigures
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateSettings(NewDataSettings, ClusterSettings, OutputSettings, LogSettings):
+class EvaluateSettings(JudgedDataSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost evaluate` takes; `out` is optional."""
 
     required: ClassVar[tuple[str, ...]] = ("model", "data")
@@ -118,62 +111,13 @@ def write(out: str, values: dict[str, Any], force: bool) -> None:
 
 
 def judged(settings: DataSettings, model: Model, folder: str, client: Any) -> tuple[Figures, Strangers]:
-    """Judge the model of a folder on the data that settings name: raw documents, or features."""
-    with documents_of(settings, model, folder, client) as documents:
-        if documents is None:
-            with for_a_while(settings, client) as found:
-                return figures(model, open_data(found, "test", model), client)
-        return _summarised(model, *sums_of(documents, model, client))
+    """Judge the model of a folder on the data that settings name, and say which classes of it the model does not know.
 
-
-def figures(model: Model, data: Any, client: Any) -> tuple[Figures, Strangers]:
-    """Judge a model of any task, and say which rows have a class that it does not know; see ``sums``."""
-    return _summarised(model, *sums(model, data, client))
-
-
-def _summarised(model: Model, total: Sums, strangers: Strangers) -> tuple[Figures, Strangers]:
+    The sums that all figures follow from are formed piece by piece, in the order of the rows.
+    """
+    with labelled_rows(settings, model, folder, client) as rows:
+        total, strangers = sums_of(rows, model, client)
     if model.task in NUMBERS:
         return targets.summarise(total), strangers
     found = metrics.summarise(total, metrics.margin_norm(model.W))
     return strangers.counted_as_wrong(found, total), strangers
-
-
-def evaluate(model: Model, data: Any, client: Any) -> metrics.Evaluation:
-    """Judge a classifier; see ``sums``."""
-    found, _ = figures(model, data, client)
-    assert isinstance(found, metrics.Evaluation)
-    return found
-
-
-def sums(model: Model, data: Any, client: Any) -> tuple[Sums, Strangers]:
-    """Sums over the data that all figures follow from, partition by partition, where the engine runs.
-
-    Returns the sums, and the classes of the data that the model does not know.
-    """
-    with engine_on(client) as engine:
-        strangers = find_strangers(model, data, engine)
-        classes, task = None if model.task == "regression" else model.classes, model.task
-        if strangers.counts:
-            classes, task = strangers.together(model), "multiclass"
-        plan = build_plan(data, task=task, classes=classes, engine=engine)
-        at = input_positions(model, plan.feature_names, plan.n_features, data)
-        numbers = strangers.numbers(model, plan.classes)
-        engine.set_plan(plan.items, plan.rows, f"evaluate-{uuid.uuid4().hex[:12]}")
-        return engine.map_reduce(judge, model, at, numbers, name="evaluate"), strangers
-
-
-def judge(partition: Partition, memo: Any, model: Model, at: Integers, numbers: Integers | None) -> Sums:
-    """The sums of one partition; runs where the partition is.
-
-    `at`: where the columns that the model reads are.
-    `numbers`: class of the model for each class of the data, -1 where it knows none.
-    """
-    shape = (partition.n_rows, partition.n_features)
-    columns = csc_array((partition.values, partition.rows, partition.indptr), shape=shape)
-    scores = model.scores_of_inputs(columns[:, at])
-    if model.task in NUMBERS:
-        return targets.partial(model.labels(scores), partition.y, partition.weight, model.labels(model.intercept[None]))
-    if numbers is None:
-        chosen = None if model.tags is None else model.chosen_tags(scores)
-        return metrics.partial(scores, partition.y, partition.weight, chosen)
-    return sums_of_codes(model, scores, numbers[partition.y], partition.weight)

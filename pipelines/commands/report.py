@@ -12,7 +12,7 @@ from dboost.files.storage import check_writable, write_file
 from dboost.files.store_folders import local_copy
 from dboost.files.stores import any_path
 
-from ..config import LogSettings, NewDataSettings, Switch, Text, key
+from ..config import LogSettings, JudgedDataSettings, Switch, Text, key
 from ..console import Console
 from ..inputs import read_model
 from ..report_page.held_out import look_at
@@ -22,7 +22,7 @@ from . import evaluate
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportSettings(NewDataSettings, LogSettings):
+class ReportSettings(JudgedDataSettings, LogSettings):
     """What `dboost report` takes."""
 
     required: ClassVar[tuple[str, ...]] = ("model",)

@@ -77,7 +77,7 @@ def done(settings: TrainSettings, console: Console, client: Any = None) -> Train
             with finished_folder(str(settings.out), MARKER, settings.force) as (out, force):
                 trained.estimator.save(out, force=force)
                 keep_transform(data, out)
-                write_manifest(trained.estimator, out, dataclasses.asdict(settings), console, label_columns(data))
+                write_manifest(trained.estimator, out, dataclasses.asdict(settings), console, data)
     show(trained, settings, console)
     return trained
 
@@ -221,20 +221,17 @@ def keep_transform(data: Any, out: Path) -> None:
         write_beside(transform, out)
 
 
-def label_columns(data: Any) -> list[str]:
-    """The columns of the labels of the data, by their names in what it was made of."""
-    manifest, named = data.resolve()[1], data.label
-    if named is None:
-        named = None if manifest is None else manifest.label
-    return [named] if isinstance(named, str) else list(named or ())
-
-
-def write_manifest(estimator: Any, out: Path, settings: dict[str, Any], console: Console, label: list[str]) -> None:
+def write_manifest(estimator: Any, out: Path, settings: dict[str, Any], console: Console, data: Any) -> None:
     """Write the settings and versions that a model was made with beside it, and the columns of its labels."""
+    prepared, label = data.resolve()[1], data.label
+    if label is None and prepared is not None:
+        label = prepared.label
     plain = redact_value(finite(settings), console.secrets)
     first = getattr(estimator, "estimators_", [estimator])[0]
     manifest = {
-        "label": label,
+        # by their names in what the data was made of
+        "label": [label] if isinstance(label, str) else list(label or ()),
+        "label_separator": None if prepared is None else prepared.settings.get("label_separator"),
         "cross_validation": finite(list(getattr(first, "cv_results_", ()))),
         "settings": plain,
         "settings_sha256": sha256_json(plain),

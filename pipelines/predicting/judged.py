@@ -1,8 +1,7 @@
-"""Judging a model on labelled rows that its transform reads: raw documents, or rows of a raw table.
+"""Judging a model on labelled rows: raw documents that its transform reads, or features.
 
 Covers: the sums of all figures, piece by piece, where the pieces are read, and classes that the model does not
-know, which are counted and not fatal. Does not cover: data of features, which is
-judged by its partitions (``commands.evaluate``), and what a page shows of single rows (``report_page.held_out``).
+know, which are counted and not fatal. Does not cover: what a page shows of single rows (``report_page.held_out``).
 """
 
 from __future__ import annotations
@@ -12,142 +11,173 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dboost import metrics
 from dboost.data.labels.factorise import factorise
-from dboost.data.labels.labels import LabelStats
-from dboost.data.parquet.block import scan_block
+from dboost.data.labels.labels import check_weight
+from dboost.data.labels.tags import are_tags, flat_tags, tag_signs, tags_in_texts
+from dboost.data.labels.targets import many_targets, regression_targets, task_labels
 from dboost.data.parquet.plan import blocks_of
 from dboost.errors import DataError, UsageError
 from dboost.estimators.persistence import read_transform
 from dboost.files.store_folders import local_copy
 from dboost.metrics import Evaluation
 from dboost.model.fitted import Model
-from dboost.partition import Sums
+from dboost.partition import NUMBERS, SEVERAL, Sums
 
 from .. import targets
 from ..cluster import engine_on
 from ..config import DataSettings
-from ..inputs import some, staging_for
+from ..inputs import ENDING, for_a_while, is_text_table, open_data, some, staging_for
 from .parts import in_order
-from .rows import Read, are_raw, check_transform, raw_rows
+from .rows import PreparedRows, are_raw, check_transform, feature_positions, raw_rows
 
 
 @dataclass(frozen=True)
-class Documents:
-    """Labelled rows that a transform reads."""
+class Labels:
+    """Where the labels of rows are."""
 
-    read: Read  # their pieces
-    transform: Any
-    label: str
-    weight: str | None
+    columns: tuple[str, ...]
+    separator: str | None = None  # what stands between the tags of a label in one text
+    weight: str | None = None  # the column of the weights
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Labelled rows."""
+
+    pieces: Sequence[Any]
+    transform: Any  # that reads them; None for features
+    labels: Labels
     data: str  # what was named, for errors
 
 
 @contextmanager
-def documents_of(
+def labelled_rows(
     settings: DataSettings, model: Model, folder: str, client: Any, keep: Sequence[str] = ()
-) -> Iterator[Documents | None]:
-    """The labelled documents that settings name, with `keep` beside them; None where the data is features.
-
-    What is copied to be read is gone afterwards.
+) -> Iterator[Labelled]:
+    """The labelled rows that settings name, documents with `keep` beside them; copies of them are gone afterwards.
 
     `folder`: of the model, as ``find_model`` gives it.
     """
     transform = read_transform(folder)
     if not are_raw(settings, transform):
-        yield None
+        ending = ENDING if is_text_table(settings) else ""
+        with for_a_while(settings, client) as found:
+            data = open_data(found, "test", model)
+            blocks = blocks_of(data, labels=True)
+            places = feature_positions(model, data, blocks)
+            pieces = [PreparedRows(block, places, {}, ending) for block in blocks]
+            columns = blocks[0].label if blocks else ()
+            yield Labelled(pieces, None, Labels(columns, None, settings.weight), str(settings.data))
         return
     check_transform(model, transform, folder)
-    label = label_of(settings, model, folder)
+    labels = _labels_of(settings, model, folder)
     for name in ("split", "n_features"):
         if getattr(settings, name) is not None:
             raise UsageError(f"{name}= has no effect on raw documents", hint="leave it out")
-    columns = (label, *(() if settings.weight is None else (settings.weight,)), *keep)
+    columns = (*labels.columns, *(() if labels.weight is None else (labels.weight,)), *keep)
     with staging_for(settings, client) as staging, engine_on(client) as engine:
-        read = raw_rows(settings, transform, tuple(dict.fromkeys(columns)), staging, engine, labels=(label,))
-        yield Documents(read, transform, label, settings.weight, str(settings.data))
+        kind = "labels" if labels.separator is None else "tags"
+        read = raw_rows(settings, transform, tuple(dict.fromkeys(columns)), staging, engine, **{kind: labels.columns})
+        yield Labelled(read.pieces, transform, labels, str(settings.data))
 
 
-def label_of(settings: DataSettings, model: Model, folder: str) -> str:
-    """The column of the labels of raw documents: the one that is named, else that of the training."""
-    named = trained_label(folder) if settings.label is None else settings.label
-    if not named:
-        raise UsageError("which column of the documents has their labels?", hint="name it with label=")
-    if len(named) > 1 or model.task not in ("binary", "multiclass", "regression"):
-        raise UsageError(
-            f"a {model.task} is not judged on raw documents", hint="prepare them with `dboost prepare`, and judge those"
-        )
-    return str(named[0])
-
-
-def trained_label(folder: str) -> Sequence[str]:
-    """The columns of the labels that the model of a folder was trained on, where `dboost train` wrote them down."""
+def _labels_of(settings: DataSettings, model: Model, folder: str) -> Labels:
+    """The labels of raw documents: in the columns that are named, else in those of the training."""
     file = Path(local_copy(folder)) / "run.json"
-    found = json.loads(file.read_bytes()).get("label") if file.is_file() else None
-    return found or ()
+    trained = json.loads(file.read_bytes()) if file.is_file() else {}
+    columns = tuple(settings.label or trained.get("label") or ())
+    if not columns:
+        raise UsageError("which column of the documents has their labels?", hint="name it with label=")
+    separator = getattr(settings, "label_separator", None)
+    if separator is not None and model.tags is None:
+        raise UsageError(f"label_separator={separator!r}, and the model has no tags", hint="leave it out")
+    expected = len(model.classes) if model.task in SEVERAL and model.tags is None else 1
+    if len(columns) != expected:
+        raise UsageError(
+            f"label names {len(columns)} columns, and the model has {expected}",
+            hint=f"name {expected}: {some(model.classes.tolist())}" if expected > 1 else "name one",
+        )
+    if expected > 1 and set(columns) == set(model.classes.tolist()):
+        columns = tuple(model.classes.tolist())
+    if model.tags is not None and separator is None and list(columns) == trained.get("label"):
+        separator = trained.get("label_separator")
+    return Labels(columns, separator, settings.weight)
 
 
-def sums_of(documents: Documents, model: Model, client: Any) -> tuple[Sums, Strangers]:
+def sums_of(rows: Labelled, model: Model, client: Any) -> tuple[Sums, Strangers]:
     """Sums over all pieces that all figures follow from, and the labels that the model does not know."""
     total, seen, counts = None, 0, Counter[Any]()
-    held, columns = (model, documents.transform), (documents.label, documents.weight)
-    for found, known, unknown in in_order(judge, documents.read.pieces, (), held, columns, client):
+    for found, known, unknown in in_order(judge, rows.pieces, (), (model, rows.transform), (rows.labels,), client):
         total = found if total is None else total.merge(found)
         seen += known
         counts.update(unknown)
     if total is None:
-        raise DataError("there are no rows to judge on", file=documents.data)
+        raise DataError("there are no rows to judge on", file=rows.data)
     if counts and not seen:
-        raise none_known(counts, model, documents.data)
-    return total, Strangers(counts)
+        raise none_known(counts, model, rows.data)
+    return total, Strangers(counts, model.tags is not None)
 
 
-def judge(
-    piece: Any, number: int, held: tuple[Model, Any], label: str, weight: str | None
-) -> tuple[Sums, int, Counter[Any]]:
-    """The sums of one piece, its rows whose label the model knows, and the labels that it does not. Runs on workers."""
+def judge(piece: Any, number: int, held: tuple[Model, Any], labels: Labels) -> tuple[Sums, int, Counter[Any]]:
+    """The sums of one piece, how many of its labels the model knows, and those that it does not. Runs on workers."""
     model, transform = held
-    scores = piece.scores(model, transform)
-    w = np.ones(len(scores)) if weight is None else _numbers(piece, weight)
-    if model.task == "regression":
-        y = _numbers(piece, label)
-        return targets.partial(model.labels(scores), y, w, model.labels(model.intercept[None])), len(y), Counter()
-    labels, codes = codes_of(piece.column(label), piece, label, model)
-    unknown = Counter(labels[i] for i in np.flatnonzero(codes < 0).tolist())
-    return sums_of_codes(model, scores, codes, w), int((codes >= 0).sum()), unknown
+    X, given, weight = piece.labelled(model, transform, labels)
+    weight = check_weight(weight, X.shape[0], file=piece.file, column=labels.weight)
+    scores = model.scores_of_inputs(X)
+    if model.task in ("binary", "multiclass"):
+        names, codes = codes_of(given, piece, labels, model)
+        unknown = Counter(names[i] for i in np.flatnonzero((codes < 0) & (weight > 0)).tolist())
+        return sums_of_codes(model, scores, codes, weight), int((codes >= 0).sum()), unknown
+    with _of(piece, labels):
+        if model.task in NUMBERS:
+            y = regression_targets(given) if model.task == "regression" else many_targets(given)
+            centre = model.labels(model.intercept[None])
+            return targets.partial(model.labels(scores), y, weight, centre), len(y), Counter()
+        if model.tags is None:
+            signs = task_labels(given)
+            return metrics.partial(scores, signs, weight), len(signs), Counter()
+        signs, strange = _signs(given, labels, model)
+        return metrics.partial(scores, signs, weight, model.chosen_tags(scores)), int((signs > 0).sum()), strange
 
 
-def codes_of(found: Any, piece: Any, label: str, model: Model) -> tuple[list[Any], NDArray[np.int64]]:
-    """The labels of the rows of a piece, and which class of the model each is, -1 for none."""
+@contextmanager
+def _of(piece: Any, labels: Labels) -> Iterator[None]:
+    """Name the file and the column in an error about labels."""
     try:
-        found = factorise(found)
+        yield
     except DataError as error:
-        raise DataError(error.what, file=error.file or piece.file, column=label, hint=error.hint) from error
+        column = error.column or ", ".join(labels.columns)
+        raise DataError(error.what, file=error.file or piece.file, column=column, hint=error.hint) from error
+
+
+def _signs(given: Any, labels: Labels, model: Model) -> tuple[NDArray[np.int8], Counter[Any]]:
+    """The tags of rows as signs for the tasks of a model, and those that it does not know, in how many rows."""
+    lists = given if labels.separator is None else tags_in_texts(given, labels.separator)
+    if not are_tags(lists) and len(lists):
+        raise DataError(
+            "expected a list of tags in each row",
+            hint="label_separator= says what stands between the tags of one text",
+        )
+    known = set(model.classes.tolist())
+    _, _, names, codes = flat_tags(lists)
+    return tag_signs(lists, model.classes.tolist()), Counter(names[c] for c in codes.tolist() if names[c] not in known)
+
+
+def codes_of(found: Any, piece: Any, labels: Labels, model: Model) -> tuple[list[Any], NDArray[np.int64]]:
+    """The labels of the rows of a piece, and which class of the model each is, -1 for none."""
+    with _of(piece, labels):
+        found = factorise(found)
     distinct = [value if isinstance(value, str | bytes) else value.item() for value in found.distinct]
     place = {name: c for c, name in enumerate(model.classes.tolist())}
     codes = np.array([place.get(value, -1) for value in distinct], dtype=np.int64)
     return [distinct[c] for c in found.codes.tolist()], codes[found.codes] if len(codes) else found.codes
-
-
-def _numbers(piece: Any, name: str) -> NDArray[np.float64]:
-    """A column of finite numbers."""
-    column = piece.column(name)
-    try:
-        values = np.asarray(pc.cast(column, "float64").to_numpy(), dtype=np.float64)
-    except (ValueError, TypeError):
-        raise DataError(f"type {column.type}, expected numbers", file=piece.file, column=name) from None
-    bad = int(np.count_nonzero(~np.isfinite(values)))
-    if bad:
-        raise DataError(f"{bad} values are missing or infinite", file=piece.file, column=name, hint="drop these rows")
-    return values
 
 
 # Key of the sum of the weights of rows whose class is unknown.
@@ -161,17 +191,7 @@ class Strangers:
     """Classes that a model does not know, and how many rows of the data each has."""
 
     counts: Mapping[Any, int]
-
-    def together(self, model: Model) -> NDArray[Any]:
-        """The classes of the model and these, in sort order."""
-        return np.array(sorted([*model.classes.tolist(), *self.counts]), dtype=object)
-
-    def numbers(self, model: Model, classes: Any) -> NDArray[np.int64] | None:
-        """Class of the model for each class of the data, -1 where it knows none; None where it knows all."""
-        if not self.counts:
-            return None
-        place = {label: c for c, label in enumerate(model.classes.tolist())}
-        return np.array([place.get(label, -1) for label in classes.tolist()], dtype=np.int64)
+    tags: bool = False  # whether they are tags, of which a row may have others too
 
     def counted_as_wrong(self, found: Evaluation, total: Sums) -> Evaluation:
         """The evaluation with the rows of these classes as examples that are labelled wrongly.
@@ -191,24 +211,13 @@ class Strangers:
         most = sorted(self.counts.items(), key=lambda item: (-item[1], str(item[0])))
         shown = ", ".join(f"{label!r} ({count:,})" for label, count in most[:MOST_SHOWN])
         more = f" and {len(most) - MOST_SHOWN} more" if len(most) > MOST_SHOWN else ""
+        if self.tags:
+            return [f"tags that the model does not know count for no figure: {shown}{more}"]
         classes = "1 class" if len(most) == 1 else f"{len(most)} classes"
         return [
             f"{sum(self.counts.values()):,} of them of {classes} that the model does not know: {shown}{more}; they "
             "count as wrong, and for no other figure"
         ]
-
-
-def find_strangers(model: Model, data: Any, engine: Any) -> Strangers:
-    """Read the labels of the data, and find the classes that a classifier does not know."""
-    if model.task not in ("binary", "multiclass"):
-        return Strangers({})
-    reports = engine.map(scan_block, blocks_of(data, labels=True), "classification", name="scan-labels")
-    stats: LabelStats = reduce(LabelStats.merge, reports, LabelStats())
-    known = set(model.classes.tolist())
-    counts = {label: count for label, count in stats.count.items() if label not in known}
-    if counts and len(counts) == len(stats.count):
-        raise none_known(counts, model, str(data.path))
-    return Strangers(counts)
 
 
 def none_known(counts: Mapping[Any, int], model: Model, file: str) -> DataError:

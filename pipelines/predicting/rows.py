@@ -74,14 +74,20 @@ class PreparedRows:
         """Scores of its rows."""
         return model.scores_of_inputs(self._read(self.block.read()))
 
-    def labelled(self, model: Model, transform: Any, label: str) -> tuple[Any, Any]:
-        """The columns of its rows that the model reads, and their labels, from one reading."""
+    def labelled(self, model: Model, transform: Any, labels: Any) -> tuple[Any, Any, Any]:
+        """The columns of its rows that the model reads, their labels and their weights, from one reading."""
         found = self.block.read(label=True)
-        return self._read(found), found.label_array()
+        return self._read(found), found.label_array(), found.weight_array()
 
     def _read(self, found: Any) -> Any:
         """The columns that the model reads."""
         return found.csr(self.block.layout.n_features, self.block.layout.names)[:, self.at]
+
+    @property
+    def file(self) -> str:
+        """The first of its files."""
+        path: str = self.block.spans[0][0].path
+        return path
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """The texts of some rows; features have none."""
@@ -117,10 +123,13 @@ class RawRows:
         """Scores of its rows, which are read, transformed and forgotten span by span."""
         return np.vstack([model.decision_function(rows) for rows in self._transformed(transform)])
 
-    def labelled(self, model: Model, transform: Any, label: str) -> tuple[Any, Any]:
-        """The columns of its rows that the model reads, and their labels."""
+    def labelled(self, model: Model, transform: Any, labels: Any) -> tuple[Any, Any, Any]:
+        """The columns of its rows that the model reads, their labels and their weights."""
         rows = [part[:, model.inputs] for part in self._transformed(transform)]
-        return sparse.vstack(rows, format="csr"), self.column(label)
+        named = [self.column(name) for name in labels.columns]
+        found = named[0] if len(named) == 1 else np.column_stack([np.asarray(column) for column in named])
+        weight = None if labels.weight is None else self.column(labels.weight)
+        return sparse.vstack(rows, format="csr"), found, weight
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """The texts of some rows; those of a table have none."""
@@ -292,19 +301,21 @@ def raw_rows(
     staging: Path,
     engine: Any,
     labels: Sequence[str] = (),
+    tags: Sequence[str] = (),
 ) -> Read:
     """Raw documents, in pieces of some megabytes of text; those in CSV and JSON lines are copied into `staging`.
 
     `labels`: those columns of `keep` that are labels, whose numbers are read as what is learned is.
+    `tags`: those that hold tags in one text, of which an empty one has none.
     """
     reads = reads_of(transform, text_of(settings))
     assert reads is not None, "callers ask before"
-    more = tuple(dict.fromkeys([*reads.columns, *keep]))
+    more, tags = tuple(dict.fromkeys([*reads.columns, *keep])), (*reads.tags, *tags)
     how = replace(how_of(transform, reads), keep=more)
-    kept = tuple(name for name in more if name not in (*reads.text, *reads.tags, *labels))
+    kept = tuple(name for name in more if name not in (*reads.text, *tags, *labels))
     where = any_path(str(settings.data), "data")
     learned = tuple(name for name in labels if name not in reads.text)
-    wanted = Wanted(reads.text, learned, kept, dialect=dialect_of(settings), tags=reads.tags)
+    wanted = Wanted(reads.text, learned, kept, dialect=dialect_of(settings), tags=tags)
     with _telling_text(reads, transform):
         sources = open_sources([("new", where)], wanted, None, "new", staging, engine)
     with sources.in_own_names(), _telling_text(reads, transform):

@@ -13,14 +13,11 @@ from typing import Any
 import numpy as np
 
 from dboost import interruption
-from dboost.data.parquet.plan import blocks_of
 from dboost.model.explained import contributions
 from dboost.model.fitted import Model
 
 from ..config import DataSettings
-from ..inputs import ENDING, for_a_while, is_text_table, open_data
-from ..predicting.judged import codes_of, documents_of
-from ..predicting.rows import PreparedRows, feature_positions
+from ..predicting.judged import Labelled, codes_of, labelled_rows
 
 # Rows of equal width in which probabilities are compared with shares, and mistakes that are shown.
 BINS = 10
@@ -50,34 +47,27 @@ class HeldOut:
 def look_at(
     model: Model, settings: DataSettings, folder: str, client: Any = None, keep: Sequence[str] = ()
 ) -> HeldOut | None:
-    """Look at the labelled rows that settings name; None for a model without one label a row, and rows without labels.
+    """Look at the labelled rows that settings name; None for a model without one label a row.
 
     `settings`: raw documents where the transform of the model reads them, else features.
     `keep`: columns of the documents that are shown with a mistake.
     """
     if model.task not in ("binary", "multiclass"):
         return None
-    with documents_of(settings, model, folder, client, keep) as documents:
-        if documents is not None:
-            return _looked(model, documents.read.pieces, documents.transform, documents.label, keep)
-    ending = ENDING if is_text_table(settings) else ""
-    with for_a_while(settings, client) as found:
-        data = open_data(found, "test", model)
-        blocks = blocks_of(data, labels=True)
-        if not blocks or not blocks[0].label:
-            return None
-        at = feature_positions(model, data, blocks)
-        return _looked(model, [PreparedRows(block, at, {}, ending) for block in blocks], None, blocks[0].label[0], ())
+    with labelled_rows(settings, model, folder, client, keep) as rows:
+        return _looked(model, rows, keep)
 
 
-def _looked(model: Model, pieces: Sequence[Any], transform: Any, label: str, keep: Sequence[str]) -> HeldOut:
+def _looked(model: Model, held_out: Labelled, keep: Sequence[str]) -> HeldOut:
     found = HeldOut()
     sums = np.zeros((BINS, 3))
     worst: list[tuple[float, int, dict[str, Any]]] = []
-    for piece in pieces:
+    # features are read as they are, and have no columns to keep
+    keep = keep if held_out.transform is not None else ()
+    for piece in held_out.pieces:
         interruption.check()
-        rows, labels = piece.labelled(model, transform, label)
-        _, codes = codes_of(labels, piece, label, model)
+        rows, labels, _ = piece.labelled(model, held_out.transform, held_out.labels)
+        _, codes = codes_of(labels, piece, held_out.labels, model)
         chances = model.probabilities(model.scores_of_inputs(rows))
         said, known = chances.argmax(axis=1), codes >= 0
         top, right = chances.max(axis=1), said == codes

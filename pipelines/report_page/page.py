@@ -37,6 +37,9 @@ EXPLAINED = {
     "is guessing",
     "coverage error": "how many classes are ranked above the right one, on average; 0 is best",
     "mean margin": "how far the score of the right class is above the best other one, for weights of size 1",
+    "micro F1": "of all tags of all rows, the harmonic mean of precision and recall; 1 is best",
+    "macro F1": "the mean of the F1 of each tag, a rare one counting as much as a frequent one",
+    "precision at": "of so many tags that are most probable, the share that the row has",
     "root mean squared error": "in the unit of what is predicted",
     "explained variance (R²)": "1 is best, 0 is what the mean of all rows would reach",
     "precision": "of the rows that were said to be of the class, the share that is",
@@ -89,6 +92,7 @@ def html(
         words=_words(model, labels, matter),
         evaluation=evaluation,
         classes=_classes(evaluation, labels),
+        n_classes=len(labels),
         confusion=_confusion(evaluation, labels),
         held_out=held_out,
         calibration=_calibration(held_out),
@@ -192,14 +196,17 @@ def _words(model: Model, labels: list[str], matter: Any) -> list[dict[str, Any]]
 
 
 def _classes(evaluation: dict[str, Any] | None, labels: list[str]) -> list[dict[str, Any]]:
-    """Rows, precision and recall of each class; of many those with the lowest recall."""
-    if evaluation is None or evaluation.get("confusion") is None or evaluation.get("precision") is None:
+    """Precision and recall of each class, with its rows, or of each tag, with its F1; of many the lowest recalls."""
+    found = evaluation or {}
+    if found.get("confusion") is not None:
+        judged = {name: found[name] for name in ("precision", "recall") if found.get(name) is not None}
+        judged["rows"] = np.asarray(found["confusion"], dtype=float).sum(axis=1).tolist()
+    else:
+        names = ("precision", "recall", "f1")
+        judged = {name: found[f"task_{name}"] for name in names if found.get(f"task_{name}") is not None}
+    if "recall" not in judged:
         return []
-    counts = np.asarray(evaluation["confusion"], dtype=float).sum(axis=1)
-    rows = [
-        {"label": label, "rows": n, "precision": precision, "recall": recall}
-        for label, n, precision, recall in zip(labels, counts.tolist(), evaluation["precision"], evaluation["recall"])
-    ]
+    rows = [{"label": label} | {name: each[r] for name, each in judged.items()} for r, label in enumerate(labels)]
     if len(rows) <= MAP_COLUMNS:
         return rows
     known = [one for one in rows if one["recall"] is not None and one["recall"] == one["recall"]]

@@ -27,7 +27,7 @@ from dboost.files.stores import any_path
 
 from .. import pages
 from ..commands import evaluate, predict, prepare, train
-from ..config import DataSettings, NewDataSettings, dialect_of
+from ..config import DataSettings, JudgedDataSettings, NewDataSettings, dialect_of
 from ..console import Console, finite
 from ..inputs import as_parquet, columns_of, naming_sources, open_data, read_model
 from ..report_page.held_out import look_at
@@ -155,7 +155,7 @@ def _train(work: Work, given: DataSettings) -> dict[str, Any]:
     trained.estimator.save(out)
     train.keep_transform(data, out)
     settings = {"data": run.table("data"), "model": run.values.get("model", {})}
-    train.write_manifest(trained.estimator, out, settings, work.console, train.label_columns(data))
+    train.write_manifest(trained.estimator, out, settings, work.console, data)
     path_out = folder.next(names.PATH)
     if trained.path is not None:
         save_path(trained, path_out)
@@ -184,14 +184,14 @@ def _held_out(work: Work, table: str) -> NewDataSettings | None:
     """What is judged or labelled; None where nothing is held out."""
     given, data = work.run.values.get(table, {}), work.run.table("data")
     columns = {name: data[name] for name in _COLUMNS if name in data}
-    text = given.get("text")
+    more = {name: given.get(name) for name in ("split", "text", "label_separator")}
     if "data" in given:
-        return NewDataSettings(data=given["data"], split=given.get("split"), text=text, **columns)
+        return JudgedDataSettings(data=given["data"], **more, **columns)
     if _prepares(work):
         whole = _prepared_data(work, given.get("split", "test"))
         return whole if whole.split in load_manifest(str(whole.data)).splits else None
     if "test" in data:
-        return NewDataSettings(data=data["test"], split=given.get("split"), text=text, **columns)
+        return JudgedDataSettings(data=data["test"], **more, **columns)
     folder = current(any_path(data["data"]))
     split = given.get("split", "test")
     if (folder / MANIFEST).is_file() and split in load_manifest(folder).splits and split != data.get("split"):

@@ -162,7 +162,7 @@ def test_a_regression_on_documents_is_judged(tmp_path: Path, capsys) -> None:
     found = json.loads((tmp_path / "e" / "evaluation.json").read_text())
     assert found["r2"] == pytest.approx(r2) and 0.9 < r2 < 1.0
     assert main(["evaluate", out[1], str(tmp_path / "d.csv"), "--label", "text", *END]) == 3
-    assert "expected numbers" in capsys.readouterr().err
+    assert "targets of a regression are not numbers but of type text" in capsys.readouterr().err
 
 
 def test_text_of_a_model_that_python_fitted_is_named(day: Path, tmp_path: Path, capsys) -> None:

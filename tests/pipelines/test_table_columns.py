@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.pipeline import make_pipeline
 
 import dboost
 from dboost.data import load_manifest
@@ -180,3 +181,60 @@ def test_tags_in_one_text_are_labels(tmp_path, capsys):
     assert pq.read_table(tmp_path / "p" / "train")["tags"].to_pylist()[:2] == [["x", "y0"], ["x", "y1"]]
     assert run("prepare", tmp_path / "a.jsonl", *given, "--label-separator", ";") == 3
     assert "expected tags in one text" in capsys.readouterr().err
+
+
+def test_raw_documents_with_tags_are_judged_as_their_features_are(tmp_path, capsys):
+    more = pa.table({"title": ["rain on the sea", "salt"], "tags": pa.array([["sea", "salt"], ["salt"]])})
+    raw = pa.concat_tables([TABLE.select(["title", "tags"]), more.cast(TABLE.select(["title", "tags"]).schema)])
+    texts = pa.table({"title": raw["title"], "tags": [";".join(row) for row in raw["tags"].to_pylist()]})
+    pq.write_table(raw, tmp_path / "lists.parquet", row_group_size=25)
+    texts.to_pandas().to_csv(tmp_path / "texts.csv", index=False)
+    pq.write_table(TABLE, tmp_path / "a.parquet")
+    # two of its tags are in every row, and the third in none
+    pq.write_table(TABLE.filter([i % 3 == 1 for i in range(N)]), tmp_path / "some.parquet")
+    given = ["--text", "title", "--label", "tags", "--min-df", "1", "--out", tmp_path / "p"]
+    assert run("prepare", tmp_path / "a.parquet", "--test", tmp_path / "some.parquet", *given) == 0
+    learned = ["--loss", "multitask", "--penalty", "l1/l2", "--alpha", "0.01", "--out", tmp_path / "m"]
+    assert run("train", tmp_path / "p", *learned) == 0
+    assert run("evaluate", tmp_path / "m", tmp_path / "p") == 0
+    model = dboost.load_pipeline(tmp_path / "m")
+    expected = model[-1].judge(model[0].transform(raw["title"]), raw["tags"])
+    for name, how in (("lists.parquet", []), ("texts.csv", ["--label-separator", ";"])):
+        capsys.readouterr()
+        assert run("evaluate", tmp_path / "m", tmp_path / name, *how, "--out", tmp_path / f"{name}-e") == 0
+        assert "tags that the model does not know count for no figure: 'salt' (2)" in capsys.readouterr().out
+        found = json.loads((tmp_path / f"{name}-e" / "evaluation.json").read_text())
+        assert [found["micro_f1"], found["macro_f1"]] == [expected.micro_f1, expected.macro_f1]
+        assert found["precision_at"] == expected.precision_at.tolist() and found["unknown_classes"] == {"salt": 2}
+        np.testing.assert_array_equal(found["task_f1"], expected.task_f1)
+        page = ["report", str(tmp_path / "m"), "--data", str(tmp_path / name), *how, "--out", str(tmp_path / "r.html")]
+        assert main([*page, "--force"]) == 0 and f"{found['micro_f1']:.4f}"[:5] in (tmp_path / "r.html").read_text()
+    assert run("evaluate", tmp_path / "m", tmp_path / "texts.csv") == 3
+    assert "expected a list of tags in each row; label_separator= says" not in (said := capsys.readouterr().err)
+    assert "--label-separator says what stands between the tags of one text" in said
+
+
+def test_several_label_columns_of_a_raw_table_are_judged(tmp_path, capsys):
+    table = pa.table({
+        "price": [i % 11 * 0.5 for i in range(N)], "colour": [["red", "blue"][i % 2] for i in range(N)],
+        "dear": [float(i % 11 > 5) for i in range(N)], "red": [float(i % 2 == 0) for i in range(N)],
+    })  # fmt: skip
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=25)
+    X, y = table.select(["price", "colour"]).to_pandas(), table.select(["dear", "red"]).to_pandas()
+    for estimator, name in (
+        (dboost.MultiTaskBoostedClassifier(alpha=0.01), "c"), (dboost.MultiTaskBoostedRegressor(alpha=0.1), "r"),
+    ):  # fmt: skip
+        pipeline = make_pipeline(dboost.Features(), estimator).fit(X, y)
+        dboost.save_model(pipeline, tmp_path / name)
+        words = ("evaluate", tmp_path / name, tmp_path / "a.parquet", "--out", tmp_path / f"{name}-e")
+        # columns are matched by the names of the tasks, in whatever order they are named
+        assert run(*words, "--label", "red,dear") == 0
+        found = json.loads((tmp_path / f"{name}-e" / "evaluation.json").read_text())
+        if name == "c":
+            judged = pipeline[-1].judge(pipeline[0].transform(X), y)
+            assert found["task_errors"] == judged.task_errors.tolist() and found["micro_f1"] == judged.micro_f1
+        else:
+            off = pipeline.predict(X) - y.to_numpy()
+            assert found["rmse"] == pytest.approx(np.sqrt((off**2).sum() / off.size))
+        assert run(*words, "--force", "--label", "dear") == 2
+        assert "label names 1 columns, and the model has 2; name 2: 'dear', 'red'" in capsys.readouterr().err
