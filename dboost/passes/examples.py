@@ -18,13 +18,13 @@ from dboost.passes.draws import sampled
 
 def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed: int) -> Sums:
     """A random sample of rows, cut to the columns held, with labels, weights and offsets."""
-    cut: tuple[Any, ...] = held.cut(partition, memo)
+    pointer, slots, values = held.cut(partition, memo)
     own: tuple[Any, ...] = (partition.y, partition.weight, partition.offset)
     if share < 1.0:
         chosen = sampled(partition, share, seed)
-        cut = columns.take_rows(*cut, chosen)
+        pointer, slots, values = columns.take_rows(pointer, slots, values, chosen)
         own = tuple(None if each is None else each[chosen] for each in own)
-    return Sums(parts={"rows": [(np.diff(cut[0]), *cut[1:], *own)]})
+    return Sums(parts={"rows": [(np.diff(pointer), slots, values, *own)]})
 
 
 def held_columns(partition: Partition, memo: Any, held: Held) -> Sums:

@@ -22,7 +22,7 @@ def digest_of(array: NDArray[Any]) -> bytes:
     whole = data.shape[0] - data.shape[0] % (8 * _LANES)
     lanes = np.arange(1, _LANES + 1, dtype=np.uint64)
     words = data[:whole].view(np.uint64)
-    if whole > _SMALL or _digest.signatures:
+    if whole > _SMALL or getattr(_digest, "signatures", True):
         _digest(words, lanes)
     else:
         for line in words.reshape(-1, _LANES):
