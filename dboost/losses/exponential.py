@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.examples.loss_rows import curvature_row, dual_row, loss_row, residual_row, theta_row
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.losses.base import Array, Common, Repair
 from dboost.losses.link import Link
+from dboost.losses.scalar import sum_over_outputs
 from dboost.losses.sign_mass import sign_mass
 
 # With one label only the optimal intercept is infinite; at this one an example costs 1e-13.
@@ -33,92 +33,39 @@ class ExponentialTarget(NamedTuple):
     sign: NDArray[np.int8]
 
 
-def _is_exponential(target: Any) -> bool:
-    return getattr(target, "instance_class", None) is ExponentialTarget
+@njit(nogil=True, cache=True, **INLINED)
+def _at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
+    y = np.float64(target.sign[i, r])
+    q = abs(y) * math.exp(-y * f)
+    return q, y * q if q < _BEYOND else np.nan
 
 
-@overload(residual_row, inline="never", jit_options=INLINED)
-def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
-    if not _is_exponential(target):
-        return None
-
-    def exponential(target: Any, i: int, f: Array, s: float, u: Array) -> float:
-        loss = 0.0
-        for r in range(f.shape[0]):
-            y = np.float64(target.sign[i, r])
-            q = s * abs(y) * math.exp(-y * f[r])
-            u[r] = y * q if q < _BEYOND else np.nan
-            loss += q
-        return loss
-
-    return exponential
+@njit(nogil=True, cache=True, **INLINED)
+def _curvature(target: Any, i: int, r: int, f: float) -> float:
+    y = np.float64(target.sign[i, r])
+    return abs(y) * math.exp(-y * f)
 
 
-@overload(loss_row, inline="never", jit_options=INLINED)
-def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
-    if not _is_exponential(target):
-        return None
-
-    def exponential(target: Any, i: int, f: Array, s: float) -> float:
-        loss = 0.0
-        for r in range(f.shape[0]):
-            y = np.float64(target.sign[i, r])
-            loss += abs(y) * math.exp(-y * f[r])
-        return s * loss
-
-    return exponential
-
-
-@overload(curvature_row, inline="never", jit_options=INLINED)
-def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
-    if not _is_exponential(target):
-        return None
-
-    def exponential(target: Any, i: int, f: Array, s: float, h: Array) -> float:
-        for r in range(f.shape[0]):
-            y = np.float64(target.sign[i, r])
-            h[r] = s * abs(y) * math.exp(-y * f[r])
+@njit(nogil=True, cache=True, **INLINED)
+def _dual(target: Any, i: int, r: int, f: float, scale: float, mix: float, shift: float, prior: float) -> float:
+    y = np.float64(target.sign[i, r])
+    if y == 0.0 or scale == 0.0:
         return 0.0
-
-    return exponential
-
-
-@overload(dual_row, inline="never", jit_options=INLINED)
-def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
-    if not _is_exponential(target):
-        return None
-
-    def exponential(
-        target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
-    ) -> float:
-        value = 0.0
-        for r in range(f.shape[0]):
-            y = np.float64(target.sign[i, r])
-            if y == 0.0 or scale[r] == 0.0:
-                continue
-            al = scale[r] * (math.exp(-y * f[r]) + max(y * shift[r], 0.0))
-            if al == math.inf:
-                value = -math.inf
-            elif al > 0.0:
-                value += al - al * math.log(al)
-        return s * value
-
-    return exponential
+    al = scale * (math.exp(-y * f) + max(y * shift, 0.0))
+    if al == math.inf:
+        return -math.inf
+    return al - al * math.log(al) if al > 0.0 else 0.0
 
 
-@overload(theta_row, inline="never", jit_options=INLINED)
-def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
-    if not _is_exponential(target):
-        return None
+@njit(nogil=True, cache=True, **INLINED)
+def _theta(
+    target: Any, i: int, r: int, u: float, s: float, keep: float, mix: float, shift: float, prior: float
+) -> float:
+    y = np.float64(target.sign[i, r])
+    return keep * (u + s * y * max(y * shift, 0.0))
 
-    def exponential(
-        target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array
-    ) -> None:
-        for r in range(u.shape[0]):
-            y = np.float64(target.sign[i, r])
-            u[r] = keep[r] * (u[r] + s * y * max(y * shift[r], 0.0))
 
-    return exponential
+sum_over_outputs(ExponentialTarget, _at, _curvature, _dual, _theta)
 
 
 @dataclass(frozen=True)

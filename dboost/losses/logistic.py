@@ -12,22 +12,12 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.examples.loss_rows import (
-    SINGLE,
-    curvature_row,
-    dual_row,
-    loss_row,
-    residual_row,
-    single_dual,
-    single_rows,
-    theta_row,
-)
+from dboost.compiled.examples.loss_rows import SINGLE, single_dual, single_rows
 from dboost.compiled.kept import njit
-from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit, log_positive
-from dboost.compiled.vectors.lanes import total_of
 from dboost.compiled.vectors.room import lesser, room
 from dboost.losses.base import Array, Common, Repair, share
+from dboost.losses.scalar import VECTOR, sum_over_outputs
 from dboost.losses.sign_mass import sign_mass
 
 # An output that has one label only has its optimal intercept at infinity; this finite stand-in costs 1e-13 per example.
@@ -44,8 +34,6 @@ SINGLE.add(LogisticTarget)
 # Examples whose losses are formed before they are added.
 _ROOM = 256
 _TINY = 1e-300
-# Multiplications may be fused with additions: two thirds of the time, and less rounding.
-_VECTOR = INLINED | {"fastmath": {"contract"}}
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
@@ -72,29 +60,42 @@ def _is_logistic(target: Any) -> bool:
     return getattr(target, "instance_class", None) is LogisticTarget
 
 
-# Rows of many tasks: straight-line code on consecutive numbers is vectorised; the sum, whose order counts, is apart.
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
+def _at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
+    y = np.float64(target.sign[i, r])
+    z = y * f
+    e = exp_nonpositive(-abs(z))
+    # sigma(-z) without cancellation on either side
+    pull = y * ((e if z > 0.0 else 1.0) / (1.0 + e))
+    return abs(y) * ((-z if z < 0.0 else 0.0) + log1p_unit(e)), pull
 
 
-@overload(residual_row, inline="never", jit_options=_VECTOR)
-def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
-    if not _is_logistic(target):
-        return None
-
-    def logistic(target: Any, i: int, f: Array, s: float, u: Array) -> float:
-        label = target.sign[i]
-        for r in range(f.shape[0]):
-            y = np.float64(label[r])
-            z = y * f[r]
-            e = exp_nonpositive(-abs(z))
-            # sigma(-z) without cancellation on either side
-            u[r] = s * y * ((e if z > 0.0 else 1.0) / (1.0 + e))
-            f[r] = abs(y) * ((-z if z < 0.0 else 0.0) + log1p_unit(e))
-        return float(s * total_of(f))
-
-    return logistic
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
+def _curvature(target: Any, i: int, r: int, f: float) -> float:
+    e = exp_nonpositive(-abs(f))
+    return abs(np.float64(target.sign[i, r])) * (e / ((1.0 + e) * (1.0 + e)))
 
 
-@overload(single_rows, inline="never", jit_options=_VECTOR)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
+def _dual(target: Any, i: int, r: int, f: float, scale: float, mix: float, shift: float, prior: float) -> float:
+    y = np.float64(target.sign[i, r])
+    return -abs(y) * moved_entropy(f, y, scale, mix, shift, prior)
+
+
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
+def _theta(
+    target: Any, i: int, r: int, u: float, s: float, keep: float, mix: float, shift: float, prior: float
+) -> float:
+    y = target.sign[i, r]
+    on = 1.0 if y > 0 else 0.0
+    moved = keep * ((1.0 - mix) * (u + s * shift) + s * mix * (on - prior))
+    return moved if y != 0 else 0.0
+
+
+sum_over_outputs(LogisticTarget, _at, _curvature, _dual, _theta, vector=True)
+
+
+@overload(single_rows, inline="never", jit_options=VECTOR)
 def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> Any:
     if not _is_logistic(target):
         return None
@@ -126,7 +127,7 @@ def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: 
     return logistic
 
 
-@overload(single_dual, inline="never", jit_options=_VECTOR)
+@overload(single_dual, inline="never", jit_options=VECTOR)
 def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> Any:
     if not _is_logistic(target):
         return None
@@ -146,71 +147,6 @@ def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float,
                 part += values[t]
             total -= part
         return total
-
-    return logistic
-
-
-@overload(loss_row, inline="never", jit_options=_VECTOR)
-def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
-    if not _is_logistic(target):
-        return None
-
-    def logistic(target: Any, i: int, f: Array, s: float) -> float:
-        label = target.sign[i]
-        for r in range(f.shape[0]):
-            y = np.float64(label[r])
-            z = y * f[r]
-            f[r] = abs(y) * ((-z if z < 0.0 else 0.0) + log1p_unit(exp_nonpositive(-abs(z))))
-        return float(s * total_of(f))
-
-    return logistic
-
-
-@overload(curvature_row, inline="never", jit_options=_VECTOR)
-def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
-    if not _is_logistic(target):
-        return None
-
-    def logistic(target: Any, i: int, f: Array, s: float, h: Array) -> float:
-        label = target.sign[i]
-        for r in range(f.shape[0]):
-            e = exp_nonpositive(-abs(f[r]))
-            h[r] = s * abs(np.float64(label[r])) * (e / ((1.0 + e) * (1.0 + e)))
-        return 0.0
-
-    return logistic
-
-
-@overload(dual_row, inline="never", jit_options=_VECTOR)
-def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
-    if not _is_logistic(target):
-        return None
-
-    def logistic(
-        target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
-    ) -> float:
-        label = target.sign[i]
-        for r in range(f.shape[0]):
-            y = np.float64(label[r])
-            f[r] = abs(y) * moved_entropy(f[r], y, scale[r], mix[r], shift[r], prior[r])
-        return float(-s * total_of(f))
-
-    return logistic
-
-
-@overload(theta_row, inline="never", jit_options=INLINED)
-def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
-    if not _is_logistic(target):
-        return None
-
-    def logistic(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
-        for r in range(u.shape[0]):
-            y = target.sign[i, r]
-            if y == 0:
-                u[r] = 0.0
-                continue
-            on = 1.0 if y > 0 else 0.0
-            u[r] = keep[r] * ((1.0 - mix[r]) * (u[r] + s * shift[r]) + s * mix[r] * (on - prior[r]))
 
     return logistic
 

@@ -14,20 +14,13 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba.extending import overload
+from numba import njit
 from numpy.typing import NDArray
 
-from dboost.compiled.examples.loss_rows import (
-    Array,
-    curvature_row,
-    dual_row,
-    lasting,
-    loss_row,
-    residual_row,
-    theta_row,
-)
+from dboost.compiled.examples.loss_rows import Array, lasting
 from dboost.compiled.vectors.emit import INLINED
 from dboost.losses.base import Common, Repair
+from dboost.losses.scalar import sum_over_outputs
 
 Row = Callable[..., float]
 
@@ -100,66 +93,32 @@ def rows_of(value: Row, pull: Row, curvature: Row, dual: Row) -> Callable[[type]
         It gives back a type of the same name, which the compiler chooses these functions by.
     """
 
+    # of the one output that there is; a shift is taken off the residual
+    @njit(**INLINED)
+    def at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
+        return value(target, i, f), pull(target, i, f)
+
+    @njit(**INLINED)
+    def curvature_at(target: Any, i: int, r: int, f: float) -> float:
+        return curvature(target, i, f)
+
+    @njit(**INLINED)
+    def dual_at(target: Any, i: int, r: int, f: float, scale: float, mix: float, shift: float, prior: float) -> float:
+        theta = scale * (pull(target, i, f) - shift)
+        return float(dual(target, i, theta) - theta * prior)
+
+    @njit(**INLINED)
+    def theta_at(
+        target: Any, i: int, r: int, u: float, s: float, keep: float, mix: float, shift: float, prior: float
+    ) -> float:
+        return keep * (u - s * shift)
+
     def decorated(target: type) -> type:
         made = lasting(target)
-        _overload(made, value, pull, curvature, dual)
+        sum_over_outputs(made, at, curvature_at, dual_at, theta_at)
         return made
 
     return decorated
-
-
-def _overload(target: type, value: Row, pull: Row, curvature: Row, dual: Row) -> None:
-
-    def declared(row: Any) -> Callable[[Callable[..., Any]], Any]:
-        """Make what follows the overload of a row function, for this target only."""
-
-        def register(chosen: Callable[..., Any]) -> Any:
-            return overload(row, inline="never", jit_options=INLINED)(chosen)
-
-        return register
-
-    def mine(given: Any) -> bool:
-        return bool(getattr(given, "instance_class", None) is target)
-
-    @declared(residual_row)
-    def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
-        def real(target: Any, i: int, f: Array, s: float, u: Array) -> float:
-            u[0] = s * pull(target, i, f[0])
-            return float(s * value(target, i, f[0]))
-
-        return real if mine(target) else None
-
-    @declared(loss_row)
-    def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
-        def real(target: Any, i: int, f: Array, s: float) -> float:
-            return float(s * value(target, i, f[0]))
-
-        return real if mine(target) else None
-
-    @declared(curvature_row)
-    def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
-        def real(target: Any, i: int, f: Array, s: float, h: Array) -> float:
-            h[0] = s * curvature(target, i, f[0])
-            return 0.0
-
-        return real if mine(target) else None
-
-    @declared(dual_row)
-    def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
-        def real(
-            target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
-        ) -> float:
-            theta = scale[0] * (pull(target, i, f[0]) - shift[0])
-            return float(s * (dual(target, i, theta) - theta * prior[0]))
-
-        return real if mine(target) else None
-
-    @declared(theta_row)
-    def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
-        def real(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
-            u[0] = keep[0] * (u[0] - s * shift[0])
-
-        return real if mine(target) else None
 
 
 class RealLoss(Common):

@@ -11,19 +11,7 @@ from typing import Any
 
 from numba.extending import overload
 
-from dboost.compiled.examples.loss_rows import (
-    SINGLE,
-    TWO_BRANCHED,
-    Array,
-    branch_row,
-    curvature_row,
-    dual_row,
-    loss_row,
-    residual_row,
-    single_dual,
-    single_rows,
-    theta_row,
-)
+from dboost.compiled.examples.loss_rows import SINGLE, Array, single_dual, single_rows
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit
@@ -34,14 +22,7 @@ from dboost.losses.logistic import moved_entropy
 from dboost.losses.poisson import poisson_deviance, poisson_dual, poisson_pull
 from dboost.losses.quantile import pinball, pinball_curvature, pinball_dual, pinball_pull
 from dboost.losses.real import HUBER, LOG, POISSON, QUANTILE, SQUARED, TUBE, RealLabels
-
-# Several outputs may have losses of two branches; those of one branch are two where one of them is zero.
-TWO_BRANCHED.add(RealLabels)
-SINGLE.add(RealLabels)
-
-
-def _is_mine(target: Any) -> bool:
-    return getattr(target, "instance_class", None) is RealLabels
+from dboost.losses.scalar import sum_over_outputs
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -112,132 +93,70 @@ def _dual(
     return tube_dual(lesser(greater(theta, -1.0), 1.0), y - prior, first, second)
 
 
-@overload(residual_row, inline="never", jit_options=INLINED)
-def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
-    if not _is_mine(target):
-        return None
-
-    def each(target: Any, i: int, f: Array, s: float, u: Array) -> float:
-        loss = 0.0
-        if target.squared:
-            for r in range(f.shape[0]):
-                z = target.label[i, r] - f[r]
-                # a missing label is no number, and equals nothing
-                z = z if z == z else 0.0
-                u[r] = s * z
-                loss += z * z
-            return float(0.5 * s * loss)
-        for r in range(f.shape[0]):
-            y = target.label[i, r]
-            u[r] = 0.0
-            if y == y:
-                u[r] = s * _pull(target.kind[r], y, f[r], target.first[r], target.second[r])
-                loss += _value(target.kind[r], y, f[r], target.first[r], target.second[r])
-        return float(s * loss)
-
-    return each
+@njit(nogil=True, cache=True, **INLINED)
+def _at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
+    y = target.label[i, r]
+    if target.squared:
+        z = y - f
+        # a missing label is no number, and equals nothing
+        z = z if z == z else 0.0
+        return 0.5 * z * z, z
+    if y != y:
+        return 0.0, 0.0
+    kind, first, second = target.kind[r], target.first[r], target.second[r]
+    return _value(kind, y, f, first, second), _pull(kind, y, f, first, second)
 
 
-@overload(branch_row, inline="never", jit_options=INLINED)
-def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> Any:
-    if not _is_mine(target):
-        return None
-
-    def each(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
-        loss = 0.0
-        for r in range(f.shape[0]):
-            y, kind = target.label[i, r], target.kind[r]
-            plus[r] = 0.0
-            minus[r] = 0.0
-            if y == y:
-                loss += _value(kind, y, f[r], target.first[r], target.second[r])
-                if kind == POISSON:
-                    plus[r] = s * y
-                    minus[r] = s * math.exp(f[r])
-                elif kind == TUBE:
-                    plus[r] = s * sigmoid((y - f[r] - target.first[r]) / target.second[r])
-                    minus[r] = s * sigmoid((f[r] - y - target.first[r]) / target.second[r])
-                else:
-                    u = _pull(kind, y, f[r], target.first[r], target.second[r])
-                    plus[r] = s * (greater(u, 0.0) + target.both[r])
-                    minus[r] = s * (greater(-u, 0.0) + target.both[r])
-        return float(s * loss)
-
-    return each
+@njit(nogil=True, cache=True, **INLINED)
+def _curvature_at(target: Any, i: int, r: int, f: float) -> float:
+    y = target.label[i, r]
+    return _curvature(target.kind[r], y, f, target.first[r], target.second[r]) if y == y else 0.0
 
 
-@overload(loss_row, inline="never", jit_options=INLINED)
-def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
-    if not _is_mine(target):
-        return None
-
-    def each(target: Any, i: int, f: Array, s: float) -> float:
-        loss = 0.0
-        if target.squared:
-            for r in range(f.shape[0]):
-                z = target.label[i, r] - f[r]
-                loss += z * z if z == z else 0.0
-            return float(0.5 * s * loss)
-        for r in range(f.shape[0]):
-            y = target.label[i, r]
-            if y == y:
-                loss += _value(target.kind[r], y, f[r], target.first[r], target.second[r])
-        return float(s * loss)
-
-    return each
-
-
-@overload(curvature_row, inline="never", jit_options=INLINED)
-def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
-    if not _is_mine(target):
-        return None
-
-    def each(target: Any, i: int, f: Array, s: float, h: Array) -> float:
-        for r in range(f.shape[0]):
-            y = target.label[i, r]
-            h[r] = s * _curvature(target.kind[r], y, f[r], target.first[r], target.second[r]) if y == y else 0.0
+@njit(nogil=True, cache=True, **INLINED)
+def _dual_at(target: Any, i: int, r: int, f: float, scale: float, mix: float, shift: float, prior: float) -> float:
+    y = target.label[i, r]
+    if y != y:
         return 0.0
-
-    return each
-
-
-@overload(dual_row, inline="never", jit_options=INLINED)
-def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
-    if not _is_mine(target):
-        return None
-
-    def each(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
-        value = 0.0
-        for r in range(f.shape[0]):
-            y = target.label[i, r]
-            if y == y:
-                value += _dual(
-                    target.kind[r], y, f[r], target.first[r], target.second[r], scale[r], mix[r], shift[r], prior[r]
-                )
-        return float(s * value)
-
-    return each
+    return _dual(target.kind[r], y, f, target.first[r], target.second[r], scale, mix, shift, prior)
 
 
-@overload(theta_row, inline="never", jit_options=INLINED)
-def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
-    if not _is_mine(target):
-        return None
+@njit(nogil=True, cache=True, **INLINED)
+def _theta_at(
+    target: Any, i: int, r: int, u: float, s: float, keep: float, mix: float, shift: float, prior: float
+) -> float:
+    y, kind = target.label[i, r], target.kind[r]
+    if y != y:
+        return 0.0
+    if kind == LOG:
+        on = 1.0 if y > 0.0 else 0.0
+        return keep * ((1.0 - mix) * (u + s * shift) + s * mix * (on - prior))
+    if kind == POISSON:
+        return keep * (u - shift * (s * y - u))
+    return keep * (u - s * shift)
 
-    def each(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
-        for r in range(u.shape[0]):
-            y, kind = target.label[i, r], target.kind[r]
-            if y != y:
-                u[r] = 0.0
-            elif kind == LOG:
-                on = 1.0 if y > 0.0 else 0.0
-                u[r] = keep[r] * ((1.0 - mix[r]) * (u[r] + s * shift[r]) + s * mix[r] * (on - prior[r]))
-            elif kind == POISSON:
-                u[r] = keep[r] * (u[r] - shift[r] * (s * y - u[r]))
-            else:
-                u[r] = keep[r] * (u[r] - s * shift[r])
 
-    return each
+@njit(nogil=True, cache=True, **INLINED)
+def _branches_at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
+    y, kind = target.label[i, r], target.kind[r]
+    if y != y:
+        return 0.0, 0.0
+    if kind == POISSON:
+        return y, math.exp(f)
+    if kind == TUBE:
+        epsilon, softness = target.first[r], target.second[r]
+        return sigmoid((y - f - epsilon) / softness), sigmoid((f - y - epsilon) / softness)
+    u = _pull(kind, y, f, target.first[r], target.second[r])
+    return greater(u, 0.0) + target.both[r], greater(-u, 0.0) + target.both[r]
+
+
+# Several outputs may have losses of two branches; those of one branch are two where one of them is zero.
+sum_over_outputs(RealLabels, _at, _curvature_at, _dual_at, _theta_at, _branches_at)
+SINGLE.add(RealLabels)
+
+
+def _is_mine(target: Any) -> bool:
+    return getattr(target, "instance_class", None) is RealLabels
 
 
 @overload(single_rows, inline="never", jit_options=INLINED)
