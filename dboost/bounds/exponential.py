@@ -28,12 +28,8 @@ _LOG2, _LOG4 = np.log(2.0), np.log(4.0)
 def one_row(peak: FloatArray, c: float) -> FloatArray:
     """Normalisation a_j = c / max_i |x_ij| when one row changes at a time.
 
-    Parameters
-    ----------
-    peak : ndarray (n,)
-        max_i |x_ij| over the examples of positive weight; 0 for a zero column, whose a is inf.
-    c : float
-        Constant of the loss: 1 for log and multitask, 1/2 for multinomial.
+    `peak`, (n,): max_i |x_ij| over the examples of positive weight; 0 for a zero column, whose a is inf. `c`: constant
+    of the loss: 1 for log and multitask, 1/2 for multinomial.
     """
     return _quotient(c, peak)
 
@@ -41,14 +37,8 @@ def one_row(peak: FloatArray, c: float) -> FloatArray:
 def uniform(v: FloatArray, rho_max: float, c: float) -> FloatArray:
     """Normalisation a_j = c v_j / max_i rho_i when the rows of a template change together.
 
-    Parameters
-    ----------
-    v : ndarray (rows,)
-        Positive weights of the template's rows; all one gives every row the same a.
-    rho_max : float
-        max_i rho_i, rho_i = sum_j v_j |x_ij| over the template.
-    c : float
-        Constant of the loss.
+    `v`, (rows,): positive weights of the template's rows; all one gives every row the same a. `rho_max`: max_i rho_i,
+    rho_i = sum_j v_j |x_ij| over the template. `c`: constant of the loss.
     """
     return _quotient(c * v, np.full(v.shape, float(rho_max)))
 
@@ -56,14 +46,8 @@ def uniform(v: FloatArray, rho_max: float, c: float) -> FloatArray:
 def local(v: FloatArray, rho_peak: FloatArray, c: float) -> FloatArray:
     """Normalisation a_j = c v_j / max{rho_i : x_ij != 0}; never smaller than ``uniform``, and as valid.
 
-    Parameters
-    ----------
-    v : ndarray (rows,)
-        Positive weights of the template's rows.
-    rho_peak : ndarray (rows,)
-        The maximum over the examples in which feature j occurs; 0 for a zero column, whose a is inf.
-    c : float
-        Constant of the loss.
+    `v`, (rows,): positive weights of the template's rows. `rho_peak`, (rows,): the maximum over the examples in which
+    feature j occurs; 0 for a zero column, whose a is inf. `c`: constant of the loss.
     """
     return _quotient(c * v, rho_peak)
 
@@ -77,11 +61,7 @@ def _quotient(top: npt.ArrayLike, bottom: npt.ArrayLike) -> FloatArray:
 def change(delta: FloatArray, mu_plus: FloatArray, mu_minus: FloatArray, a: FloatArray) -> FloatArray:
     """The bound's change of the loss for each row, shape (rows,).
 
-    Parameters
-    ----------
-    delta, mu_plus, mu_minus : ndarray (rows, k)
-    a : ndarray (rows,)
-        A row with a = inf (zero column) contributes nothing.
+    `delta`, `mu_plus`, `mu_minus`: (rows, k). `a`, (rows,): a row with a = inf (zero column) contributes nothing.
     """
     column = np.isfinite(a)
     scale = np.where(column, a, 1.0)[:, None]
@@ -134,17 +114,9 @@ def solve_rows(
 ) -> tuple[FloatArray, BoolArray]:
     """Minimise the bound plus penalty row by row, given the solver of the tilted, scaled problem.
 
-    Parameters
-    ----------
-    solve_tilted : callable
-        (A, B, lam) -> gamma, with +-inf where an entry has no finite minimiser.
-    W, mu_plus, mu_minus : ndarray (rows, k)
-    a, lam, caps : ndarray (rows,)
-
-    Returns
-    -------
-    new rows (rows, k), unbounded (rows,) of bool
-        An entry without a minimiser moves by ``caps * a`` towards it, which lowers the bound, and marks its row.
+    `solve_tilted`: (A, B, lam) -> gamma, with +-inf where an entry has no finite minimiser. `W`, `mu_plus`, `mu_minus`:
+    (rows, k). `a`, `lam`, `caps`: (rows,). An entry without a minimiser moves by ``caps * a`` towards it, which
+    lowers the bound, and marks its row.
     """
     column = np.isfinite(a)
     scale = np.where(column, a, 1.0)
@@ -163,11 +135,7 @@ def solve_rows(
 def gain(p: FloatArray, q: FloatArray, lam: npt.ArrayLike, *, excess: FloatArray | None = None) -> FloatArray:
     """-min_{d >= 0} p (e^(-d) - 1) + q (e^d - 1) + lam d for p >= q >= 0, elementwise; Psi of docs/math.md, eq. 14.
 
-    Parameters
-    ----------
-    p, q, lam : arrays that broadcast together
-    excess : ndarray, optional
-        p - q - lam where the caller has it more exactly; the gain is positive exactly where it is.
+    `excess`: p - q - lam where the caller has it more exactly; the gain is positive exactly where it is.
 
     Notes
     -----

@@ -18,11 +18,7 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 def one_row(sum_squares: FloatArray, kappa: float) -> FloatArray:
     """D_j = kappa sum_i s_i x_ij^2 (n,), valid when one row changes at a time.
 
-    Parameters
-    ----------
-    sum_squares : ndarray (n,)
-        sum_i s_i x_ij^2, s the example weights.
-    kappa : float
+    `sum_squares`, (n,): sum_i s_i x_ij^2, s the example weights.
     """
     return kappa * sum_squares
 
@@ -30,11 +26,7 @@ def one_row(sum_squares: FloatArray, kappa: float) -> FloatArray:
 def many_rows(cross: FloatArray, kappa: float) -> FloatArray:
     """D_j = kappa sum_i s_i |x_ij| rho_i (rows,), valid when all rows of a template change together.
 
-    Parameters
-    ----------
-    cross : ndarray (rows,)
-        sum_i s_i |x_ij| rho_i with rho_i = sum_j |x_ij| over the template.
-    kappa : float
+    `cross`, (rows,): sum_i s_i |x_ij| rho_i with rho_i = sum_j |x_ij| over the template.
 
     Notes
     -----
@@ -46,10 +38,7 @@ def many_rows(cross: FloatArray, kappa: float) -> FloatArray:
 def change(delta: FloatArray, G: FloatArray, D: FloatArray) -> FloatArray:
     """The bound's change of the loss for each row, shape (rows,).
 
-    Parameters
-    ----------
-    delta, G : ndarray (rows, k)
-    D : ndarray (rows,)
+    `delta`, `G`: (rows, k). `D`: (rows,).
     """
     result: FloatArray = 0.5 * D * np.einsum("ij,ij->i", delta, delta) - np.einsum("ij,ij->i", G, delta)
     return result

@@ -39,12 +39,8 @@ def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> floa
     says four times as much. For a loss whose residuals reach the ends of their range, where the dual value has a kink
     (``Loss.kinked``), the tangent says too little by all of its first order: there it is the chord.
 
-    Parameters
-    ----------
-    size : float
-        ``penalty.dual_size`` of the rows that count; for ``ChargesRows`` those of them that are not held.
-    lam : float
-        Strength of the penalty.
+    `size`: ``penalty.dual_size`` of the rows that count; for ``ChargesRows`` those of them that are not held. `lam`:
+    strength of the penalty.
     """
     scale, charge = dual_point(problem, at, size, lam)
     inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
@@ -95,14 +91,8 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, to
     the sums of a column can change (``losses.base.Repair``); the penalty says how far to scale. Rows without penalty
     ask the same of their columns, and have a repair of their own (``problem.free_rows``).
 
-    Parameters
-    ----------
-    null_norms : float64 array, shape (n,)
-        Dual norms of G at the null model with its optimal intercept.
-    lam : float
-        Strength of the penalty.
-    tol : float
-        Relative gap at which the fit ends.
+    `null_norms`, (n,): dual norms of G at the null model with its optimal intercept. `lam`: strength of the penalty.
+    `tol`: relative gap at which the fit ends.
     """
     stats, penalty, at = problem.statistics, problem.penalty, score.iterate
     chosen = score.candidates
@@ -165,12 +155,7 @@ def dual_point(problem: Problem, at: Iterate, size: float, lam: float, most: flo
     A norm tells both from the `size` of the residuals. Otherwise the rows that are held are charged with the conjugate
     of the penalty (docs/math.md 6.1), the others stay within their strengths, and t is where the two balance best.
 
-    Parameters
-    ----------
-    size, lam : float
-        As for `expected_gap`.
-    most : float
-        The largest t.
+    `size`, `lam`: as for `expected_gap`. `most`: the largest t.
     """
     penalty = problem.penalty
     if not isinstance(penalty, ChargesRows):

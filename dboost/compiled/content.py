@@ -45,17 +45,8 @@ def root_of(module: str | None) -> str:
 def content(loop: Any, others: Iterable[str] = ()) -> str:
     """The digest of a loop.
 
-    Parameters
-    ----------
-    loop : callable
-        A function that numba compiles.
-    others : iterable of str
-        Roots of modules beside the loop's own whose overloads the loop may run, since it is given their types. What
-        else a process has registered does not change the digest.
-
-    Returns
-    -------
-    str
+    `loop`: a function that numba compiles. `others`: roots of modules beside the loop's own whose overloads the loop
+    may run, since it is given their types. What else a process has registered does not change the digest.
     """
     return _Walk(frozenset({root_of(loop.__module__), *others})).digest_from(loop)
 
@@ -99,10 +90,7 @@ def _owners(function: Any) -> set[str]:
 class _Walk:
     """What can be reached from a loop, each part once, in the order in which it is met.
 
-    Parameters
-    ----------
-    roots : frozenset of str
-        Whose overloads, and whose members of sets, belong to it.
+    `roots`: whose overloads, and whose members of sets, belong to it.
     """
 
     def __init__(self, roots: frozenset[str]) -> None:

@@ -81,13 +81,8 @@ _VERSIONS = _PYTHON, numba.__version__, llvmlite.__version__, sys.platform, _mac
 class FilesByKey:
     """The files of one loop in a folder, without an index.
 
-    Parameters
-    ----------
-    folder : path
-    name : str
-        Begins the name of each file: module and function.
-    stamp : str
-        What the code comes from; code of another stamp is never loaded.
+    `name`: begins the name of each file: module and function. `stamp`: what the code comes from; code of another stamp
+    is never loaded.
     """
 
     def __init__(self, folder: str | Path, name: str, stamp: str) -> None:
@@ -222,17 +217,7 @@ class KeptByKey(caching.FunctionCache):
 def njit(cache: bool = False, **options: Any) -> Callable[[F], F]:
     """Numba's ``njit``, whose code is kept as this module says.
 
-    Parameters
-    ----------
-    cache : bool
-        Whether to keep the code.
-    **options
-        The others of ``numba.njit``.
-
-    Returns
-    -------
-    callable
-        The decorator.
+    `cache`: whether to keep the code. `**options`: the others of ``numba.njit``. Returns the decorator.
     """
 
     def compiled(function: F) -> F:

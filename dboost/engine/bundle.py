@@ -97,18 +97,11 @@ def run_bundle(
 ) -> None:
     """Sum `leaf` over each node of a bundle, for each shard.
 
-    Parameters
-    ----------
-    items, rows : sequences
-        The partitions of the bundle and their rows.
-    nodes : sequence of node
-        Nodes of the tree over these partitions, numbered from the start of the bundle.
-    done : callable
-        ``done(shard_number, node_number, sums)``, called once for each, from any thread (shard 0 without shards).
-    stop : callable, optional
-        True when the result is no longer wanted.
-    progress : callable, optional
-        Called whenever a leaf is finished.
+    `items`, `rows`: the partitions of the bundle and their rows.
+    `nodes`: nodes of the tree over these partitions, numbered from the start of the bundle.
+    `done`: ``done(shard_number, node_number, sums)``, called once for each, from any thread (shard 0 without shards).
+    `stop`: true when the result is no longer wanted.
+    `progress`: called whenever a leaf is finished.
 
     Notes
     -----

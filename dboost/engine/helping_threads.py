@@ -36,10 +36,7 @@ class Helpers(ThreadPoolExecutor):
 
     Where there are no more processors than helpers, or the system has no such calls, they are left alone.
 
-    Parameters
-    ----------
-    count : int
-        Threads beside the caller's, at least 1.
+    `count`: threads beside the caller's, at least 1.
     """
 
     def __init__(self, count: int) -> None:

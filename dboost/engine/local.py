@@ -33,17 +33,8 @@ S = TypeVar("S")
 class LocalEngine:
     """Run passes in this process.
 
-    Parameters
-    ----------
-    n_threads : int, optional
-        Threads that share the partitions (default: the cores this process may use).
-    memo : MemoStore, optional
-        Where decoded partitions and margins are remembered (default: the store of this process).
-
-    Attributes
-    ----------
-    n_threads, n_workers, bytes_moved, seconds
-        See `dboost.engine.base.Engine`; `n_workers` is 1 and `bytes_moved` 0.
+    `n_threads`: threads that share the partitions (default: the cores this process may use). `memo`: where decoded
+    partitions and margins are remembered (default: the store of this process).
     """
 
     n_workers = 1

@@ -19,12 +19,7 @@ _OWN = Path("/proc/self/cgroup")
 
 
 def refuse_daemonic() -> None:
-    """Say that workers cannot be started here where multiprocessing will refuse it, as in a task of Celery.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Say that workers cannot be started here where multiprocessing will refuse it, as in a task of Celery."""
     if multiprocessing.current_process().daemon:
         raise UsageError(
             "this process is daemonic, as those of a multiprocessing pool and of Celery are, and may start no workers",

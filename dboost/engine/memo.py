@@ -46,10 +46,7 @@ Key = tuple[str, str, str, Hashable]
 class MemoStore:
     """A thread-safe cache that drops what was used least recently once it holds more than `budget` bytes.
 
-    Parameters
-    ----------
-    budget : int
-        Bytes to hold at most. A value for which there is no room is handed out and not kept.
+    `budget`: bytes to hold at most. A value for which there is no room is handed out and not kept.
     """
 
     def __init__(self, budget: int) -> None:
@@ -172,15 +169,9 @@ class MemoStore:
 class Memo:
     """The part of the store that belongs to one partition of one run; what a leaf is given.
 
-    Parameters
-    ----------
-    run : str
-        Unique id of the run.
-    key : str
-        Key of the partition.
-    once : bool
-        Whether the pass comes to the partition only once, for all its shards: what it is to remember for the pass is
-        then in this object and goes with it, whatever the budget of the store.
+    `run`: unique id of the run. `key`: key of the partition. `once`: whether the pass comes to the partition only once,
+    for all its shards: what it is to remember for the pass is then in this object and goes with it, whatever the budget
+    of the store.
     """
 
     __slots__ = ("_key", "_run", "_store", "_visit")
@@ -201,18 +192,11 @@ class Memo:
     ) -> Any:
         """Return the value of `kind` for the state named by `token`; ``build()`` makes it when it is not at hand.
 
-        Parameters
-        ----------
-        kind : str
-            What it is, for example ``"margins"``.
-        token : hashable
-            Names the state the value was computed from. Equal tokens must mean equal values.
-        build : callable
-            Makes the value. It must be a pure function of the partition and of what `token` names.
-        passing : bool
-            Whether only the shards of one pass share the value, so that it may go when the pass ends.
-        stays : bool
-            Whether no other value of the run may displace it.
+        `kind`: what it is, for example ``"margins"``.
+        `token`: names the state the value was computed from. Equal tokens must mean equal values.
+        `build`: makes the value. It must be a pure function of the partition and of what `token` names.
+        `passing`: whether only the shards of one pass share the value, so that it may go when the pass ends.
+        `stays`: whether no other value of the run may displace it.
         """
         if passing and self._visit is not None:
             if (kind, token) not in self._visit:

@@ -24,10 +24,7 @@ ENGINES: dict[str, tuple[str, str]] = {
 def engine_class(client: Any) -> Any:
     """The class of the engine for a client: that of its own class in ``ENGINES``, or else of the nearest base.
 
-    Raises
-    ------
-    UsageError
-        No engine runs on such a client.
+    Raises UsageError: no engine runs on such a client.
     """
     for cls in type(client).__mro__:
         found = ENGINES.get(f"{cls.__module__}.{cls.__qualname__}")
@@ -53,22 +50,11 @@ def current_client() -> Any:
 def open_engine(client: Any = None, distributed_input: bool = False, **options: Any) -> Engine:
     """Open the engine for a fit.
 
-    Parameters
-    ----------
-    client : distributed.Client, or another of ``ENGINES``, optional
-        Use this one, whatever the input is.
-    distributed_input : bool
-        The input is a Dask collection or a Parquet data set: use the current client, if there is one.
-    options
-        Options of the engine, for example of `DaskEngine` (``no_worker_timeout``, ``stall_timeout``, ``retries``, ...);
-        without meaning in-process, where no worker can be lost.
-
-    Raises
-    ------
-    UsageError
-        No engine runs on such a client, or it is an asynchronous one.
-    ClusterError
-        The cluster cannot be used.
+    `client`: use this one, whatever the input is. `distributed_input`: the input is a Dask collection or a Parquet data
+    set: use the current client, if there is one. `options`: options of the engine, for example of `DaskEngine`
+    (``no_worker_timeout``, ``stall_timeout``, ``retries``, ...); without meaning in-process, where no worker can be
+    lost. Raises UsageError: no engine runs on such a client, or it is an asynchronous one. Raises ClusterError: the
+    cluster cannot be used.
     """
     if client is None and distributed_input:
         client = current_client()

@@ -94,14 +94,8 @@ def fold(rows: Sequence[int], lo: int, hi: int, leaf: Callable[[int], V], merge:
     Left to right, with one value per level alive at most: memory grows with the depth, not with the number of
     partitions.
 
-    Parameters
-    ----------
-    rows : sequence of int
-        Rows of every partition of the tree.
-    leaf : callable
-        ``leaf(i)`` gives the value of partition i. The value belongs to the fold, which may change it in place.
-    merge : callable
-        ``merge(left, right)`` gives the value of their parent.
+    `rows`: rows of every partition of the tree. `leaf`: ``leaf(i)`` gives the value of partition i. The value belongs
+    to the fold, which may change it in place. `merge`: ``merge(left, right)`` gives the value of their parent.
     """
     cumulated = cumulate(rows)
 
@@ -124,10 +118,7 @@ def combine(
 ) -> V:
     """Merge the values of nodes that cover a node of the tree, in order, up to that node (default: the root).
 
-    Raises
-    ------
-    ValueError
-        The nodes are not a cut through the tree.
+    Raises ValueError: the nodes are not a cut through the tree.
     """
     known = dict(zip(nodes, values, strict=True))
     cumulated = cumulate(rows)
@@ -185,27 +176,14 @@ def fold_many(
     otherwise it leaves the value for whoever finishes the sibling. Values waiting for a sibling are therefore whole
     subtrees, and few, even behind one very slow leaf.
 
-    Parameters
-    ----------
-    rows : tuple of int
-        Rows of every partition.
-    jobs : sequence of node
-        The nodes to fold, worked off in this order; the same node may occur more than once.
-    leaf : callable
-        ``leaf(job, i)`` gives the value of partition i for job number `job`; called from any thread.
-    done : callable
-        ``done(job, value)`` receives the value of a job; called from the thread that finished it.
-    threads : int
-        Threads in all; the calling thread is one of them.
-    helpers : Executor, optional
-        Runs the other ``threads - 1``.
-    stop : callable, optional
-        Asked before each leaf; when it answers True, `Abandoned` is raised.
-
-    Raises
-    ------
-    Exception
-        What `leaf`, `merge` or `done` raised: of the errors seen, the one of the lowest partition.
+    `rows`: rows of every partition.
+    `jobs`: the nodes to fold, worked off in this order; the same node may occur more than once.
+    `leaf`: ``leaf(job, i)`` gives the value of partition i for job number `job`; called from any thread.
+    `done`: ``done(job, value)`` receives the value of a job; called from the thread that finished it.
+    `threads`: threads in all; the calling thread is one of them.
+    `helpers`: runs the other ``threads - 1``.
+    `stop`: asked before each leaf; when it answers True, `Abandoned` is raised.
+    Raises Exception: what `leaf`, `merge` or `done` raised: of the errors seen, the one of the lowest partition.
     """
     units: Iterator[tuple[int, int]] = ((job, i) for job, (lo, hi) in enumerate(jobs) for i in range(lo, hi))
     ascents = [_ascent(rows, lo, hi) if hi - lo > 1 else {} for lo, hi in jobs]

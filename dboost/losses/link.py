@@ -24,21 +24,11 @@ def sigmoid(z: Array) -> Array:
 
 
 class Link(NamedTuple):
-    """How scores become what a loss predicts: its inverse link, simple enough to be written in other systems.
+    """How scores become what a loss predicts: its inverse link, simple enough to be written in other systems."""
 
-    Parameters
-    ----------
-    scale : float
-        Scores are multiplied by it.
-    exponential : bool
-        Whether e^ that is then taken.
-    logistic : bool
-        Whether 1 / (1 + e^-) of it is taken instead.
-    """
-
-    scale: float = 1.0
-    exponential: bool = False
-    logistic: bool = False
+    scale: float = 1.0  # Scores are multiplied by it.
+    exponential: bool = False  # Whether e^ that is then taken.
+    logistic: bool = False  # Whether 1 / (1 + e^-) of it is taken instead.
 
     @property
     def linear(self) -> bool:

@@ -18,12 +18,7 @@ from dboost.losses.exponential import Exponential, ExponentialTarget
 
 @dataclass(frozen=True)
 class OneVsRestExponential(Exponential):
-    """The sum of the exponential losses of k binary labels that one class code stands for.
-
-    Parameters
-    ----------
-    n_classes : int
-    """
+    """The sum of the exponential losses of k binary labels that one class code stands for."""
 
     name: str = "exp_one_vs_rest"
     task: str = "multiclass"

@@ -33,11 +33,8 @@ def class_grams(
 
     Summed over every so many examples of the partition, and scaled up.
 
-    Returns
-    -------
-    Sums
-        "gram0", "gram1", ...: the upper triangles, (k, b, b), or (k, b + 1, b + 1) with the intercept as a last column
-        of ones.
+    Returns "gram0", "gram1", ...: the upper triangles, (k, b, b), or (k, b + 1, b + 1) with the intercept as a last
+    column of ones.
     """
     h, rank_one = memo.get("curvature", point.token, lambda: curvature_of(partition, memo, point))
     k = point.intercept.shape[0]
@@ -68,22 +65,9 @@ def row_trials(
 
     The trials of ShareBoost's rule 2 (paper, section 3.1; docs/math.md 7 (J)).
 
-    Parameters
-    ----------
-    point : Point
-        The model; its k outputs.
-    fresh : Held
-        The c columns.
-    u : float64 array, shape (c, k)
-        Their rows of W.
-    live : bool array, shape (c,)
-        Columns that are asked for.
-
-    Returns
-    -------
-    Sums
-        "change" (c,), the loss less that at `point`; "G" (c, k) and "H" (c, k, k), minus the gradient and the Hessian
-        in u_c. Zero for columns that are not `live`.
+    `point`: the model; its k outputs. `fresh`: the c columns. `u`, (c, k): their rows of W. `live`, (c,): columns that
+    are asked for. Returns "change" (c,), the loss less that at `point`; "G" (c, k) and "H" (c, k, k), minus the
+    gradient and the Hessian in u_c. Zero for columns that are not `live`.
     """
     k = point.intercept.shape[0]
     change, G, H = np.zeros(fresh.n), np.zeros((fresh.n, k)), np.zeros((fresh.n, k, k))

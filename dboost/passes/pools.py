@@ -27,18 +27,9 @@ def price(
 ) -> Sums:
     """SCORE pass over one shard of a pool of hypotheses, at the dual point that the loss repairs U to.
 
-    Parameters
-    ----------
-    repair : tuple of float64 arrays, shape (k,)
-        keep, mix, shift and prior (``losses.base.Repair``).
-    parts : {"theta", "signs", "pulls", "branches"}
-        What the sums are of: Theta; its positive and negative parts; the branches of the loss, which the exponential
-        bound needs (mu+ and mu-); or these with the sums of Theta.
-
-    Returns
-    -------
-    Sums
-        For `finished`.
+    `repair`, (k,): keep, mix, shift and prior (``losses.base.Repair``). `parts`: {"theta", "signs", "pulls",
+    "branches"}. What the sums are of: Theta; its positive and negative parts; the branches of the loss, which the
+    exponential bound needs (mu+ and mu-); or these with the sums of Theta.
     """
 
     if parts == "pulls":

@@ -59,10 +59,7 @@ def residuals_of_classes(point: Point, y: NDArray[Any], mass: Array) -> tuple[Ar
 
     These are the column sums of U, and the loss.
 
-    Parameters
-    ----------
-    y, mass
-        What ``one_of_each_class`` found.
+    `y`, `mass`: what ``one_of_each_class`` found.
     """
     total = np.zeros(point.intercept.shape[0])
     target = get_loss(point.loss).target(y)

@@ -46,12 +46,9 @@ class Support:
 def beside(partition: Partition, memo: Any, before: Point, after: Point) -> Sums:
     """How a model moved, and whether it is right of every label.
 
-    Returns
-    -------
-    Sums
-        "wrong", float64 array (number of problems,): the weight of the examples whose label the second model does not
-        give strictly, of each task or of all classes together; zeros where labels are numbers. The peak "moved", (1,):
-        the largest change of a score of an example of positive weight.
+    "wrong", float64 array (number of problems,): the weight of the examples whose label the second model does not give
+    strictly, of each task or of all classes together; zeros where labels are numbers. The peak "moved", (1,): the
+    largest change of a score of an example of positive weight.
     """
     F, G = (margins_at(partition, memo, point) for point in (before, after))
     counted = partition.weight > 0.0

@@ -32,21 +32,11 @@ def _numbered(free: BoolArray) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class EntryFace:
-    """Free entries of W as coordinates, penalty lam_j (group ||w||_2 + entry ||w||_1 + ridge ||w||_2^2 / 2).
+    """Free entries of W as coordinates, penalty lam_j (group ||w||_2 + entry ||w||_1 + ridge ||w||_2^2 / 2)."""
 
-    Attributes
-    ----------
-    mask : ndarray (rows, k) of bool
-        The free entries; coordinates follow in row-major order.
-    at : ndarray (rows, k)
-        The point the face was made from.
-    held : ndarray (rows,) of bool
-        Rows that are penalised and so must stay on their side of zero.
-    """
-
-    mask: BoolArray
-    at: FloatArray
-    held: BoolArray
+    mask: BoolArray  # (rows, k): The free entries; coordinates follow in row-major order.
+    at: FloatArray  # (rows, k): The point the face was made from.
+    held: BoolArray  # (rows,): Rows that are penalised and so must stay on their side of zero.
     group: float
     entry: float
     ridge: float = 0.0
@@ -145,22 +135,12 @@ class EntryFace:
 @dataclass(frozen=True, eq=False)
 class RowFace:
     """All entries of the nonzero rows as coordinates, row by row; penalty lam_j (group ||w||_2 + ridge ||w||_2^2 / 2).
-
-    Attributes
-    ----------
-    rows : ndarray of int64
-        The nonzero rows, and those with lam = 0.
-    shape : tuple of int
-        Of W.
-    held : ndarray (len(rows),) of bool
-        Those that are penalised and so must stay on their side of zero.
-    norms, units : ndarray (len(rows),) and (len(rows), k)
-        ||w||_2 and w / ||w||_2; a row of zeros has the unit zero.
     """
 
-    rows: npt.NDArray[np.intp]
-    shape: tuple[int, int]
-    held: BoolArray
+    rows: npt.NDArray[np.intp]  # The nonzero rows, and those with lam = 0.
+    shape: tuple[int, int]  # Of W.
+    held: BoolArray  # (len(rows),): Those that are penalised and so must stay on their side of zero.
+    # norms, units: (len(rows),): ||w||_2 and w / ||w||_2; a row of zeros has the unit zero.
     norms: FloatArray
     units: FloatArray
     group: float = 1.0
@@ -250,21 +230,11 @@ class RowFace:
 
 @dataclass(frozen=True, eq=False)
 class BoundFace:
-    """Rows whose largest entries are tied in size: free entries first (row-major), then one size per row.
+    """Rows whose largest entries are tied in size: free entries first (row-major), then one size per row."""
 
-    Attributes
-    ----------
-    loose : ndarray (rows, k) of bool
-        Entries below the bound, and all entries of rows with lam = 0.
-    tied : ndarray (rows, k) of float64
-        Sign of the entries at the bound, zero elsewhere.
-    sized : ndarray of int64
-        The rows that have a size.
-    """
-
-    loose: BoolArray
-    tied: FloatArray
-    sized: npt.NDArray[np.intp]
+    loose: BoolArray  # (rows, k): Entries below the bound, and all entries of rows with lam = 0.
+    tied: FloatArray  # (rows, k): Sign of the entries at the bound, zero elsewhere.
+    sized: npt.NDArray[np.intp]  # The rows that have a size.
 
     @classmethod
     def through(cls, W: FloatArray, lam: npt.ArrayLike | None) -> BoundFace:

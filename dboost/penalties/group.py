@@ -181,13 +181,8 @@ def nested_root(
     For a row of its own ``pull`` is lam2 and ``share`` one; both differ by entry where rows of different templates
     are tied together.
 
-    Parameters
-    ----------
-    P, N, upper, pull, share, ridge : ndarray (k,) of float64
-        ``upper`` bounds the roots from above; inf allowed.
-    lam1 : float
-    gamma : ndarray (k,) of float64
-        Overwritten.
+    `P`, `N`, `upper`, `pull`, `share`, `ridge`, (k,): ``upper`` bounds the roots from above; inf allowed. `gamma`,
+    (k,): overwritten.
     """
     k = P.size
     low, high, tau = 0.0, 0.0, 0.0

@@ -36,24 +36,14 @@ _ROUNDING = 8.0 * float(np.finfo(float).eps)
 
 @dataclass(frozen=True)
 class LinfMinimum:
-    """A minimum of f(w) + lam max_r |w_r|.
+    """A minimum of f(w) + lam max_r |w_r|."""
 
-    Parameters
-    ----------
-    w : float64 array, shape (k,)
-    value : float
-        f(w) + lam max_r |w_r|.
-    residual : float
-        How far w is from optimal, in units of the gradient (docs/math.md, eq. 15): the larger of
-        ``||g||_1 - lam`` and ``lam + <g, w> / max_r |w_r|``, with g the gradient of f at w; 0 at the minimum.
-    steps : int
-        Times that Figure 1 was solved.
-    """
-
-    w: Array
-    value: float
+    w: Array  # (k,)
+    value: float  # f(w) + lam max_r |w_r|.
+    # How far w is from optimal, in units of the gradient (docs/math.md, eq. 15): the larger of ``||g||_1 - lam`` and
+    # ``lam + <g, w> / max_r |w_r|``, with g the gradient of f at w; 0 at the minimum.
     residual: float
-    steps: int
+    steps: int  # Times that Figure 1 was solved.
 
 
 def minimise_linf(

@@ -28,17 +28,10 @@ _SMALL = 1e-2
 class RidgedPenalty(TiltedPenalty):
     """omega(w) = l1_ratio ||w|| + (1 - l1_ratio) ||w||_2^2 / 2; a subclass says which norm.
 
-    Parameters
-    ----------
-    l1_ratio : float
-        In (0, 1]: the share of the norm; 1 is the norm alone. It means what it means in scikit-learn.
-
-    Raises
-    ------
-    UsageError
-        If ``l1_ratio`` is outside (0, 1].
+    Raises UsageError if ``l1_ratio`` is outside (0, 1].
     """
 
+    # In (0, 1]: the share of the norm; 1 is the norm alone. It means what it means in scikit-learn.
     l1_ratio: float = 0.5
     degree: ClassVar[int] = 0
     sizes_only: ClassVar[bool] = True
@@ -158,12 +151,8 @@ def entry_gains(p: FloatArray, q: FloatArray, lam1: FloatArray, lam2: FloatArray
     It is p u^2 + lam1 (u - g) + lam2 g (u - g / 2) at the maximiser, with u = 1 - e^-g, by stationarity
     (docs/math.md 4.5).
 
-    Parameters
-    ----------
-    p, q : ndarray (rows, k)
-    lam1, lam2 : ndarray (rows,)
-    excess : ndarray (rows, k)
-        p - q - lam1, without rounding; not positive where the maximiser is zero.
+    `p`, `q`: (rows, k). `lam1`, `lam2`: (rows,). `excess`, (rows, k): p - q - lam1, without rounding; not positive
+    where the maximiser is zero.
     """
     rise = lam2[:, None]
     with np.errstate(divide="ignore"):

@@ -17,18 +17,10 @@ from dboost.penalties.rows import BoolArray, FloatArray, per_row
 class RoundedPenalty(RowPenalty):
     """A penalty that is smooth at zero, so that no row ever vanishes; see ``SmoothL1`` and ``SmoothLinf``.
 
-    Parameters
-    ----------
-    sharpness : float
-        b > 0; the larger, the closer to the norm.
-
-    Raises
-    ------
-    UsageError
-        If ``sharpness`` is not a positive number.
+    Raises UsageError if ``sharpness`` is not a positive number.
     """
 
-    sharpness: float = 1.0
+    sharpness: float = 1.0  # b > 0; the larger, the closer to the norm.
     certified: ClassVar[bool] = False
     threshold: ClassVar[bool] = False
     degree: ClassVar[int] = 0

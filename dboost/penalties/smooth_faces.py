@@ -16,15 +16,9 @@ from dboost.penalties.rows import FloatArray, norm2, per_row
 
 @dataclass(frozen=True, eq=False)
 class WholeFace:
-    """All entries of W as coordinates, in row-major order.
+    """All entries of W as coordinates, in row-major order."""
 
-    Attributes
-    ----------
-    at : ndarray (rows, k)
-        The point the face was made from.
-    """
-
-    at: FloatArray
+    at: FloatArray  # (rows, k): The point the face was made from.
 
     @property
     def dim(self) -> int:
@@ -62,14 +56,9 @@ class WholeFace:
 
 @dataclass(frozen=True, eq=False)
 class SmoothFace(WholeFace):
-    """Penalty sum_jr lam_j h(w_jr).
+    """Penalty sum_jr lam_j h(w_jr)."""
 
-    Attributes
-    ----------
-    slope, bend : ndarray (rows, k)
-        h' and h'' at each entry.
-    """
-
+    # slope, bend: (rows, k): h' and h'' at each entry.
     slope: FloatArray
     bend: FloatArray
 

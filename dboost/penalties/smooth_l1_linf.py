@@ -116,19 +116,12 @@ class SmoothLinf(RoundedPenalty):
 
 @dataclass(frozen=True, eq=False)
 class RoundedFace(WholeFace):
-    """Penalty sum_j lam_j omega(W_j) with the Hessian b (diag(share) - slope slope') of a row.
+    """Penalty sum_j lam_j omega(W_j) with the Hessian b (diag(share) - slope slope') of a row."""
 
-    Attributes
-    ----------
-    slope, share : ndarray (rows, k)
-        omega' and cosh(b w_r) / sum_r cosh(b w_r).
-    sharpness : float
-        b.
-    """
-
+    # slope, share: (rows, k): omega' and cosh(b w_r) / sum_r cosh(b w_r).
     slope: FloatArray
     share: FloatArray
-    sharpness: float
+    sharpness: float  # b.
 
     def gradient(self, lam: npt.ArrayLike) -> FloatArray:
         """lam_j omega'(w)."""

@@ -33,17 +33,10 @@ MOST_EXAMPLES = 1_000_000
 
 @dataclass(frozen=True)
 class Accelerator:
-    """One way to be faster.
+    """One way to be faster."""
 
-    Parameters
-    ----------
-    does : str
-        What it does, in a line.
-    applies : callable
-        ``applies(problem, settings)``: whether a fit could ever take it. Whether it pays is decided where it is taken.
-    """
-
-    does: str
+    does: str  # What it does, in a line.
+    # ``applies(problem, settings)``: whether a fit could ever take it. Whether it pays is decided where it is taken.
     applies: Callable[[Problem, FitSettings], bool]
 
 
@@ -95,12 +88,7 @@ def _near(problem: Problem, settings: FitSettings) -> bool:
 def one_output(loss: Loss, penalty: Penalty, k: int, n_rows: int, settings: FitSettings) -> bool:
     """One output, a penalty that is a multiple of |w|, and as many examples as the driver holds.
 
-    Parameters
-    ----------
-    loss, penalty
-    k, n_rows : int
-        Numbers of outputs and of examples.
-    settings : FitSettings
+    `k`, `n_rows`: numbers of outputs and of examples.
     """
     ties = settings.column_groups is not None and settings.column_groups.ties
     sparse = penalty.threshold and penalty.separable and not ties
@@ -169,17 +157,8 @@ def check_accelerators(names: Sequence[str]) -> None:
 class Accelerators:
     """Those that a fit may take, and how often it took each.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Those that are on and apply.
-    tuning : Tuning, optional
-        From which sizes on they pay.
-
-    Attributes
-    ----------
-    taken : Counter
-        How often each was taken in this process; of ``conjugate_gradients`` the products with the curvature.
+    `names`: those that are on and apply. `tuning`: from which sizes on they pay. `taken`: how often each was taken in
+    this process; of ``conjugate_gradients`` the products with the curvature.
     """
 
     def __init__(self, names: Sequence[str] = EVERY, tuning: Tuning | None = None) -> None:

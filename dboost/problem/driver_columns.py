@@ -31,19 +31,8 @@ SPARE = 1_000_000
 class DriverColumns:
     """A block of columns that grows, stored by column; which columns it holds changes no result.
 
-    Parameters
-    ----------
-    engine : Engine
-    spare : int
-        Values that may be held in vain before the columns are fetched anew.
-
-    Attributes
-    ----------
-    indptr, rows, values : arrays
-        CSC over the places that `places` returns; `values` as stored.
-    weight : float64 array, shape (m,)
-    labels : array
-    offset : float64 array, shape (m, k), or None
+    `spare`: values that may be held in vain before the columns are fetched anew. `indptr`, `rows`, `values`: CSC over
+    the places that `places` returns; `values` as stored. `weight`: (m,). `offset`: (m, k).
     """
 
     def __init__(self, engine: Engine, spare: int = SPARE) -> None:
@@ -84,11 +73,7 @@ class DriverColumns:
     def places(self, active: Rows, held: Callable[[Rows], Held]) -> Rows:
         """Where the columns of the rows `active` of W lie in the block; fetched where they are not in it.
 
-        Parameters
-        ----------
-        active : int64 array, shape (a,)
-        held : callable
-            Names the columns of rows of W for a pass.
+        `active`: (a,). `held`: names the columns of rows of W for a pass.
         """
         places = self._known(active)
         missing = active[places < 0]

@@ -21,10 +21,7 @@ def label_sums(runner: PassRunner, loss: Loss, k: int, fit_intercept: bool, offs
 
     `offsets` tells whether scores begin at offsets.
 
-    Raises
-    ------
-    DataError
-        Where the best intercept of the labels is infinite.
+    Raises DataError where the best intercept of the labels is infinite.
     """
     labels: Sums = runner.engine.map_reduce(passes.label_counts, loss, k, name="labels")
     mass, total = labels.add["mass"], labels.add["total"]
@@ -40,16 +37,8 @@ def label_sums(runner: PassRunner, loss: Loss, k: int, fit_intercept: bool, offs
 def far_columns(runner: PassRunner, held: Held | None, sums: Sums, weight: float, far: float) -> Far | None:
     """Those of some columns that are far from zero; one pass where there seem to be any.
 
-    Parameters
-    ----------
-    held : Held or None
-        Hypotheses; None for all stored columns.
-    sums : Sums
-        What ``passes.feature_statistics`` found of them.
-    weight : float
-        Sum of the example weights.
-    far : float
-        A mean of so many deviations is far from zero.
+    `held`: hypotheses; None for all stored columns. `sums`: what ``passes.feature_statistics`` found of them. `weight`:
+    sum of the example weights. `far`: a mean of so many deviations is far from zero.
     """
     total = sums.add["total"]
     chosen = suspects(total, sums.add["square"], weight, far)

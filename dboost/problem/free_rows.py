@@ -176,10 +176,7 @@ def _vanishing(problem: Problem, at: Iterate) -> bool:
 def solved_null(problem: Problem, null: Iterate) -> Iterate:
     """The model of the rows without penalty alone, from that of the intercept alone.
 
-    Raises
-    ------
-    NoFiniteOptimum
-        Where it has no finite optimum, as of labels that these features separate.
+    Raises NoFiniteOptimum where it has no finite optimum, as of labels that these features separate.
     """
     at, last = solved(problem, with_free_rows(problem, null), 0.0)
     if not last.keep > 0.0 or not last.exact or _vanishing(problem, at):

@@ -64,26 +64,13 @@ class FreeSteps:
 
     Sums and steps are vectors: the entries of these rows one row after the other, then those of the intercept.
 
-    Parameters
-    ----------
-    problem : Problem
-    at : Iterate
-        The model, with its sums and all rows without penalty.
-
-    Attributes
-    ----------
-    rows : int64 array
-        Places of these rows among the active ones.
-    outputs : bool array, shape (k,)
-        Those that have a finite optimum.
-    diagonal : float64 array, shape (rows, k)
-        That of the curvature, the intercept last.
-    start : float64 array
-        The weights.
-    signs : int8 array or None
-        Those of the weights; None where none binds.
-    allowed : float64 array
-        What the sums may be off by.
+    `at`: the model, with its sums and all rows without penalty.
+    `rows`: places of these rows among the active ones.
+    `outputs`, (k,): those that have a finite optimum.
+    `diagonal`, (rows, k): that of the curvature, the intercept last.
+    `start`: the weights.
+    `signs`: those of the weights; None where none binds.
+    `allowed`: what the sums may be off by.
     """
 
     def __init__(self, problem: Problem, at: Iterate) -> None:

@@ -53,20 +53,14 @@ _MANY = 2**62
 class InducedProblem(Problem):
     """Passes at a model of hypotheses.
 
-    Parameters
-    ----------
-    engine, loss, penalty, n_outputs, fit_intercept, run_id, exponential, standardize, on_driver, labels
-        As for ``StoredProblem``.
-    n_features : int
-        Stored columns, of which the hypotheses are made.
-    family : Family
-        The hypotheses.
-    seed : int
-        Seed of what the family draws.
-    certifies : bool
-        Whether the fit is to be certified over the whole class.
-    centres : bool
-        Whether hypotheses far from zero are held less a number near their mean: the intercept is then that of those.
+    `engine`, `loss`, `penalty`, `n_outputs`, `fit_intercept`, `run_id`, `exponential`, `standardize`, `on_driver`,
+    `labels`: as for ``StoredProblem``.
+    `n_features`: stored columns, of which the hypotheses are made.
+    `family`: the hypotheses.
+    `seed`: seed of what the family draws.
+    `certifies`: whether the fit is to be certified over the whole class.
+    `centres`: whether hypotheses far from zero are held less a number near their mean: the intercept is then that of
+    those.
     """
 
     far = FAR_HYPOTHESIS

@@ -28,14 +28,7 @@ ROUND_WORK = 1e10
 def round_passes(n_rows: int, active: int, k: int) -> int:
     """Passes of the paper's updates after which a round ends.
 
-    Parameters
-    ----------
-    n_rows : int
-        Number of examples.
-    active : int
-        Rows of W that the round moves.
-    k : int
-        Number of outputs.
+    `n_rows`: number of examples. `active`: rows of W that the round moves. `k`: number of outputs.
     """
     work = float(max(n_rows, 1)) * (active + 1) * k
     return int(min(MOST_PASSES, max(LEAST_PASSES, ROUND_WORK / work)))

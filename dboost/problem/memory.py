@@ -15,25 +15,13 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Anchor:
-    """Where the curvature is taken, and among which rows: enough to form it again with the same bits.
+    """Where the curvature is taken, and among which rows: enough to form it again with the same bits."""
 
-    Parameters
-    ----------
-    active : int64 array, shape (a,)
-        Rows of the model that are not zero, ascending.
-    W : float64 array, shape (a, 1)
-    intercept : float64 array, shape (1,)
-    rows : int64 array, shape (s,)
-        The rows that the curvature is known among, in the order in which they were added.
-    added : int64 array
-        How many were added at a time.
-    """
-
-    active: Rows
-    W: Array
-    intercept: Array
-    rows: Rows
-    added: NDArray[np.int64]
+    active: Rows  # (a,): Rows of the model that are not zero, ascending.
+    W: Array  # (a, 1)
+    intercept: Array  # (1,)
+    rows: Rows  # (s,): The rows that the curvature is known among, in the order in which they were added.
+    added: NDArray[np.int64]  # How many were added at a time.
 
     @classmethod
     def at(cls, model: Iterate) -> Anchor:
@@ -49,42 +37,22 @@ class Anchor:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a step leaves to the next; part of the state of a fit.
+    """What a step leaves to the next; part of the state of a fit."""
 
-    Parameters
-    ----------
-    draws : int
-        Random draws so far: they seed the samples and the order of the blocks.
-    settled : bool
-        Whether the last step was a full step of descent and hardly changed the support. Steps of the two kinds
-        alternate: descent sends to zero the rows that conjugate gradients only shrink.
-    products : int
-        Products with the Hessian that the next solve by conjugate gradients may take: more where solves gain slowly.
-    promised : float
-        What the last of these solves promised; 0 before the first.
-    refused : int
-        Such solves in a row whose step was refused, or cut short.
-    wait : int
-        Steps of descent before the next of them.
-    wide : bool
-        Whether such solves need many rows to precondition with: a solve with the heaviest ones got nowhere. Of steps on
-        all rows of a smooth penalty, whether they need any: a solve without took longer than it takes to form them.
-    descended : float
-        What the last step of descent promised; 0 before the first, and after such a solve.
-    falling : bool
-        Whether that was much less than the one before, on a sample of much data: descent is worth another step, which
-        is cheaper.
-    anchor : Anchor, optional
-        Where one output has its curvature from (``quadratic``).
-    """
-
-    draws: int = 0
+    draws: int = 0  # Random draws so far: they seed the samples and the order of the blocks.
+    # Whether the last step was a full step of descent and hardly changed the support. Steps of the two kinds alternate:
+    # descent sends to zero the rows that conjugate gradients only shrink.
     settled: bool = False
+    # Products with the Hessian that the next solve by conjugate gradients may take: more where solves gain slowly.
     products: int = 10
-    promised: float = 0.0
-    refused: int = 0
-    wait: int = 0
+    promised: float = 0.0  # What the last of these solves promised; 0 before the first.
+    refused: int = 0  # Such solves in a row whose step was refused, or cut short.
+    wait: int = 0  # Steps of descent before the next of them.
+    # Whether such solves need many rows to precondition with: a solve with the heaviest ones got nowhere. Of steps on
+    # all rows of a smooth penalty, whether they need any: a solve without took longer than it takes to form them.
     wide: bool = False
-    descended: float = 0.0
+    descended: float = 0.0  # What the last step of descent promised; 0 before the first, and after such a solve.
+    # Whether that was much less than the one before, on a sample of much data: descent is worth another step, which is
+    # cheaper.
     falling: bool = False
-    anchor: Anchor | None = None
+    anchor: Anchor | None = None  # Where one output has its curvature from (``quadratic``).

@@ -23,17 +23,8 @@ def best_joint_intercept(sums_at: Callable[[Array], tuple[float, Array, Array]],
     A common shift of all outputs changes nothing: the Hessian has no curvature along it and is given some. Ends when no
     step lowers the loss, or the sums are below the rounding of their terms, or the step is below that of b.
 
-    Parameters
-    ----------
-    sums_at : callable
-        The loss, the column sums of U and the Hessian of L at an intercept: float, (k,) and (k, k).
-    start : float64 array, shape (k,)
-        Where to begin.
-
-    Returns
-    -------
-    float64 array, shape (k,)
-        Its mean is that of `start`.
+    `sums_at`: the loss, the column sums of U and the Hessian of L at an intercept: float, (k,) and (k, k). `start`,
+    (k,): where to begin. Returns (k,). Its mean is that of `start`.
     """
     b = start.copy()
     value, slope, H = sums_at(b)
@@ -86,17 +77,8 @@ def best_intercept(slope_at: Callable[[Array], tuple[Array, Array]], start: Arra
     if the bracket has not become half as wide. While one side is open no step is more than twice as long as all before
     it. Ends when the step is below the rounding of b, or the sums below that of the largest there were.
 
-    Parameters
-    ----------
-    slope_at : callable
-        The column sums of U at an intercept (k,) and minus their slope, both (k,), of a loss that is separable over the
-        outputs.
-    start : float64 array, shape (k,)
-        Where to begin.
-
-    Returns
-    -------
-    float64 array, shape (k,)
+    `slope_at`: the column sums of U at an intercept (k,) and minus their slope, both (k,), of a loss that is separable
+    over the outputs. `start`, (k,): where to begin. Returns (k,).
     """
     b, reach, largest = start.copy(), np.ones_like(start), np.zeros_like(start)
     low, high = np.full_like(start, -np.inf), np.full_like(start, np.inf)

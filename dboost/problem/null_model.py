@@ -25,10 +25,7 @@ _MAX_RAISED = 8
 class NullModel:
     """What is known of the model without features.
 
-    Parameters
-    ----------
-    keeps : bool
-        Whether sums are kept.
+    `keeps`: whether sums are kept.
     """
 
     def __init__(self, keeps: bool) -> None:
@@ -46,13 +43,9 @@ class NullModel:
     ) -> Iterate:
         """The model, its sums not filled in.
 
-        Parameters
-        ----------
-        slope : function (b) -> (float64 array (k,), float64 array (k,))
-            The column sums of U at an intercept, and minus their slope. It is called once in a fit, and only where the
-            loss has no formula for the best intercept.
-        sums : function (b) -> (float, float64 array (k,), float64 array (k, k))
-            The loss, the column sums of U and the Hessian in b; in place of `slope` where outputs are not separable.
+        `slope`, (k,): the column sums of U at an intercept, and minus their slope. It is called once in a fit, and only
+        where the loss has no formula for the best intercept. `sums`, (k,): the loss, the column sums of U and the
+        Hessian in b; in place of `slope` where outputs are not separable.
         """
         if self._intercept is None:
             self._intercept = self._best(objective, slope, sums)
@@ -103,16 +96,9 @@ def _of_means(
 ) -> Array:
     """The best intercept of outputs that predict means e^(b + o) from offsets o, one pass: the means sum to the labels.
 
-    Parameters
-    ----------
-    sums : as for ``NullModel.iterate``
-        The Hessian has the sums of the means on its diagonal, in float64.
-    start : float64 array, shape (k,)
-        So low that no mean overflows: Newton's steps from above take one off the intercept each, whatever is due.
-    mass : float64 array, shape (k,)
-        Sums of the labels.
-    growing : bool array, shape (k,)
-        Which outputs are such; the others stay where they are.
+    `sums`: the Hessian has the sums of the means on its diagonal, in float64. `start`, (k,): so low that no mean
+    overflows: Newton's steps from above take one off the intercept each, whatever is due. `mass`, (k,): sums of the
+    labels. `growing`, (k,): which outputs are such; the others stay where they are.
     """
     for _ in range(_MAX_RAISED):
         means = np.diag(sums(start)[2])

@@ -11,19 +11,8 @@ from dboost.engine.base import Engine
 class PassRunner:
     """Passes over the data of one fit.
 
-    Parameters
-    ----------
-    engine : Engine
-        Where partitions are mapped and reduced; its plan is set.
-    run_id : str
-        Makes the tokens of this fit unique in a process.
-    count : int, default 0
-        Passes that were done for the fit before.
-
-    Attributes
-    ----------
-    count : int
-        Passes done.
+    `engine`: where partitions are mapped and reduced; its plan is set. `run_id`: makes the tokens of this fit unique in
+    a process. `count`: passes that were done for the fit before, and then all that are done.
     """
 
     def __init__(self, engine: Engine, run_id: str, count: int = 0) -> None:
@@ -41,15 +30,9 @@ class PassRunner:
     def run(self, leaf: Any, *args: Any, name: str, at_once: int | None = None, **kwargs: Any) -> Any:
         """One pass: leaf(partition, memo, *args) over every partition, reduced (``Engine.map_reduce``).
 
-        Parameters
-        ----------
-        name : str
-            What the pass is called where passes are told apart.
-        at_once : int, optional
-            At most so many shards are summed at a time: a process may hold its sums of all of them until they are
-            added up. It is one pass all the same.
-        **kwargs
-            `shards`, `finish` and `finish_args` of ``Engine.map_reduce``.
+        `name`: what the pass is called where passes are told apart. `at_once`: at most so many shards are summed at a
+        time: a process may hold its sums of all of them until they are added up. It is one pass all the same.
+        `**kwargs`: `shards`, `finish` and `finish_args` of ``Engine.map_reduce``.
         """
         self.count += 1
         shards = kwargs.get("shards")

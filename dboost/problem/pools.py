@@ -197,14 +197,7 @@ def settle_gaps(
 ) -> tuple[list[PoolSummary], int]:
     """Look into groups until none that is left may hold a better hypothesis.
 
-    Parameters
-    ----------
-    parts : list of PoolSummary
-        Of all shards.
-    k : int
-        Number of outputs.
-    look_into : callable
-        The pass over some groups.
+    `parts`: of all shards. `k`: number of outputs. `look_into`: the pass over some groups.
     """
     left = [gap for part in parts for gap in part.gaps]
     opened, found = 0, list(parts)

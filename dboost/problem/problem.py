@@ -41,41 +41,22 @@ Rows = NDArray[np.int64]
 class Problem(ABC):
     """An objective and the passes over its data, at any model.
 
-    Parameters
-    ----------
-    runner : PassRunner
-        Runs the passes.
-    objective : Objective
-        What is minimised.
-    n_rows : int
-        Number of examples.
-    exponential : bool
-        Whether scoring uses the exponential bound (mu+, mu-) instead of the quadratic one.
-    on_driver : bool
-        Whether the steps of the fit are taken on the driver, which then keeps the state of the examples at its models.
-    null : NullModel
-
-    Attributes
-    ----------
-    columns : DriverColumns
-        Active columns of all examples, for steps that are taken on the driver.
-    n : int
-        Rows that W may have, as far as they can be counted.
-    n_candidates : float
-        The same, infinite for a class of hypotheses without end.
-    keys : sequence of Key
-        The hypotheses that rows of W stand for, in their order; stored columns have none.
-    pool : Pool or None
-        Where hypotheses come from; None where the rows of W are stored columns.
-    screens : bool
-        Whether columns can be ruled out for the rest of a fit.
-    searched : bool
-        Whether what may enter is more than a scoring pass looks at.
-    far : float
-        A column with a mean of so many deviations is far from zero.
-    lower_by : float64 array, shape (2, k)
-        What scores are lower by here than on the data as they were given: what labels are less, and minus what offsets
-        are less. Apart, as their sum would be rounded.
+    `runner`: runs the passes.
+    `objective`: what is minimised.
+    `n_rows`: number of examples.
+    `exponential`: whether scoring uses the exponential bound (mu+, mu-) instead of the quadratic one.
+    `on_driver`: whether the steps of the fit are taken on the driver, which then keeps the state of the examples at its
+    models.
+    `columns`: active columns of all examples, for steps that are taken on the driver.
+    `n`: rows that W may have, as far as they can be counted.
+    `n_candidates`: the same, infinite for a class of hypotheses without end.
+    `keys`: the hypotheses that rows of W stand for, in their order; stored columns have none.
+    `pool`: where hypotheses come from; None where the rows of W are stored columns.
+    `screens`: whether columns can be ruled out for the rest of a fit.
+    `searched`: whether what may enter is more than a scoring pass looks at.
+    `far`: a column with a mean of so many deviations is far from zero.
+    `lower_by`, (2, k): what scores are lower by here than on the data as they were given: what labels are less, and
+    minus what offsets are less. Apart, as their sum would be rounded.
     """
 
     n: int
@@ -175,20 +156,8 @@ class Problem(ABC):
     def register(self, keys: Sequence[Key], pool: Any = None) -> Rows:
         """Rows of W for hypotheses; new ones cost a pass for their statistics.
 
-        Parameters
-        ----------
-        keys : sequence of Key
-        pool : Pool, optional
-            Where they come from, if that is more than what was known before: it takes the place of `pool`.
-
-        Returns
-        -------
-        int64 array, one row for each key
-
-        Raises
-        ------
-        UsageError
-            Where the rows of W are stored columns.
+        `pool`: where they come from, if that is more than what was known before: it takes the place of `pool`. Raises
+        UsageError where the rows of W are stored columns.
         """
 
     @abstractmethod
@@ -238,18 +207,11 @@ class Problem(ABC):
     ) -> Score:
         """SCORE pass: everything that may enter, and the sums of the active rows.
 
-        Parameters
-        ----------
-        at : Iterate
-            The model; its sums are replaced.
-        candidates : int64 array or None
-            Columns that may be needed, ascending; must contain the active rows. None: all.
-        strength : float
-            Strength of the penalty, for the scores.
-        take : int
-            How many of the best violating columns to bring back with their sums.
-        whole : bool
-            Whether a class of hypotheses that is searched is searched now; stored columns always count whole.
+        `at`: the model; its sums are replaced.
+        `candidates`: columns that may be needed, ascending; must contain the active rows. None: all.
+        `strength`: strength of the penalty, for the scores.
+        `take`: how many of the best violating columns to bring back with their sums.
+        `whole`: whether a class of hypotheses that is searched is searched now; stored columns always count whole.
         """
 
     @abstractmethod
@@ -264,17 +226,8 @@ class Problem(ABC):
     def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
         """G of every candidate at a model, for rules of choice that are not the penalty's.
 
-        Parameters
-        ----------
-        at : Iterate
-            The model; only its rows, W and intercept count.
-        finish : function (total, shard, *arguments)
-            Reduces the sums of one shard where they are formed: ``total.add["G"]``.
-
-        Returns
-        -------
-        list
-            What `finish` made of each shard, in the order of the candidates.
+        `at`: the model; only its rows, W and intercept count. `finish`: reduces the sums of one shard where they are
+        formed: ``total.add["G"]``. Returns what `finish` made of each shard, in the order of the candidates.
         """
 
     # ---- one model -------------------------------------------------------------------------------------------------

@@ -53,13 +53,8 @@ class Sample:
     def curvature(self, problem: Problem, at: Iterate) -> tuple[NDArray[np.float32], Array, Array]:
         """Hessian of every example at a model, and the diagonal of the row models.
 
-        Returns
-        -------
-        h : float32 array, shape (m, width(k))
-        rank_one : float64 array, shape (m,)
-            The Hessians are diag(h_i) - rho_i h_i h_i' (docs/math.md 8 (i)).
-        diagonal : float64 array, shape (a or a + 1, k)
-            Bounds the block of each row, the intercept last.
+        Returns `h`, (m, width(k)). `rank_one`, (m,): the Hessians are diag(h_i) - rho_i h_i h_i' (docs/math.md 8 (i)).
+        `diagonal`, (a or a + 1, k): bounds the block of each row, the intercept last.
         """
         k, on_driver, m = problem.k, problem.engine.on_driver, self.weight.shape[0]
         h, rank_one = np.empty((m, width(k)), np.float32), np.empty(m)
@@ -90,12 +85,8 @@ class Sample:
         A column is as much more curved as its sum of squares is larger; one that the sample lacks is as curved as the
         others for its squares.
 
-        Parameters
-        ----------
-        diagonal : float64 array, shape (a or a + 1, k)
-            Over the sample, the intercept last, which counts as it is.
-        square : float64 array, shape (a,)
-            sum_i s_i x_ij**2 of each column over all examples.
+        `diagonal`, (a or a + 1, k): over the sample, the intercept last, which counts as it is. `square`, (a,): sum_i
+        s_i x_ij**2 of each column over all examples.
         """
         a = square.shape[0]
         peak, total, absolute, seen = (np.zeros(a) for _ in range(4))
@@ -113,16 +104,8 @@ class Sample:
     ) -> Sample:
         """One pass.
 
-        Parameters
-        ----------
-        active : int64 array, shape (a,)
-            The rows A of W.
-        share : float
-            Of the examples; all of them from 1 on.
-        seed : int
-            Decides which.
-        sizes : Samples, optional
-            In how many parts they are worked on.
+        `active`, (a,): the rows A of W. `share`: of the examples; all of them from 1 on. `seed`: decides which.
+        `sizes`: in how many parts they are worked on.
         """
         parts = rows_of_some(problem, active, share, seed)
         by_row = pointer, slots, values = joined(parts)

@@ -57,20 +57,12 @@ def summarise_shard(
 ) -> ShardSummary:
     """Reduce the sums of one shard to norms, scores and the rows that the driver needs.
 
-    Parameters
-    ----------
-    total : Sums
-        G, or mu+ and mu-, of the shard's columns.
-    columns : int64 array, shape (c,)
-        The shard's columns, ascending.
-    active : int64 array
-        Rows held by the model; their G is returned, and they are not candidates.
-    scale : float64 array, shape (c,)
-        One-row bound constant (a_j or D_j) of each column.
-    penalty : BoundPenalty
-        That of the columns; of infinite strength for a column that is excluded.
-    take : int
-        How many of the best columns to keep.
+    `total`: G, or mu+ and mu-, of the shard's columns.
+    `columns`, (c,): the shard's columns, ascending.
+    `active`: rows held by the model; their G is returned, and they are not candidates.
+    `scale`, (c,): one-row bound constant (a_j or D_j) of each column.
+    `penalty`: that of the columns; of infinite strength for a column that is excluded.
+    `take`: how many of the best columns to keep.
     """
     with np.errstate(invalid="ignore"):
         # at a model whose loss is beyond all numbers both may be infinite; what is chosen there is not used

@@ -40,36 +40,22 @@ _DRIVER_BYTES = 4_000_000
 class StoredProblem(Problem):
     """Passes at a model of stored columns.
 
-    Parameters
-    ----------
-    engine : Engine
-        Where partitions are mapped and reduced; its plan is set.
-    loss : str or Loss
-        The loss, or its name.
-    penalty : Penalty
-        The penalty.
-    n_features, n_outputs : int
-        Shape (n, k) of W.
-    fit_intercept : bool
-        Whether b is optimised, unpenalised; otherwise it is 0.
-    run_id : str
-        Makes the tokens of this fit unique in a process.
-    exponential : bool
-        Whether scoring uses the exponential bound (mu+, mu-) instead of the quadratic one.
-    standardize : bool
-        Whether a row is penalised by the standard deviation of its column.
-    centres : Centres or None
-        What the engine takes off the stored columns: the intercept here is that of columns less their centres.
-    on_driver : bool
-        Whether the steps of the fit are taken on the driver, which then keeps the state of the examples at its models.
-    keeps_null : bool
-        Whether sums of the null model are kept until they are asked for again.
-    passes_before : int
-        Passes that were done for the fit already.
-    labels : Sums or None
-        What ``label_sums`` says of the engine's labels, where that is known.
-    columns : ColumnTable or None
-        What was asked of the columns; None for nothing. The engine shows offsets beside labels (``passes.offsets``).
+    `engine`: where partitions are mapped and reduced; its plan is set.
+    `loss`: the loss, or its name.
+    `penalty`: the penalty.
+    `n_features`, `n_outputs`: shape (n, k) of W.
+    `fit_intercept`: whether b is optimised, unpenalised; otherwise it is 0.
+    `run_id`: makes the tokens of this fit unique in a process.
+    `exponential`: whether scoring uses the exponential bound (mu+, mu-) instead of the quadratic one.
+    `standardize`: whether a row is penalised by the standard deviation of its column.
+    `centres`: what the engine takes off the stored columns: the intercept here is that of columns less their centres.
+    `on_driver`: whether the steps of the fit are taken on the driver, which then keeps the state of the examples at its
+    models.
+    `keeps_null`: whether sums of the null model are kept until they are asked for again.
+    `passes_before`: passes that were done for the fit already.
+    `labels`: what ``label_sums`` says of the engine's labels, where that is known.
+    `columns`: what was asked of the columns; None for nothing. The engine shows offsets beside labels
+    (``passes.offsets``).
     """
 
     far = FAR
@@ -223,14 +209,8 @@ def _first_sums(
 ) -> Statistics:
     """The statistics of all columns; one pass, and one more where columns seem to be far from zero.
 
-    Parameters
-    ----------
-    labels : Sums
-        Of ``passes.label_counts``.
-    null : NullModel or None
-        Keeps the sums that it is given by the same pass, where its intercept is known before; None wants none.
-    offsets : bool
-        Whether scores begin at offsets, on which the best intercept depends.
+    `labels`: of ``passes.label_counts``. `null`: keeps the sums that it is given by the same pass, where its intercept
+    is known before; None wants none. `offsets`: whether scores begin at offsets, on which the best intercept depends.
     """
     point = None
     if null is not None and ((loss.closed_null and not offsets) or not fit_intercept):

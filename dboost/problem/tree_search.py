@@ -42,17 +42,10 @@ def worth(
 ) -> Opened:
     """Those of a shard's hypotheses that a search has use for; the others need no names.
 
-    Parameters
-    ----------
-    total : Sums
-        mu+ and mu- of the parts of Theta.
-    dual_norm : callable
-        The penalty's, over rows.
-    wanted : float
-        Hypotheses of a larger size are wanted themselves; infinite where none is.
-    seen : float
-        The strength asked for, or the largest size seen if that is more: what is no larger, and has nothing larger
-        below it, changes neither the size of the class nor what is opened.
+    `total`: mu+ and mu- of the parts of Theta. `dual_norm`: the penalty's, over rows. `wanted`: hypotheses of a larger
+    size are wanted themselves; infinite where none is. `seen`: the strength asked for, or the largest size seen if that
+    is more: what is no larger, and has nothing larger below it, changes neither the size of the class nor what is
+    opened.
     """
     plus, minus = total.add["mu_plus"], total.add["mu_minus"]
     norms, reach = dual_norm(plus - minus), dual_norm(tree.reach(plus, minus))
@@ -69,16 +62,9 @@ def search(
 ) -> Found:
     """Search the whole tree.
 
-    Parameters
-    ----------
-    open_subtrees : callable
-        Given parents of one member and a number, those of their children that `worth` names.
-    width : int
-        Bytes of the sums of one parent's children.
-    strength : float
-        Subtrees below it are not opened.
-    take : int
-        At most so many hypotheses are returned.
+    `open_subtrees`: given parents of one member and a number, those of their children that `worth` names. `width`:
+    bytes of the sums of one parent's children. `strength`: subtrees below it are not opened. `take`: at most so many
+    hypotheses are returned.
     """
     batch = int(max(1, min(_BATCH, _BATCH_BYTES // max(width, 1))))
     heap: list[tuple[float, Key]] = [(-np.inf, key) for key in tree.roots() if tree.grows(key)]

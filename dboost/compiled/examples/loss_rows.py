@@ -37,16 +37,8 @@ def lasting(target: type) -> type:
     numba lists all types that a loop was compiled for in one file, which every process reads. A type from a module that
     a process cannot import, such as a loss in somebody's own script, would end it there.
 
-    Parameters
-    ----------
-    target : type
-        A ``NamedTuple``.
-
-    Returns
-    -------
-    type
-        The same, written to files as its name. Where no type of this name has been made, reading gives another one,
-        which no loop is ever called with.
+    `target`: a ``NamedTuple``. Returns the same, written to files as its name. Where no type of this name has been
+    made, reading gives another one, which no loop is ever called with.
     """
     names = {"__module__": target.__module__, "__qualname__": target.__qualname__, "__slots__": ()}
     made = _Lasting(target.__name__, (target,), names)

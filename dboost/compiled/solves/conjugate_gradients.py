@@ -14,22 +14,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Solution:
-    """Where a solve ended.
+    """Where a solve ended."""
 
-    Parameters
-    ----------
-    x, residual : float64 arrays, shape (n,)
-    left, start : float
-        Square of the residual under the preconditioner, at the end and at the start.
-    products : int
-        Products with the matrix.
-    """
-
+    # x, residual: (n,)
     x: Array
     residual: Array
+    # left, start: Square of the residual under the preconditioner, at the end and at the start.
     left: float
     start: float
-    products: int
+    products: int  # Products with the matrix.
 
 
 def dot(u: NDArray[Any], v: NDArray[Any]) -> float:
@@ -50,21 +43,12 @@ def conjugate_gradients(
 ) -> Solution:
     """Solve A x = right from x = 0, for a positive semidefinite A.
 
-    Parameters
-    ----------
-    right : float64 array, shape (n,)
-    times : function (v) -> A v
-    preconditioned : function (r) -> M r
-    limit : int
-        At most so many products.
-    least : function (start) -> float
-        The square of the residual under M at which to end, given that at the start.
-    curved : function (p, p'Ap, left) -> bool
-        Whether a step along p may be taken, where the square of the residual is `left`.
-    ended : function (products, start, left, x) -> bool
-        Whether to end after a step for a reason of the caller's.
-    inner : function (u, v) -> float
-        <u, v>; it fixes the order of the sums.
+    `right`: (n,).
+    `limit`: at most so many products.
+    `least`: the square of the residual under M at which to end, given that at the start.
+    `curved`: whether a step along p may be taken, where the square of the residual is `left`.
+    `ended`: whether to end after a step for a reason of the caller's.
+    `inner`: <u, v>; it fixes the order of the sums.
 
     Examples
     --------

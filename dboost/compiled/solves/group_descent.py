@@ -33,15 +33,11 @@ def prox_of_groups(
 ) -> None:
     """Write argmin_w 1/2 sum_e D_e (w_e - z_e)^2 + sum_g lam_g omega(w_g) into ``out`` (entries,).
 
-    Parameters
-    ----------
-    code, a, b : int, float, float
-        As ``Penalty.compiled`` gives them.
-    z, D : ndarray (entries,) of float64
-    lam : ndarray (groups,) of float64
-    starts : ndarray (groups + 1,) of int64
-        The entries of group g are those from ``starts[g]`` up to ``starts[g + 1]``.
-    out : ndarray (entries,) of float64
+    `code`, `a`, `b`: as ``Penalty.compiled`` gives them.
+    `z`, `D`: (entries,).
+    `lam`: (groups,).
+    `starts`, (groups + 1,): the entries of group g are those from ``starts[g]`` up to ``starts[g + 1]``.
+    `out`: (entries,).
     """
     work = np.empty(z.size)
     for g in range(lam.size):
@@ -68,16 +64,8 @@ def group_descent(
     Stops when a sweep moves less than `tolerance` times the first, or than `least`, in the metric of the blocks.
     Returns the number of sweeps and what the first moved.
 
-    Parameters
-    ----------
-    H : ndarray (entries, entries) of float64
-        Symmetric and positive semidefinite but for rounding.
-    R : ndarray (entries,) of float64
-        Overwritten by R - H d.
-    V : ndarray (entries,) of float64
-        Overwritten by V + d.
-    lam, starts, code, a, b
-        As for `prox_of_groups`, all lam_g > 0.
+    `H`, (entries, entries): symmetric and positive semidefinite but for rounding. `R`, (entries,): overwritten by R - H
+    d. `V`, (entries,): overwritten by V + d. `lam`, `starts`, `code`, `a`, `b`: as for `prox_of_groups`, all lam_g > 0.
     """
     n = V.size
     groups = lam.size

@@ -38,21 +38,12 @@ def gram(
 ) -> Array:
     """X' diag(h) X of the columns at `places`, with the intercept's column of ones last.
 
-    Parameters
-    ----------
-    indptr, rows, values : arrays
-        A block by column, rows ascending.
-    places : int64 array, shape (s,)
-    h : float64 array, shape (m,)
-    intercept : bool
-    parts : sequence of slice
-        The examples in parts that are summed on their own, and then added; all in one without.
-    each : callable (function, parts), optional
-        The function of every part, on threads.
-
-    Returns
-    -------
-    float64 array, shape (s, s) or (s + 1, s + 1), symmetric
+    `indptr`, `rows`, `values`: a block by column, rows ascending.
+    `places`: (s,).
+    `h`: (m,).
+    `parts`: the examples in parts that are summed on their own, and then added; all in one without.
+    `each`: the function of every part, on threads.
+    Returns (s, s) or (s + 1, s + 1).
     """
     s, extra = places.shape[0], int(intercept)
     # the fullest columns first, so that most products fall in one corner of the sums
@@ -197,13 +188,8 @@ def _add_products(slots: Int32, x: Float64, start: np.uint64, stop: np.uint64, h
 def add_products(new: ByRow, held: ByRow, h: Float64, first: int, stop: int, sums: Float64) -> None:
     """Add X' diag(h) Z to `sums`, over the examples first..stop - 1.
 
-    Parameters
-    ----------
-    new, held : tuples of arrays
-        The columns X and Z by row, as ``sparse.columns.cut_rows`` gives them.
-    h : float64 array, shape (m,)
-    first, stop : int
-    sums : float64 array, shape (columns of X, columns of Z)
+    `new`, `held`: the columns X and Z by row, as ``sparse.columns.cut_rows`` gives them. `h`: (m,). `sums`: (columns of
+    X, columns of Z).
     """
     (begin, slots, x), (begin_held, slots_held, x_held) = new, held
     one = np.uint64(1)
@@ -245,25 +231,13 @@ def minimise(
     over all, until one gains at most `enough` times what the best did; then all are visited again. A direction along
     which the curvature vanishes is left alone.
 
-    Parameters
-    ----------
-    H : float64 array, shape (room, room)
-        Symmetric; its first rows and columns are filled, as many as `pull` has entries.
-    slots : int64 array, shape (n,)
-        Which row of H each entry is.
-    G, strength : float64 array, shape (n,)
-    ridge : float
-        Share that is added to the diagonal of H in the length of each move; it does not change where they end.
-    max_sweeps : int
-    enough : float
-    W : float64 array, shape (n,)
-    pull : float64 array, shape (size,)
-        Becomes H D.
-
-    Returns
-    -------
-    float
-        What the last sweep gained, as a share of the most that one did.
+    `H`, (room, room): symmetric; its first rows and columns are filled, as many as `pull` has entries.
+    `slots`, (n,): which row of H each entry is.
+    `G`, `strength`: (n,).
+    `ridge`: share that is added to the diagonal of H in the length of each move; it does not change where they end.
+    `W`: (n,).
+    `pull`, (size,): becomes H D.
+    Returns what the last sweep gained, as a share of the most that one did.
     """
     size = pull.shape[0]
     pull[:] = 0.0

@@ -33,18 +33,12 @@ Vector = npt.NDArray[np.float64]
 def diagonal_prox(code: int, a: float, b: float, z: Vector, D: Vector, lam: float, out: Vector, work: Vector) -> None:
     """Write the minimiser for one row into ``out``.
 
-    Parameters
-    ----------
-    code, a, b : int, float, float
-        As ``Penalty.compiled`` gives them.
-    z, D : ndarray (k,) of float64
-        Centre and curvature, D >= 0. An entry with D_r = 0 has no data: it stays where the penalty allows it to.
-    lam : float
-        >= 0; with 0 the row is z.
-    out : ndarray (k,) of float64
-        May be ``z`` itself.
-    work : ndarray (k,) of float64
-        Scratch, not ``z``, ``D`` or ``out``.
+    `code`, `a`, `b`: as ``Penalty.compiled`` gives them.
+    `z`, `D`, (k,): centre and curvature, D >= 0. An entry with D_r = 0 has no data: it stays where the penalty allows
+    it to.
+    `lam`: >= 0; with 0 the row is z.
+    `out`, (k,): may be ``z`` itself.
+    `work`, (k,): scratch, not ``z``, ``D`` or ``out``.
     """
     if not lam > 0.0:
         for r in range(z.size):

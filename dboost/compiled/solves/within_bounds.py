@@ -41,25 +41,13 @@ def within_bounds(
 ) -> Array:
     """Minimise 1/2 d'A d - <right, d> over d with signs * (start + d) >= 0, A positive semidefinite; return start + d.
 
-    Parameters
-    ----------
-    right : float64 array, shape (n,)
-    times : function (d) -> A d
-    solved : function (residual, moving) -> d
-        The minimiser of 1/2 d'A d - <residual, d> over vectors that are zero where `moving` is false.
-    start : float64 array, shape (n,)
-        It has its signs.
-    signs : int8 array, shape (n,)
-        1 for an entry that is not negative, -1 for one that is not positive, 0 for any.
-    allowed : float64 array, shape (n,)
-        What a held entry may be pulled by into what its sign allows, for it to stay where it is.
-    most : int, optional
-        Solves after which the best so far has to do.
-
-    Returns
-    -------
-    float64 array, shape (n,)
-        Entries that are held are exactly zero.
+    `right`: (n,).
+    `solved`: the minimiser of 1/2 d'A d - <residual, d> over vectors that are zero where `moving` is false.
+    `start`, (n,): it has its signs.
+    `signs`, (n,): 1 for an entry that is not negative, -1 for one that is not positive, 0 for any.
+    `allowed`, (n,): what a held entry may be pulled by into what its sign allows, for it to stay where it is.
+    `most`: solves after which the best so far has to do.
+    Returns (n,). Entries that are held are exactly zero.
 
     Examples
     --------

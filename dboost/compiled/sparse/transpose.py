@@ -43,21 +43,12 @@ def turn(
 ) -> None:
     """Write line and value of stored values at the cursors of the places they name; the cursors move along.
 
-    Parameters
-    ----------
-    first, last : int arrays, shape (l,)
-        Line i has the values first[i] .. last[i] - 1; lines may lie anywhere, and in any order.
-    index : int array
-        Place of each stored value across the lines, 0 or more: its column where lines are rows.
-    values : array
-    number : int
-        Number of the first line.
-    cursor : int array
-        For each place, where its next value goes.
-    lines : int32 array
-        Number of the line of each value.
-    out : array
-        The values.
+    `first`, `last`, (l,): line i has the values first[i] .. last[i] - 1; lines may lie anywhere, and in any order.
+    `index`: place of each stored value across the lines, 0 or more: its column where lines are rows.
+    `number`: number of the first line.
+    `cursor`: for each place, where its next value goes.
+    `lines`: number of the line of each value.
+    `out`: the values.
     """
     where = room(GROUP, np.int64)
     n_lines = first.shape[0]

@@ -121,11 +121,8 @@ def _count_run(
     Arrays that are replaced inside a loop are counted by reference in each of its turns, which costs more than what is
     done here in a turn: so this loop replaces none.
 
-    Returns
-    -------
-    tuple of int
-        The document that does not fit, or their number; terms and bytes of the arena so far; terms and bytes that
-        document needs at most.
+    Returns the document that does not fit, or their number; terms and bytes of the arena so far; terms and bytes that
+    document needs at most.
     """
     k = indptr[d]
     joins = joined.shape[0] > 0
@@ -175,42 +172,23 @@ def _longest(offsets, foreign_offsets, foreign_words):
 
 
 class Counts(NamedTuple):
-    """Terms of documents.
+    """Terms of documents."""
 
-    Attributes
-    ----------
-    indptr : int64 array, shape (documents + 1,)
-    ids, counts : int32 array
-        Number and count of the distinct terms of each document, in the order in which it has them.
-    df : int64 array, shape (terms,)
-        In how many of these documents each term is.
-    """
-
-    indptr: NDArray[np.int64]
+    indptr: NDArray[np.int64]  # (documents + 1,)
+    # ids, counts: Number and count of the distinct terms of each document, in the order in which it has them.
     ids: NDArray[np.int32]
     counts: NDArray[np.int32]
-    df: NDArray[np.int64]
+    df: NDArray[np.int64]  # (terms,): In how many of these documents each term is.
 
 
 class Foreign(NamedTuple):
-    """Words of documents that were found elsewhere.
+    """Words of documents that were found elsewhere."""
 
-    Attributes
-    ----------
-    which : int64 array, shape (documents,) or (0,)
-        An index for each such document, else -1; empty where there is none.
-    text : uint8 array
-        Words one after the other.
-    offsets : int64 array, shape (words + 1,)
-        Where each begins and ends.
-    words : int64 array
-        Where the words of an index begin, counted in words, and their number at the end.
-    """
-
+    # (documents,) or (0,): An index for each such document, else -1; empty where there is none.
     which: NDArray[np.int64]
-    text: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    words: NDArray[np.int64]
+    text: NDArray[np.uint8]  # Words one after the other.
+    offsets: NDArray[np.int64]  # (words + 1,): Where each begins and ends.
+    words: NDArray[np.int64]  # Where the words of an index begin, counted in words, and their number at the end.
 
 
 NO_FOREIGN = Foreign(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -229,28 +207,14 @@ def count_documents(
 ) -> Counts:
     """Number the terms of documents and count them in each.
 
-    Parameters
-    ----------
-    data : uint8 array, read-only
-        Text of ASCII documents.
-    offsets : int64 array, shape (documents + 1,)
-        Where each begins and ends.
-    terms : Terms
-        New terms are entered here, or it is left as it is.
-    foreign : Foreign
-        Documents that are not to be read from `data`.
-    fold : bool
-        Whether letters become lower-case.
-    grams : (int, int)
-        Fewest and most words of a term.
-    stop : Terms, optional
-        Words that are left out.
-    adds : bool
-        Whether new terms are entered; otherwise they are passed over.
-
-    Returns
-    -------
-    Counts
+    `data`: text of ASCII documents.
+    `offsets`, (documents + 1,): where each begins and ends.
+    `terms`: new terms are entered here, or it is left as it is.
+    `foreign`: documents that are not to be read from `data`.
+    `fold`: whether letters become lower-case.
+    `grams`: fewest and most words of a term.
+    `stop`: words that are left out.
+    `adds`: whether new terms are entered; otherwise they are passed over.
     """
     fewest, most = grams
     documents = offsets.shape[0] - 1

@@ -20,10 +20,7 @@ def _turned(x, left):
 def murmur3(text, offsets, out):
     """Fill out[i], int32, with the hash of the bytes of term i, with seed 0.
 
-    Parameters
-    ----------
-    text : uint8 array
-    offsets : int64 array, shape (terms + 1,)
+    `offsets`: (terms + 1,).
     """
     for i in range(out.shape[0]):
         begin = offsets[i]

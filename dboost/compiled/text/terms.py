@@ -96,14 +96,7 @@ def find(slots, records, arena, text, begin, length, first, second, h):
 def add_term(slots, records, arena, number, used, text, begin, length, first, second, h, free):
     """Enter a term that is not there into a table that has room for it.
 
-    Parameters
-    ----------
-    number : int
-        Its number: that of the terms so far.
-    used : int
-        Bytes of the arena so far.
-    free : int
-        Its slot.
+    `number`: its number: that of the terms so far. `used`: bytes of the arena so far. `free`: its slot.
     """
     slots[free] = (h & _UPPER) | np.uint64(number + 1)
     r = RECORD * number
@@ -155,10 +148,7 @@ def _zeros(length: int, dtype: Any, old: NDArray[Any]) -> NDArray[Any]:
 class Terms:
     """The table, and how full it is.
 
-    Parameters
-    ----------
-    room : int
-        Terms that fit before it grows.
+    `room`: terms that fit before it grows.
     """
 
     def __init__(self, room: int = 256) -> None:
@@ -186,16 +176,8 @@ class Terms:
     def enter(self, text: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
         """Enter terms that are not there yet.
 
-        Parameters
-        ----------
-        text : uint8 array
-            The terms one after the other, and ``SLACK`` bytes behind them.
-        offsets : int64 array, shape (terms + 1,)
-
-        Returns
-        -------
-        int32 array, shape (terms,)
-            Number of each.
+        `text`: the terms one after the other, and ``SLACK`` bytes behind them. `offsets`: (terms + 1,). Returns
+        (terms,): number of each.
         """
         numbers = np.empty(offsets.shape[0] - 1, np.int32)
         self.make_room(numbers.shape[0], int(offsets[-1] - offsets[0]))

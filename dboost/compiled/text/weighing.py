@@ -36,28 +36,16 @@ def _term_frequency(tf, entry):
 def weigh(begin, end, indptr, ids, counts, column, features, order, tf, idf, norm, at, indices, values):
     """Rows of a block of documents.
 
-    Parameters
-    ----------
-    begin, end : int
-        The documents of the block.
-    indptr, ids, counts : arrays
-        See ``counting.Counts``; a count may be negative.
-    column : int32 array
-        Column of each term, in the order in which squares are added, or -1 for a term that is left out.
-    features : int32 array, shape (columns,)
-        Feature of each column.
-    order : int32 array, shape (columns,)
-        The columns in the order of their features.
-    tf : float array
-        What a count becomes.
-    idf : float array, shape (features,)
-    norm : int
-        What each row is divided by: 0 nothing, 1 the sum of absolute values, 2 the root of the sum of squares.
-    at : int64 array, shape (documents + 1,)
-        Where each row begins.
-    indices : int32 array
-    values : float array
-        Filled.
+    `begin`, `end`: the documents of the block.
+    `indptr`, `ids`, `counts`: see ``counting.Counts``; a count may be negative.
+    `column`: column of each term, in the order in which squares are added, or -1 for a term that is left out.
+    `features`, (columns,): feature of each column.
+    `order`, (columns,): the columns in the order of their features.
+    `tf`: what a count becomes.
+    `idf`: (features,).
+    `norm`: what each row is divided by: 0 nothing, 1 the sum of absolute values, 2 the root of the sum of squares.
+    `at`, (documents + 1,): where each row begins.
+    `values`: filled.
     """
     columns = features.shape[0]
     starts = np.zeros(columns + 1, np.uint64)
@@ -112,17 +100,11 @@ def weigh(begin, end, indptr, ids, counts, column, features, order, tf, idf, nor
 def rebucket(indptr, ids, counts, bucket, sign, state, out_indptr, out_ids, out_counts):
     """Add the counts of terms that share a bucket, document by document; how many pairs are left.
 
-    Parameters
-    ----------
-    indptr, ids, counts : arrays
-        See ``counting.Counts``.
-    bucket : int32 array, shape (terms,)
-    sign : int32 array, shape (terms,)
-        What the count of a term is multiplied by.
-    state : int64 array, shape (buckets,)
-        Zeros.
-    out_indptr, out_ids, out_counts : arrays
-        Filled; the order of a document's buckets is that in which it has them.
+    `indptr`, `ids`, `counts`: see ``counting.Counts``.
+    `bucket`: (terms,).
+    `sign`, (terms,): what the count of a term is multiplied by.
+    `state`, (buckets,): zeros.
+    `out_indptr`, `out_ids`, `out_counts`: filled; the order of a document's buckets is that in which it has them.
     """
     k = 0
     out_indptr[0] = 0

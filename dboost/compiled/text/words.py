@@ -92,21 +92,9 @@ def not_ascii(data, offsets, out):
 def word_edges(data, begin, end, fold, low, edges):
     """Where words begin and end in data[begin:end], which is ASCII: runs of letters, digits and underscores.
 
-    Parameters
-    ----------
-    data : uint8 array
-    begin, end : int
-    fold : bool
-        Whether letters become lower-case.
-    low : uint8 array
-        Filled with the text, from its beginning on; at least end - begin + ``SLACK`` long.
-    edges : int32 array
-        Filled with begin and end of each word in turn, counted in `low`; at least end - begin + 2 long.
-
-    Returns
-    -------
-    int
-        Two per word.
+    `fold`: whether letters become lower-case. `low`: filled with the text, from its beginning on; at least end - begin
+    + ``SLACK`` long. `edges`: filled with begin and end of each word in turn, counted in `low`; at least end - begin +
+    2 long. Two per word.
     """
     n = end - begin
     count = 0
@@ -148,25 +136,13 @@ def word_edges(data, begin, end, fold, low, edges):
 def words_beyond_ascii(data, begins, is_word, text, offsets, words):
     """Words of documents in any script: runs of two or more word characters, one run after the other.
 
-    Parameters
-    ----------
-    data : uint8 array
-        Valid UTF-8, lower-cased already.
-    begins : int64 array, shape (documents + 1,)
-        Where each document begins and ends.
-    is_word : bool array, shape (0x110000,)
-        Whether a code point is a word character.
-    text : uint8 array
-        Filled with the words; as long as the documents.
-    offsets : int64 array
-        Filled with where each word begins and ends; half as many as there are bytes, and 2 more.
-    words : int64 array, shape (documents + 1,)
-        Filled with where the words of each document begin, counted in words.
-
-    Returns
-    -------
-    int
-        Number of words.
+    `data`: valid UTF-8, lower-cased already.
+    `begins`, (documents + 1,): where each document begins and ends.
+    `is_word`, (0x110000,): whether a code point is a word character.
+    `text`: filled with the words; as long as the documents.
+    `offsets`: filled with where each word begins and ends; half as many as there are bytes, and 2 more.
+    `words`, (documents + 1,): filled with where the words of each document begin, counted in words.
+    Returns number of words.
     """
     at = np.int64(0)
     n = np.int64(0)

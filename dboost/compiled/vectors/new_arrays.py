@@ -22,13 +22,8 @@ def new_arrays(*wanted: tuple[int, Any], passing: bool = False) -> list[NDArray[
     large pages where an array has 4 MB, and gets whole ones between their boundaries: so the arrays share one piece of
     memory that begins at such a boundary.
 
-    Parameters
-    ----------
-    wanted : (int, dtype)
-        Length and type of each.
-    passing : bool, default False
-        Whether they are let go of soon. The memory then goes back to the system: an allocator would keep what lies
-        between arrays that stay.
+    `wanted`: length and type of each. `passing`: whether they are let go of soon. The memory then goes back to the
+    system: an allocator would keep what lies between arrays that stay.
     """
     sizes = [count * np.dtype(dtype).itemsize for count, dtype in wanted]
     total = sum(math.ceil(size / _LINE) * _LINE for size in sizes)

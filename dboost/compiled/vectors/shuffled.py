@@ -30,16 +30,8 @@ def _mix(h: np.uint64) -> np.uint64:
 def shuffled_places(strata: Int64, before: Int64, sizes: Int64, keys: UInt64, out: Int64) -> None:
     """Fill `out`, int64 (m,), with the place of each row, 0..sizes[c]-1, in the order of its class c.
 
-    Parameters
-    ----------
-    strata : int64 array, shape (m,)
-        The class of each row.
-    before : int64 array, shape (k,)
-        Rows of each class before these.
-    sizes : int64 array, shape (k,)
-        All rows of each class.
-    keys : uint64 array, shape (k,)
-        They choose the order of each class.
+    `strata`, (m,): the class of each row. `before`, (k,): rows of each class before these. `sizes`, (k,): all rows of
+    each class. `keys`, (k,): they choose the order of each class.
     """
     sides = np.maximum(_LEAST_SIDE, np.sqrt(sizes).astype(np.int64))
     _fill(strata, before.copy(), sizes, sides + (sides * sides < sizes), keys, out)

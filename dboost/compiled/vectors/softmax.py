@@ -35,14 +35,8 @@ _FOUND = types.Tuple((types.float64, types.float64, types.float64, types.float64
 class _Vectors:
     """A row as the vectors that hold it, the last one perhaps in part.
 
-    Parameters
-    ----------
-    builder
-    data
-        Pointer to its first element.
-    length
-        Number of its elements: more than `QUAD` (quads - 1) and at most `QUAD` quads.
-    quads : int
+    `data`: pointer to its first element. `length`: number of its elements: more than `QUAD` (quads - 1) and at most
+    `QUAD` quads.
     """
 
     def __init__(self, builder: Any, data: Any, length: Any, quads: int) -> None:

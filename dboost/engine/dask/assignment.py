@@ -41,17 +41,8 @@ def keep_order(previous: Sequence[str], present: Sequence[str]) -> list[str]:
 def assign(rows: Sequence[int], workers: Sequence[tuple[str, int]]) -> list[Bundle]:
     """Cut the tree into bundles of neighbouring partitions, in proportion to the threads of the workers.
 
-    Parameters
-    ----------
-    rows : sequence of int
-        Rows of each partition.
-    workers : sequence of (address, threads)
-        In the order in which they get their bundles.
-
-    Returns
-    -------
-    list of Bundle
-        In the order of the partitions, at most one for each worker.
+    `rows`: rows of each partition. `workers`: in the order in which they get their bundles. In the order of the
+    partitions, at most one for each worker.
 
     Notes
     -----

@@ -64,12 +64,8 @@ def _end() -> None:
 def worker_shape(cores: int, memory: int, n_workers: int | None = None) -> tuple[int, int, int]:
     """Return the number of workers, and threads and bytes of memory for each.
 
-    Parameters
-    ----------
-    cores, memory : int
-        What the machine has.
-    n_workers : int, optional
-        Number of workers (default: one per core up to four, with at least 1 GiB each).
+    `cores`, `memory`: what the machine has. `n_workers`: number of workers (default: one per core up to four, with at
+    least 1 GiB each).
     """
     usable = int((1 - DRIVER_SHARE) * memory)
     if n_workers is None:
@@ -191,27 +187,12 @@ def embedded_cluster(
 ) -> EmbeddedCluster:
     """Start a cluster in this machine; use it as a context manager, with ``get_client()``.
 
-    Parameters
-    ----------
-    n_workers : int, optional
-        Worker processes (default: one per core up to four, with at least 1 GiB each). The cores are shared out as
-        their threads.
-    memory_limit : int or str, optional
-        Memory of each worker in bytes or as ``"4 GiB"``; 0 for no limit (default: 80 % of the machine's, shared out).
-    security : distributed.Security, optional
-        Certificates: all parts of the cluster then speak TLS only.
-
-    Returns
-    -------
-    EmbeddedCluster
-        Scheduler, workers and dashboard listen on the loopback interface only. Its workers have no statistical
-        profiler, so that the profile page of the dashboard is empty.
-
-    Raises
-    ------
-    UsageError
-        The machine cannot carry so many workers, `memory_limit` is no size that a worker can live with, or this
-        process may start none.
+    `n_workers`: worker processes (default: one per core up to four, with at least 1 GiB each). The cores are shared out
+    as their threads. `memory_limit`: memory of each worker in bytes or as ``"4 GiB"``; 0 for no limit (default: 80 % of
+    the machine's, shared out). `security`: certificates: all parts of the cluster then speak TLS only. Scheduler,
+    workers and dashboard listen on the loopback interface only. Its workers have no statistical profiler, so that the
+    profile page of the dashboard is empty. Raises UsageError: the machine cannot carry so many workers, `memory_limit`
+    is no size that a worker can live with, or this process may start none.
     """
     refuse_daemonic()
     limit = None if memory_limit is None else _bytes_of(memory_limit)

@@ -94,10 +94,7 @@ def _sum_here(
 class DirectCalls:
     """Which passes are called directly, and calling them.
 
-    Parameters
-    ----------
-    questions : Questions
-        Runs the call in the client's event loop, with its limit.
+    `questions`: runs the call in the client's event loop, with its limit.
     """
 
     def __init__(self, client: Any, questions: Questions) -> None:

@@ -67,30 +67,16 @@ class DaskEngine(EngineDefaults):
 
     Not for use by several threads at once; open one engine per thread on the same client instead.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Synchronous. It stays open, and so does its cluster.
-    retries : int
-        Times a task is run again after an error that is not one of dboost's.
-    no_worker_timeout : float
-        Seconds without any worker that may be used after which the pass ends.
-    silent_timeout : float
-        Seconds without a sign of life after which a worker is left out until it gives one; a pass that needs it is
-        submitted again, with a warning that names it.
-    stall_timeout : float
-        Seconds without one finished task or partition after which the pass ends.
-    version_timeout : float
-        Seconds that scheduler and workers have to tell their versions.
-    memo_bytes : int, optional
-        What a worker process may remember (default: 40 % of its memory limit).
-
-    Raises
-    ------
-    UsageError
-        `client` is no synchronous Dask client.
-    ClusterError
-        No workers, no scheduler, or other versions there than here.
+    `client`: synchronous. It stays open, and so does its cluster.
+    `retries`: times a task is run again after an error that is not one of dboost's.
+    `no_worker_timeout`: seconds without any worker that may be used after which the pass ends.
+    `silent_timeout`: seconds without a sign of life after which a worker is left out until it gives one; a pass that
+    needs it is submitted again, with a warning that names it.
+    `stall_timeout`: seconds without one finished task or partition after which the pass ends.
+    `version_timeout`: seconds that scheduler and workers have to tell their versions.
+    `memo_bytes`: what a worker process may remember (default: 40 % of its memory limit).
+    Raises UsageError: `client` is no synchronous Dask client. Raises ClusterError: no workers, no scheduler, or other
+    versions there than here.
     """
 
     def __init__(
@@ -313,14 +299,9 @@ class DaskEngine(EngineDefaults):
     ) -> list[Any]:
         """Build a pass, submit it and return its results; again while workers that are gone or silent hold it up.
 
-        Parameters
-        ----------
-        build : callable
-            ``build(work)`` adds the tasks for the workers that there are, and returns the keys of those wanted.
-        items : sequence, optional
-            What the tasks work on, if not on the partitions of the plan.
-        beside : bool
-            A worker may have several of these tasks at once. Dask blames all of them for its death.
+        `build`: ``build(work)`` adds the tasks for the workers that there are, and returns the keys of those wanted.
+        `items`: what the tasks work on, if not on the partitions of the plan. `beside`: a worker may have several of
+        these tasks at once. Dask blames all of them for its death.
         """
         for resubmissions in range(RESUBMISSIONS + 1):
             work = self._begin(name)

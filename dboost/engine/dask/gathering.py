@@ -19,10 +19,7 @@ class CancelledTask(Exception):
 class Arrivals:
     """When results were ready, and how long they then took to arrive.
 
-    Attributes
-    ----------
-    seconds : float
-        From the moment all results were ready to the moment all were here.
+    `seconds`: from the moment all results were ready to the moment all were here.
     """
 
     def __init__(self) -> None:

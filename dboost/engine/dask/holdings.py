@@ -25,10 +25,7 @@ CONSTANTS_KEPT = 8
 class Holdings:
     """Futures that outlive a pass.
 
-    Attributes
-    ----------
-    names : dict
-        What the tasks hold, in words, by key.
+    `names`: what the tasks hold, in words, by key.
     """
 
     def __init__(self, tasks: Submission) -> None:

@@ -45,17 +45,8 @@ class Branch:
 class PassTasks:
     """The graph of one pass.
 
-    Parameters
-    ----------
-    name : str
-        Name of the pass.
-    mark : str
-        Makes keys unique: the engine's token and the number of the pass, after what the pass is for ("round12").
-
-    Attributes
-    ----------
-    described : dict of str to str
-        What a task works on, in words, by key.
+    `name`: name of the pass. `mark`: makes keys unique: the engine's token and the number of the pass, after what the
+    pass is for ("round12"). `described`: what a task works on, in words, by key.
     """
 
     def __init__(self, name: str, mark: str, held: Holdings) -> None:

@@ -47,10 +47,7 @@ class Questions:
     def ask(self, question: Callable[[], Any], timeout: float | None = None) -> Any:
         """Return the answer to ``await question()``, made in the client's event loop, within `timeout` seconds.
 
-        Raises
-        ------
-        TimeoutError, OSError
-            No answer.
+        Raises TimeoutError, OSError: no answer.
         """
         limit = ANSWER_TIMEOUT if timeout is None else timeout
 

@@ -28,10 +28,7 @@ class Restrictions:
     def allowed(self, workers: Mapping[str, Mapping[str, Any]]) -> set[str]:
         """Return the addresses of those workers that meet the restrictions.
 
-        Parameters
-        ----------
-        workers : mapping of str to mapping
-            What the scheduler says of each: ``resources``, ``name``, ``host``.
+        `workers`: what the scheduler says of each: ``resources``, ``name``, ``host``.
         """
         able = {
             address

@@ -33,10 +33,8 @@ NAMES_SHOWN = 8
 class Graph(dict[str, Any]):
     """The tasks of a pass. All travel in one message, and what several of them share is in it once.
 
-    Parameters
-    ----------
-    places : dict of str to str
-        Key to the address of the worker that should do the task; another one may. Tasks without a place run anywhere.
+    `places`: key to the address of the worker that should do the task; another one may. Tasks without a place run
+    anywhere.
     """
 
     def __init__(self, *given: Any) -> None:
@@ -74,20 +72,10 @@ class _Places:
 class Submission:
     """Submit tasks that the scheduler may run again, and elsewhere.
 
-    Parameters
-    ----------
-    token : str
-        Part of every key, unique to the engine.
-    retries : int
-        Times a task is run again after an error.
-
-    Attributes
-    ----------
-    bytes_sent : int
-        Bytes of arguments sent so far.
-    confined : tuple of str, or None
-        Addresses of the only workers that may do the tasks. A task whose worker dies then waits for it, until the
-        driver sees that and submits the pass again; so this is for clusters with workers that must not be used.
+    `token`: part of every key, unique to the engine. `retries`: times a task is run again after an error. `bytes_sent`:
+    bytes of arguments sent so far. `confined`: addresses of the only workers that may do the tasks. A task whose worker
+    dies then waits for it, until the driver sees that and submits the pass again; so this is for clusters with workers
+    that must not be used.
     """
 
     def __init__(self, client: Any, token: str, retries: int) -> None:

@@ -60,12 +60,8 @@ class Done:
 class Clock:
     """Seconds of one task: what came before it, receiving and decoding, then computing.
 
-    Parameters
-    ----------
-    before : sequence of Done
-        Results of tasks that this one waited for.
-    received : float
-        Seconds in which its arguments came from other workers.
+    `before`: results of tasks that this one waited for. `received`: seconds in which its arguments came from other
+    workers.
     """
 
     def __init__(self, before: Sequence[Any] = (), received: float = 0.0) -> None:
@@ -164,16 +160,9 @@ def _report(worker: Any) -> Callable[[], None]:
 def bundle_task(common: Blob, part: Blob, constants: Sequence[Any], partitions: Sequence[Any] | None) -> Any:
     """Sum a leaf over a bundle of partitions with all threads of the worker.
 
-    Parameters
-    ----------
-    common : Blob
-        The same for all bundles: run, leaf, its arguments, shards, budget.
-    part : Blob
-        What is this bundle's own: items, their rows, the nodes of the tree.
-    constants : sequence
-        What was left out of `common`.
-    partitions : sequence of Partition, optional
-        The items, where they are results of tasks.
+    `common`: the same for all bundles: run, leaf, its arguments, shards, budget. `part`: what is this bundle's own:
+    items, their rows, the nodes of the tree. `constants`: what was left out of `common`. `partitions`: the items, where
+    they are results of tasks.
     """
     worker = get_worker()
     return sum_bundle(worker, _clock(), common, part, constants, partitions, _still_wanted(worker), _report(worker))
@@ -238,10 +227,7 @@ def _given(bundles: Sequence[Any]) -> Refused | list[list[Sums]]:
 def merge_task(bundles: Sequence[Any], blob: Blob) -> Any:
     """Merge the sums of neighbouring bundles, of each shard that they come with, as far as the tree allows.
 
-    Parameters
-    ----------
-    blob : Blob
-        Rows of the partitions of these bundles, the bundles' nodes, and the nodes they are merged to.
+    `blob`: rows of the partitions of these bundles, the bundles' nodes, and the nodes they are merged to.
     """
     given = _given(bundles)
     if isinstance(given, Refused):
@@ -259,12 +245,8 @@ def merge_task(bundles: Sequence[Any], blob: Blob) -> Any:
 def reduce_task(bundles: Sequence[Any], blob: Blob, constants: Sequence[Any]) -> Any:
     """Merge one shard's sums of all bundles along the tree and finish them here.
 
-    Parameters
-    ----------
-    blob : Blob
-        Rows of every partition, the nodes of all bundles in order, `finish`, the shard, further arguments.
-    constants : sequence
-        What was left out of `blob`.
+    `blob`: rows of every partition, the nodes of all bundles in order, `finish`, the shard, further arguments.
+    `constants`: what was left out of `blob`.
     """
     given = _given(bundles)
     if isinstance(given, Refused):
@@ -285,14 +267,8 @@ def reduce_task(bundles: Sequence[Any], blob: Blob, constants: Sequence[Any]) ->
 def scan_task(common: Blob, part: Blob, constants: Sequence[Any], partitions: Sequence[Any] | None, before: Any) -> Any:
     """Carry a state through a bundle of partitions.
 
-    Parameters
-    ----------
-    common : Blob
-        The same for all bundles: run, step, its arguments, the first state, budget.
-    part, constants, partitions
-        As in `bundle_task`.
-    before : Done or None
-        The state after the bundle before; None at the first.
+    `common`: the same for all bundles: run, step, its arguments, the first state, budget. `part`, `constants`,
+    `partitions`: as in `bundle_task`. `before`: the state after the bundle before; None at the first.
     """
     if isinstance(before, Refused):
         return before
@@ -320,12 +296,7 @@ def scan_task(common: Blob, part: Blob, constants: Sequence[Any], partitions: Se
 def map_task(common: Blob, items: Any, constants: Sequence[Any]) -> Any:
     """Return Done with ``fn(item, *args)`` for a few items, or Refused.
 
-    Parameters
-    ----------
-    common : Blob
-        `fn` and `args`.
-    items : Blob or list
-        The items; a list where some are results of tasks.
+    `common`: `fn` and `args`. `items`: the items; a list where some are results of tasks.
     """
     worker = get_worker()
     clock = _clock()

@@ -49,10 +49,7 @@ def compare(
 ) -> None:
     """Raise when versions differ.
 
-    Raises
-    ------
-    ClusterError
-        With a table of package, client, scheduler and workers.
+    Raises ClusterError with a table of package, client, scheduler and workers.
     """
     lines = []
     for name in PACKAGES:
@@ -74,25 +71,9 @@ def compare(
 async def check(client: Any, addresses: Iterable[str], timeout: float, strict: bool) -> set[str]:
     """Ask scheduler and workers for their versions and compare them with this process.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    addresses : iterable of str
-        Workers to ask.
-    timeout : float
-        Seconds for each question.
-    strict : bool
-        Raise when a worker that is still there does not answer; otherwise leave it out (it may be stopped).
-
-    Returns
-    -------
-    set of str
-        The workers that answered.
-
-    Raises
-    ------
-    ClusterError
-        Versions differ, or someone does not answer.
+    `addresses`: workers to ask. `timeout`: seconds for each question. `strict`: raise when a worker that is still there
+    does not answer; otherwise leave it out (it may be stopped). Returns the workers that answered. Raises ClusterError:
+    versions differ, or someone does not answer.
     """
     addresses = sorted(addresses)
     try:

@@ -60,10 +60,7 @@ class _Lookout:
 class Watchdog:
     """Ask and wait, with limits.
 
-    Attributes
-    ----------
-    silent : frozenset of str
-        Workers that have shown no sign of life, at the last look.
+    `silent`: workers that have shown no sign of life, at the last look.
     """
 
     def __init__(self, client: Any, limits: Limits) -> None:
@@ -76,18 +73,9 @@ class Watchdog:
     def workers(self, restrictions: Restrictions, wake: Callable[[], Any]) -> dict[str, int]:
         """Return address and threads of the running workers that may be used; wait for the first one.
 
-        Parameters
-        ----------
-        restrictions : Restrictions
-            What the caller asks of workers.
-        wake : callable
-            Submits a task that any worker can do, and returns its future. It is called where there is no worker: a
-            cluster that adapts to its load starts the first one when there is something to do.
-
-        Raises
-        ------
-        ClusterError
-            No worker within the limit, or no scheduler.
+        `restrictions`: what the caller asks of workers. `wake`: submits a task that any worker can do, and returns its
+        future. It is called where there is no worker: a cluster that adapts to its load starts the first one when there
+        is something to do. Raises ClusterError: no worker within the limit, or no scheduler.
         """
         lookout = _Lookout(time.monotonic(), restrictions)
         waiting: Any = None
@@ -107,21 +95,9 @@ class Watchdog:
     def collect(self, watched: Watched, describe: Callable[[str], str], arrivals: Arrivals | None = None) -> list[Any]:
         """Return the results of the futures that are wanted, in order.
 
-        Parameters
-        ----------
-        describe : callable
-            ``describe(key)`` says in words what a task worked on.
-        arrivals : Arrivals, optional
-            Is told how long the results travelled.
-
-        Raises
-        ------
-        Stuck
-            No worker that is there will do the tasks.
-        ClusterError
-            Scheduler or workers are lost, silent, or killed by a task.
-        Exception
-            What a task raised, unchanged.
+        `describe`: ``describe(key)`` says in words what a task worked on. `arrivals`: is told how long the results
+        travelled. Raises Stuck: no worker that is there will do the tasks. Raises ClusterError: scheduler or workers
+        are lost, silent, or killed by a task. Raises Exception: what a task raised, unchanged.
         """
         from distributed import KilledWorker
 

@@ -24,12 +24,8 @@ class Limits:
 class Stuck(Exception):
     """Tasks of a pass wait for workers that will not do them; others may, once it is submitted again.
 
-    Parameters
-    ----------
-    reason : str
-        What happened to which worker.
-    key : str or None
-        A task that waits for a worker that is gone; None where a worker is merely silent.
+    `reason`: what happened to which worker. `key`: a task that waits for a worker that is gone; None where a worker is
+    merely silent.
     """
 
     def __init__(self, reason: str, key: str | None = None) -> None:
