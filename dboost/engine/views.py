@@ -8,15 +8,11 @@ Does not cover: the ways themselves (``View``: ``folds``, ``subsamples``, ``supp
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
-from dboost.engine.base import Engine, Finish, FinishArgs, Leaf, Step, View
+from dboost.engine.base import Engine, Leaf, Step, View
 from dboost.engine.seconds import Seconds
 from dboost.partition import Partition, Sums
-
-T = TypeVar("T")
-S = TypeVar("S")
 
 
 class LaneMemo:
@@ -109,25 +105,20 @@ class EngineView:
         self._view: View = view if seen is None else seen
         self._there = None if seen is None else tuple(seen.made.values())
 
-    @property
-    def n_workers(self) -> int:
-        """As of the other engine."""
-        return self._engine.n_workers
+    if TYPE_CHECKING:
+        n_workers: int
+        bytes_moved: int
+        seconds: Seconds
+        in_this_process: Any
+        map: Any
+        on_driver: Any
+        run_in_background: Any
 
-    @property
-    def n_threads(self) -> int:
-        """As of the other engine, where it has threads: so many folds are fitted side by side."""
-        return int(getattr(self._engine, "n_threads", 1))
-
-    @property
-    def bytes_moved(self) -> int:
-        """As of the other engine."""
-        return self._engine.bytes_moved
-
-    @property
-    def seconds(self) -> Seconds:
-        """As of the other engine."""
-        return self._engine.seconds
+    def __getattr__(self, name: str) -> Any:
+        """All that does not go to the partitions is as of the other engine."""
+        if name.startswith("__") or name == "_engine":
+            raise AttributeError(name)
+        return getattr(self._engine, name)
 
     def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
         """Keep the plan of the other engine: it is its partitions that are seen."""
@@ -144,36 +135,10 @@ class EngineView:
         """The partitions as they are seen, where they are made in this process."""
         return self._there
 
-    def in_this_process(self) -> AbstractContextManager[Engine]:
-        """As ``Engine.in_this_process``: what is sampled by a pass of this engine was seen in its way already."""
-        return self._engine.in_this_process()
-
-    def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
-        """As ``Engine.map``."""
-        return self._engine.map(fn, items, *args, name=name)
-
-    def on_driver(self, fn: Callable[[S], T], items: Sequence[S]) -> list[T]:
-        """As ``Engine.on_driver``."""
-        return self._engine.on_driver(fn, items)
-
-    def run_in_background(self, fn: Callable[[], T]) -> Callable[[], T]:
-        """As ``Engine.run_in_background``."""
-        return self._engine.run_in_background(fn)
-
-    def map_reduce(
-        self,
-        leaf: Leaf,
-        *args: Any,
-        name: str,
-        shards: Sequence[Any] | None = None,
-        finish: Finish | None = None,
-        finish_args: FinishArgs | None = None,
-    ) -> Any:
+    def map_reduce(self, leaf: Leaf, *args: Any, name: str, shards: Sequence[Any] | None = None, **how: Any) -> Any:
         """As ``Engine.map_reduce``, over the partitions as they are seen."""
         seeing = through if shards is None else shard_through
-        return self._engine.map_reduce(
-            seeing, self._view, leaf, *args, name=name, shards=shards, finish=finish, finish_args=finish_args
-        )
+        return self._engine.map_reduce(seeing, self._view, leaf, *args, name=name, shards=shards, **how)
 
     def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
         """As ``Engine.scan``, through the partitions as they are seen."""

@@ -19,8 +19,7 @@ from dboost.losses.one_vs_rest import OneVsRestExponential
 from dboost.losses.per_target import SEPARATOR, PerTarget
 from dboost.losses.poisson import Poisson
 from dboost.losses.quantile import Quantile
-from dboost.losses.squared import Squared
-from dboost.losses.targets import SquaredTargets
+from dboost.losses.squared import Squared, SquaredTargets
 
 # The first of a task is its default.
 LOSSES: dict[str, Loss] = {

@@ -74,6 +74,15 @@ def near(far: Array) -> float:
     return 1.0 if float(np.max(far, initial=0.0)) <= _HALF else 0.0
 
 
+def sign_mass(y: NDArray[np.int8], weight: Array) -> tuple[Array, Array]:
+    """Weighted mass of label +1, and of all observed labels, per output, of labels -1, 0 (missing) and +1, (m, k)."""
+    found = np.empty((2, y.shape[1]))
+    for r, label in enumerate(y.T):
+        # one after the other, as no sum of NumPy adds them
+        found[:, r] = [np.bincount(on, weight, 2)[1] for on in (label > 0, label != 0)]
+    return found[0], found[1]
+
+
 @runtime_checkable
 class Loss(Protocol, metaclass=OfTypes):
     """A loss: one of the registry, or an instance with parameters of its own. Frozen and picklable."""

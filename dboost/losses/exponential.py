@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
-from dboost.losses.base import Array, Common, Repair
+from dboost.losses.base import Array, Common, Repair, sign_mass
 from dboost.losses.link import Link
 from dboost.losses.scalar import sum_over_outputs
-from dboost.losses.sign_mass import sign_mass
 
 # With one label only the optimal intercept is infinite; at this one an example costs 1e-13.
 _SATURATED = 30.0

@@ -16,9 +16,8 @@ from dboost.compiled.examples.loss_rows import SINGLE, single_dual, single_rows
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit, log_positive
 from dboost.compiled.vectors.room import lesser, room
-from dboost.losses.base import Array, Common, Repair, share
+from dboost.losses.base import Array, Common, Repair, share, sign_mass
 from dboost.losses.scalar import VECTOR, sum_over_outputs
-from dboost.losses.sign_mass import sign_mass
 
 # An output that has one label only has its optimal intercept at infinity; this finite stand-in costs 1e-13 per example.
 _SATURATED = 30.0

@@ -12,7 +12,7 @@ them: a loss of curvature kappa at most, which pulls by u, has
 as e^-d - 1 >= -d and e^d + e^-d - 2 >= d^2 (docs/math.md, eq. 2 and 3).
 
 Covers: ``PerTarget``, and ``BinaryTarget``, the log-loss of a target that is 0 or 1. Does not cover: the functions of
-one example (``real_rows``), several targets of squared loss (``targets``) or of log-loss (``logistic``), which
+one example (``real_rows``), several targets of squared loss (``squared``) or of log-loss (``logistic``), which
 are faster.
 """
 
@@ -35,8 +35,7 @@ from dboost.losses.logistic import Logistic
 from dboost.losses.poisson import Poisson
 from dboost.losses.quantile import Quantile
 from dboost.losses.real import HUBER, LOG, POISSON, QUANTILE, SQUARED, TUBE, RealLabels
-from dboost.losses.squared import Squared
-from dboost.losses.targets import label_mass
+from dboost.losses.squared import Squared, label_mass
 
 
 @dataclass(frozen=True)

@@ -183,9 +183,9 @@ class RealLoss(Common):
         a is how far the end lies from zero that e moves them towards: the lower one where e > 0. The division takes
         |e| / (a + |e|) of a residual, which is no larger than `largest`, and the shift |e| / (1 + |e| / a).
         """
-        shift, zero = mean_label(bias, total), np.zeros(1)
+        shift, zero = mean_label(bias, total), np.zeros_like(total)
         if math.isinf(self.largest):
-            return Repair(np.ones(1), zero, shift, mean_label(mass, total), 0.0, np.abs(shift), zero)
+            return Repair(np.ones_like(total), zero, shift, mean_label(mass, total), 0.0, np.abs(shift), zero)
         low, high = self.ends
         room = np.where(shift > 0.0, -low, high)
         keep = 1.0 / (1.0 + np.abs(shift) / room)

@@ -132,7 +132,7 @@ def _theta_at(
         on = 1.0 if y > 0.0 else 0.0
         return keep * ((1.0 - mix) * (u + s * shift) + s * mix * (on - prior))
     if kind == POISSON:
-        return keep * (u - shift * (s * y - u))
+        return float(keep * (u - shift * (s * y - u)))
     return keep * (u - s * shift)
 
 

@@ -58,7 +58,7 @@ def sum_over_outputs(
         return getattr(given, "instance_class", None) is made_for
 
     def register(row: Any) -> Callable[[Function], Any]:
-        return overload(row, inline="never", jit_options=options)  # type: ignore[no-any-return]
+        return overload(row, inline="never", jit_options=options)
 
     @register(residual_row)
     def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:

@@ -84,38 +84,11 @@ class CentredPartition:
     # Where the features are remembered: as long as those of a partition that stays decoded, else for one visit.
     memo: Any
 
-    @property
-    def y(self) -> NDArray[Any]:
-        """As in ``dboost.partition.Partition``."""
-        found: NDArray[Any] = self.partition.y
-        return found
-
-    @property
-    def weight(self) -> Array:
-        """As in ``dboost.partition.Partition``."""
-        found: Array = self.partition.weight
-        return found
-
-    @property
-    def offset(self) -> Array | None:
-        """As in ``dboost.partition.Partition``."""
-        found: Array | None = self.partition.offset
-        return found
-
-    @property
-    def key(self) -> str:
-        """As in ``dboost.partition.Partition``."""
-        return str(self.partition.key)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of examples m in the block."""
-        return int(self.partition.n_rows)
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns n."""
-        return int(self.partition.n_features)
+    def __getattr__(self, name: str) -> Any:
+        """All but the features is as in the partition."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.partition, name)
 
     @property
     def rowwise(self) -> bool:

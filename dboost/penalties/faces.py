@@ -8,6 +8,7 @@ has settled.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -67,7 +68,7 @@ class EntryFace:
         if not self.group or self.ridge:
             return np.zeros(self.mask.shape)
         several = self.held & (np.count_nonzero(self.mask, axis=1) > 1)
-        result: FloatArray = self._units() * several[:, None]
+        result: FloatArray = self._units * several[:, None]
         return result
 
     def restrict(self, G: FloatArray) -> FloatArray:
@@ -91,7 +92,7 @@ class EntryFace:
         if self.ridge:
             total = total + self.ridge * self.at
         if self.group:
-            total = total + self.group * self._units()
+            total = total + self.group * self._units
         result: FloatArray = (weight * total)[self.mask]
         return result
 
@@ -100,21 +101,19 @@ class EntryFace:
         if not self.group:
             return self._ridge(lam) * v if self.ridge else np.zeros_like(v)
         full = self.expand(v)
-        norms = norm2(self.at)
-        units = self._units()
-        across = full - units * np.einsum("ij,ij->i", units, full)[:, None]
-        weight = self.group * per_row(lam, len(norms))
-        factor = np.divide(weight, norms, out=np.zeros_like(norms), where=norms > 0)
-        result: FloatArray = (factor[:, None] * across)[self.mask]
+        across = full - self._units * np.einsum("ij,ij->i", self._units, full)[:, None]
+        result: FloatArray = (self._factor(lam)[:, None] * across)[self.mask]
         return result + self._ridge(lam) * v if self.ridge else result
 
     def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
         """lam (group (1 - u**2) / ||w||_2 + ridge)."""
-        norms = norm2(self.at)
-        weight = self.group * per_row(lam, len(norms))
-        factor = np.divide(weight, norms, out=np.zeros_like(norms), where=norms > 0)
-        result: FloatArray = (factor[:, None] * (1.0 - self._units() ** 2))[self.mask]
+        result: FloatArray = (self._factor(lam)[:, None] * (1.0 - self._units**2))[self.mask]
         return result + self._ridge(lam) if self.ridge else result
+
+    def _factor(self, lam: npt.ArrayLike) -> FloatArray:
+        """lam group / ||w||_2 of each row, 0 of a row of zeros."""
+        weight = self.group * per_row(lam, len(self.at))
+        return np.divide(weight, self._norms, out=np.zeros_like(self._norms), where=self._norms > 0)
 
     def _ridge(self, lam: npt.ArrayLike) -> FloatArray:
         """lam ridge at each coordinate."""
@@ -127,105 +126,33 @@ class EntryFace:
         new[(np.sign(new) * np.sign(W) < 0) & self.held[:, None]] = 0.0
         return new
 
+    @cached_property
+    def _norms(self) -> FloatArray:
+        return norm2(self.at)
+
+    @cached_property
     def _units(self) -> FloatArray:
-        norms = norm2(self.at)
-        return self.at / np.where(norms > 0, norms, 1.0)[:, None]
+        return self.at / np.where(self._norms > 0, self._norms, 1.0)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
-class RowFace:
-    """All entries of the nonzero rows as coordinates, row by row; penalty lam_j (group ||w||_2 + ridge ||w||_2^2 / 2).
-    """
-
-    rows: npt.NDArray[np.intp]  # The nonzero rows, and those with lam = 0.
-    shape: tuple[int, int]  # Of W.
-    held: BoolArray  # (len(rows),): Those that are penalised and so must stay on their side of zero.
-    # norms, units: (len(rows),): ||w||_2 and w / ||w||_2; a row of zeros has the unit zero.
-    norms: FloatArray
-    units: FloatArray
-    group: float = 1.0
-    ridge: float = 0.0
+class RowFace(EntryFace):
+    """All entries of the nonzero rows, and of rows with lam = 0; a row that crosses zero vanishes as a whole."""
 
     @classmethod
     def through(
-        cls, W: FloatArray, lam: npt.ArrayLike | None, *, group: float = 1.0, ridge: float = 0.0
+        cls, W: FloatArray, lam: npt.ArrayLike | None, *, group: float = 1.0, entry: float = 0.0, ridge: float = 0.0
     ) -> RowFace:
         """The face through W (rows, k)."""
         free = _unpenalised_rows(lam, len(W))
-        rows = np.flatnonzero(np.any(W != 0, axis=1) | free)
-        norms = norm2(W[rows])
-        units = W[rows] / np.where(norms > 0, norms, 1.0)[:, None]
-        return cls(rows, (W.shape[0], W.shape[1]), ~free[rows], norms, units, group, ridge)
-
-    @property
-    def dim(self) -> int:
-        """Number of entries."""
-        return self.units.size
-
-    def places(self) -> npt.NDArray[np.int64]:
-        """Coordinate of each entry (rows, k), -1 for those of other rows."""
-        numbers = np.full(self.shape, -1, np.int64)
-        numbers[self.rows] = np.arange(self.dim).reshape(self.units.shape)
-        return numbers
-
-    def ties(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-        """No entries move together: zeros (rows, k), and -1 for each row."""
-        return np.zeros(self.shape), np.full(self.shape[0], -1, np.int64)
-
-    def lines(self) -> FloatArray:
-        """w / ||w||_2 for each penalised row (rows, k), along which the norm is straight; zeros for one output."""
-        full = np.zeros(self.shape)
-        if self.shape[1] > 1 and not self.ridge:
-            full[self.rows] = self.units * self.held[:, None]
-        return full
-
-    def restrict(self, G: FloatArray) -> FloatArray:
-        """The rows of G, one after the other."""
-        return G[self.rows].ravel()
-
-    def expand(self, v: FloatArray) -> FloatArray:
-        """v in the rows, zero elsewhere."""
-        full = np.zeros(self.shape)
-        full[self.rows] = v.reshape(self.units.shape)
-        return full
-
-    def coordinates(self, D: FloatArray) -> FloatArray:
-        """The rows of D, one after the other."""
-        return self.restrict(D)
-
-    def gradient(self, lam: npt.ArrayLike) -> FloatArray:
-        """lam (group w / ||w||_2 + ridge w)."""
-        weight = per_row(lam, self.shape[0])[self.rows, None]
-        size = self.group + self.ridge * self.norms[:, None]
-        result: FloatArray = (weight * (size * self.units)).ravel()
-        return result
-
-    def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
-        """lam (group (v - u <u, v>) / ||w||_2 + ridge v) with u = w / ||w||_2."""
-        full = v.reshape(self.units.shape)
-        across = full - self.units * np.einsum("ij,ij->i", self.units, full)[:, None]
-        result: FloatArray = (self._factor(lam)[:, None] * across).ravel()
-        return result + self._ridge(lam) * v if self.ridge else result
-
-    def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
-        """lam (group (1 - u**2) / ||w||_2 + ridge)."""
-        result: FloatArray = (self._factor(lam)[:, None] * (1.0 - self.units**2)).ravel()
-        return result + self._ridge(lam) if self.ridge else result
+        rows = np.any(W != 0, axis=1) | free
+        return cls(np.repeat(rows[:, None], W.shape[1], axis=1), W.copy(), ~free, group, entry, ridge)
 
     def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
         """W + expand(v); penalised rows that crossed zero are set to zero."""
         new = W + self.expand(v)
-        crossed = self.held & (np.einsum("ij,ij->i", new[self.rows], self.units) <= 0.0)
-        new[self.rows[crossed]] = 0.0
+        new[self.held & (np.einsum("ij,ij->i", new, self._units) <= 0.0)] = 0.0
         return new
-
-    def _factor(self, lam: npt.ArrayLike) -> FloatArray:
-        weight = self.group * per_row(lam, self.shape[0])[self.rows]
-        return np.divide(weight, self.norms, out=np.zeros_like(self.norms), where=self.norms > 0)
-
-    def _ridge(self, lam: npt.ArrayLike) -> FloatArray:
-        """lam ridge at each coordinate."""
-        return np.repeat(self.ridge * per_row(lam, self.shape[0])[self.rows], self.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

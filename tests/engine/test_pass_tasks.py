@@ -10,8 +10,7 @@ import numpy as np
 from dboost.engine.base import EnginePlan
 from dboost.engine.dask import tasks
 from dboost.engine.dask.assignment import assign
-from dboost.engine.dask.pass_tasks import FAN_IN, PICKS, PassTasks
-from dboost.engine.dask.sum_sizes import TREE_BYTES, TREE_WORKERS, SumSizes
+from dboost.engine.dask.pass_tasks import FAN_IN, PICKS, TREE_BYTES, TREE_WORKERS, PassTasks, SumSizes
 from dboost.engine.dask.wire_format import pack
 
 SHARDS = [(i, i + 1) for i in range(13)]

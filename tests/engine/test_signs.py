@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dboost.engine.dask.signs_of_life import LONGEST_STEP, Signs
+from dboost.engine.dask.watchdog import LONGEST_STEP, Signs
 
 
 def test_a_worker_is_silent_once_its_heartbeat_has_stood_still_for_long_enough():

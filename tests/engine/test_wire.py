@@ -91,7 +91,7 @@ def test_sums_of_many_workers_are_merged_by_a_tree(two_processes, monkeypatch, c
     monkeypatch.setattr("dboost.engine.dask.pass_tasks.FAN_IN", 2)
     monkeypatch.setattr("dboost.engine.dask.pass_tasks.PICKS", picks)
     monkeypatch.setattr("dboost.engine.dask.submission.HOLD_BYTES", 0)
-    monkeypatch.setattr("dboost.engine.dask.sum_sizes.TREE_BYTES", -1)
+    monkeypatch.setattr("dboost.engine.dask.pass_tasks.TREE_BYTES", -1)
     monkeypatch.setattr("dboost.engine.dask.engine.assign", many(count))
     specs, rows = leaves.make_specs([20, 1, 1, 40, 3, 0, 9, 30, 7, 7, 2, 11])
     with DaskEngine(two_processes) as engine:

@@ -38,13 +38,11 @@ from dboost.engine.dask.direct import CALL_BYTES, DirectCalls, Part
 from dboost.engine.dask.encryption import warn_of_open
 from dboost.engine.dask.gathering import Arrivals
 from dboost.engine.dask.holdings import Holdings
-from dboost.engine.dask.pass_tasks import PassTasks
+from dboost.engine.dask.pass_tasks import PassTasks, SumSizes
 from dboost.engine.dask.restrictions import Restrictions, restrictions_here
 from dboost.engine.dask.spent_results import Spent
 from dboost.engine.dask.submission import NAMES_SHOWN, Submission, names, release
-from dboost.engine.dask.sum_sizes import SumSizes
-from dboost.engine.dask.watchdog import Watchdog, killed
-from dboost.engine.dask.watched import Limits, Stuck, Watched
+from dboost.engine.dask.watchdog import Limits, Stuck, Watchdog, Watched, killed
 from dboost.engine.defaults import EngineDefaults
 from dboost.engine.memo import nbytes_of
 from dboost.engine.seconds import Seconds

@@ -32,6 +32,13 @@ millisecond, and with many workers there are more picks than all else: pairs of 
 Each such step costs the time in which a worker receives the sums of another one, and saves half of the picks; at this
 number the two are alike for sums of 800 MB (docs/how/many_workers.md)."""
 
+TREE_BYTES = 8 * 2**20
+"""Sums of all bundles that are together larger than this reach the driver through a tree of tasks."""
+
+TREE_WORKERS = 64
+"""How large the sums of a pass are is known once there was a pass of its name. Before, they are merged by a tree where
+there are more bundles than this: of sums as large as W the driver would get one from each of a thousand workers."""
+
 
 @dataclass(frozen=True)
 class Branch:
@@ -187,3 +194,23 @@ class PassTasks:
     def _pick(self, branch: Branch, number: int) -> Branch:
         key = self.graph.add(self._key("pick"), branch.address, tasks.pick, branch.key, number)
         return Branch(key, branch.nodes, branch.address)
+
+
+class SumSizes:
+    """Bytes of the sums that one task gives, by name of the pass."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[str, int] = {}
+
+    def note(self, name: str, nbytes: int, results: int) -> None:
+        """A pass gave so many bytes in so many results.
+
+        What one result takes is the same with and without a tree. What arrives in all is less with one: if that were
+        noted, every other pass would go without.
+        """
+        self._bytes[name] = nbytes // max(1, results)
+
+    def by_tree(self, name: str, bundles: int) -> bool:
+        """Whether the sums of so many bundles are merged by tasks."""
+        size = self._bytes.get(name)
+        return bundles > TREE_WORKERS if size is None else size * bundles > TREE_BYTES

@@ -21,10 +21,79 @@ from dboost import interruption
 from dboost.engine.dask.gathering import Arrivals, CancelledTask, gather
 from dboost.engine.dask.questions import Answers, Questions, address_of, scheduler_lost
 from dboost.engine.dask.restrictions import Restrictions
-from dboost.engine.dask.signs_of_life import Signs
-from dboost.engine.dask.watched import Limits, Stuck, Watched
 from dboost.errors import ClusterError
 from dboost.notices import warn_user
+
+LONGEST_STEP = 2.5
+"""Seconds of silence that two looks can show at most. The driver itself may have been stopped between them (Ctrl-Z, a
+laptop that slept), and must not take its own absence for the silence of every worker."""
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What the driver knows of the workers' heartbeats."""
+
+    looked: float = float("-inf")  # When it looked last, by its own clock.
+    # Time of the last heartbeat of each worker, by the scheduler's clock. Clocks of machines differ, so this number is
+    # only compared with itself.
+    last: Mapping[str, float] = field(default_factory=dict)
+    # Seconds for which that number has not changed, by worker.
+    quiet: Mapping[str, float] = field(default_factory=dict)
+
+    def after(self, seen: Mapping[str, float], now: float) -> Signs:
+        """Return what is known after a look: `seen` are the heartbeats by worker, `now` is the driver's clock.
+
+        Only looks that were answered may be counted: a scheduler that answers late has also heard its workers late.
+        """
+        step = min(now - self.looked, LONGEST_STEP)
+        quiet = {a: self.quiet[a] + step if self.last.get(a) == at else 0.0 for a, at in seen.items()}
+        return Signs(now, dict(seen), quiet)
+
+    def silent(self, seconds: float) -> frozenset[str]:
+        """Return the workers that have been silent for longer than that."""
+        return frozenset(address for address, quiet in self.quiet.items() if quiet > seconds)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long to wait for what, in seconds."""
+
+    no_worker: float = 30.0  # Without any worker that may be used.
+    silent: float = 10.0  # Until a worker without a sign of life is left out.
+    stall: float = 600.0  # Without one finished task or partition.
+
+
+class Stuck(Exception):
+    """Tasks of a pass wait for workers that will not do them; others may, once it is submitted again.
+
+    `reason`: what happened to which worker. `key`: a task that waits for a worker that is gone; None where a worker is
+    merely silent.
+    """
+
+    def __init__(self, reason: str, key: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.key = key
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The tasks of a pass, and what they need."""
+
+    name: str  # Name of the pass, for messages.
+    wanted: Sequence[Any]  # Whose results are collected.
+    keys: Sequence[str]  # All tasks: each that is wanted and finishes, and each leaf in any, counts as progress.
+    # Returns tasks of earlier passes whose results these need; they are submitted anew with the pass. It is called when
+    # the pass makes no progress, as is `given`: there may be one for each partition.
+    held: Callable[[], list[str]] = list
+    # Returns tasks of others whose results these need, and what each is, in words.
+    given: Callable[[], dict[str, str]] = dict
+    places: Collection[str] = ()  # Workers that the tasks were meant for.
+    left_out: frozenset[str] = frozenset()  # Silent workers that were left out.
+    restrictions: Restrictions = Restrictions()  # What the caller asks of workers.
+    # Is told, while the pass is waited for, how many of the wanted tasks are done and how many there are.
+    tell: Callable[[int, int], None] | None = None
+
 
 TICK = 0.5
 """Seconds between looks at the cluster; a pass that is shorter than this is never looked at."""
