@@ -122,7 +122,7 @@ class Forward(GreedyRounds):
             W, peak = np.vstack([W, at.intercept]), np.append(peak, 1.0)
         if not W.shape[0]:
             return 0, np.zeros(problem.k), 0.0
-        a = exponential.one_row(peak, problem.loss.template_constant)
+        a = exponential.normalisation(peak, problem.loss.template_constant)
         gains = exponential_solves(penalty).score_exponential(plus, minus, a, 0.0)
         best = int(np.argmax(gains))
         one = slice(best, best + 1)

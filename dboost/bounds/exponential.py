@@ -25,36 +25,15 @@ CAP: Final = 30.0
 _LOG2, _LOG4 = np.log(2.0), np.log(4.0)
 
 
-def one_row(peak: FloatArray, c: float) -> FloatArray:
-    """Normalisation a_j = c / max_i |x_ij| when one row changes at a time.
+def normalisation(peak: FloatArray, c: float) -> FloatArray:
+    """a_j = c / peak_j, (n,); inf for a zero column. The constant c of the loss is 1 for log, 1/2 for multinomial.
 
-    `peak`, (n,): max_i |x_ij| over the examples of positive weight; 0 for a zero column, whose a is inf. `c`: constant
-    of the loss: 1 for log and multitask, 1/2 for multinomial.
+    Where one row changes at a time, peak_j = max_i |x_ij| over the examples of positive weight. Where all rows of a
+    template do it is max_i rho_i, rho_i = sum_j |x_ij| over the template, or the maximum over the examples with
+    x_ij != 0, which gives no smaller a and is as valid.
     """
-    return _quotient(c, peak)
-
-
-def uniform(v: FloatArray, rho_max: float, c: float) -> FloatArray:
-    """Normalisation a_j = c v_j / max_i rho_i when the rows of a template change together.
-
-    `v`, (rows,): positive weights of the template's rows; all one gives every row the same a. `rho_max`: max_i rho_i,
-    rho_i = sum_j v_j |x_ij| over the template. `c`: constant of the loss.
-    """
-    return _quotient(c * v, np.full(v.shape, float(rho_max)))
-
-
-def local(v: FloatArray, rho_peak: FloatArray, c: float) -> FloatArray:
-    """Normalisation a_j = c v_j / max{rho_i : x_ij != 0}; never smaller than ``uniform``, and as valid.
-
-    `v`, (rows,): positive weights of the template's rows. `rho_peak`, (rows,): the maximum over the examples in which
-    feature j occurs; 0 for a zero column, whose a is inf. `c`: constant of the loss.
-    """
-    return _quotient(c * v, rho_peak)
-
-
-def _quotient(top: npt.ArrayLike, bottom: npt.ArrayLike) -> FloatArray:
     with np.errstate(divide="ignore"):
-        result: FloatArray = np.asarray(np.divide(top, bottom), dtype=np.float64)
+        result: FloatArray = np.asarray(np.divide(c, peak), dtype=np.float64)
     return result
 
 
@@ -110,20 +89,19 @@ def solve_rows(
     mu_minus: FloatArray,
     a: FloatArray,
     lam: FloatArray,
-    caps: FloatArray,
 ) -> tuple[FloatArray, BoolArray]:
     """Minimise the bound plus penalty row by row, given the solver of the tilted, scaled problem.
 
     `solve_tilted`: (A, B, lam) -> gamma, with +-inf where an entry has no finite minimiser. `W`, `mu_plus`, `mu_minus`:
-    (rows, k). `a`, `lam`, `caps`: (rows,). An entry without a minimiser moves by ``caps * a`` towards it, which
-    lowers the bound, and marks its row.
+    (rows, k). `a`, `lam`: (rows,). An entry without a minimiser moves by ``CAP * a`` towards it, which lowers the
+    bound, and marks its row.
     """
     column = np.isfinite(a)
     scale = np.where(column, a, 1.0)
     A, B = tilt(W, mu_plus, mu_minus, scale)
     gamma = solve_tilted(A, B, lam)
     endless = np.isinf(gamma)
-    step = np.copysign((scale * caps)[:, None], np.where(endless, gamma, 1.0))
+    step = np.copysign((scale * CAP)[:, None], np.where(endless, gamma, 1.0))
     new: FloatArray = np.where(endless, W + step, scale[:, None] * np.where(endless, 0.0, gamma))
     # No data: nothing pulls, so the penalty alone decides; without one every value is as good and w stays.
     silent = ((mu_plus == 0) & (mu_minus == 0)) | ~column[:, None]

@@ -13,7 +13,7 @@ from dboost.estimators.params import FitParameters, parameters, shared_settings
 from dboost.estimators.scoring import ClassifyingMixin
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses import Loss
-from dboost.losses.one_vs_rest import OneVsRestExponential
+from dboost.losses.exponential import OneVsRestExponential
 
 
 @parameters

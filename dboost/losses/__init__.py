@@ -10,12 +10,11 @@ from dboost.errors import DataError, UsageError
 from dboost.losses import real_rows as _real_rows  # noqa: F401  the loops find its functions by the target's type
 from dboost.losses.base import Loss
 from dboost.losses.epsilon_insensitive import EpsilonInsensitive
-from dboost.losses.exponential import Exponential
+from dboost.losses.exponential import Exponential, OneVsRestExponential
 from dboost.losses.huber import Huber
 from dboost.losses.logistic import Logistic
 from dboost.losses.margin_softmax import MarginSoftmax
 from dboost.losses.multinomial import Multinomial
-from dboost.losses.one_vs_rest import OneVsRestExponential
 from dboost.losses.per_target import SEPARATOR, PerTarget
 from dboost.losses.poisson import Poisson
 from dboost.losses.quantile import Quantile

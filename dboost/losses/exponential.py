@@ -113,3 +113,26 @@ class Exponential(Common):
             shift = np.where(keep > 0.0, np.where(bias > 0.0, -bias / other, -bias / mass), 0.0)
         zero = np.zeros_like(shift)
         return Repair(keep, zero, shift, zero, 0.0, zero, keep * np.abs(bias))
+
+
+@dataclass(frozen=True)
+class OneVsRestExponential(Exponential):
+    """Of every class against the rest: l(y, F) = sum_r e^(-z_r F_r), z_r = 1 for r = y and -1 otherwise.
+
+    The loss of JointBoost (Torralba, Murphy & Freeman 2007; docs/math.md 7 (J)).
+    """
+
+    name: str = "exp_one_vs_rest"
+    task: str = "multiclass"
+    n_classes: int = 2
+
+    def _signs(self, y: NDArray[Any]) -> NDArray[np.int8]:
+        return np.where(y[:, None] == np.arange(self.n_classes), 1, -1).astype(np.int8)
+
+    def target(self, y: NDArray[Any]) -> ExponentialTarget:
+        """Labels -1 and 1 of the classes from int32 codes of shape (m,)."""
+        return ExponentialTarget(self._signs(y))
+
+    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
+        """Weighted mass of every class, and of all examples, per class."""
+        return super().label_mass(self._signs(y), weight, k)

@@ -235,13 +235,7 @@ class TiltedPenalty(RowPenalty):
         """``score_exponential`` for a = 1 on rows that leave zero; positive."""
 
     def solve_exponential(
-        self,
-        W: FloatArray,
-        mu_plus: FloatArray,
-        mu_minus: FloatArray,
-        a: npt.ArrayLike,
-        lam: npt.ArrayLike,
-        caps: npt.ArrayLike = exponential.CAP,
+        self, W: FloatArray, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
     ) -> tuple[FloatArray, BoolArray]:
         """Minimiser of the exponential bound plus penalty, row by row (docs/math.md 4).
 
@@ -252,8 +246,6 @@ class TiltedPenalty(RowPenalty):
         a : float or ndarray (rows,)
             Normalisation of the template, > 0; inf for a zero column.
         lam : float or ndarray (rows,)
-        caps : float or ndarray (rows,)
-            Length of the step, in units of a, where there is no finite minimiser.
 
         Returns
         -------
@@ -261,13 +253,13 @@ class TiltedPenalty(RowPenalty):
             ``unbounded`` marks rows in which some entry had no finite minimiser and was capped.
         """
         rows = len(W)
-        a, lam, caps = per_row(a, rows), self._weight(lam, rows), per_row(caps, rows)
+        a, lam = per_row(a, rows), self._weight(lam, rows)
         scale = np.where(np.isfinite(a), a, 1.0)
 
         def solve(A: FloatArray, B: FloatArray, strength: FloatArray) -> FloatArray:
             return self._solve_scaled(A, B, strength, scale)
 
-        return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam, caps)
+        return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam)
 
     def score_exponential(
         self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from dboost.bounds import exponential
 from dboost.compiled.solves.group_descent import prox_of_groups
 from dboost.penalties.base import Penalty
 from dboost.penalties.capabilities import Face, JoinsRows, charges, exponential_solves, faced, joins_rows
@@ -163,7 +162,7 @@ class BoundPenalty:
         norm ties together this is not so, and they are not asked for it (``boosting.checks``).
         """
         solves = exponential_solves(self.penalty)
-        rows, unbounded = solves.solve_exponential(W, mu_plus, mu_minus, a, self.strength, exponential.CAP)
+        rows, unbounded = solves.solve_exponential(W, mu_plus, mu_minus, a, self.strength)
         return self._pulls(rows), unbounded
 
     def score_exponential(self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike) -> FloatArray:

@@ -11,7 +11,6 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from dboost.bounds import exponential
 from dboost.capability import OfTypes
 from dboost.errors import UsageError
 from dboost.penalties.rows import BoolArray, FloatArray, IntArray
@@ -75,13 +74,7 @@ class ExponentialSolves(Protocol, metaclass=OfTypes):
     """Rows solved and scored under the exponential bound: what ``update="adaboost"`` and the loss ``exp`` need."""
 
     def solve_exponential(
-        self,
-        W: FloatArray,
-        mu_plus: FloatArray,
-        mu_minus: FloatArray,
-        a: npt.ArrayLike,
-        lam: npt.ArrayLike,
-        caps: npt.ArrayLike = exponential.CAP,
+        self, W: FloatArray, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
     ) -> tuple[FloatArray, BoolArray]:
         """New rows (rows, k), and whether each had an entry without a finite minimiser (``TiltedPenalty``)."""
         ...

@@ -106,13 +106,7 @@ class Frobenius:
         return new
 
     def solve_exponential(
-        self,
-        W: FloatArray,
-        mu_plus: FloatArray,
-        mu_minus: FloatArray,
-        a: npt.ArrayLike,
-        lam: npt.ArrayLike,
-        caps: npt.ArrayLike = exponential.CAP,
+        self, W: FloatArray, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
     ) -> tuple[FloatArray, BoolArray]:
         """Minimiser of the exponential bound plus penalty over all rows at once, as ``RowPenalty.solve_exponential``.
 
@@ -139,7 +133,7 @@ class Frobenius:
             gamma[tied] = found.reshape(tied.size, k)
             return s * gamma
 
-        return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam, per_row(caps, rows))
+        return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam)
 
     def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """||G_j||_2^2 / (2 D_j): a row's share of the decrease were there no penalty; it only ranks rows."""

@@ -77,20 +77,13 @@ class SmoothL1(RoundedPenalty):
         return np.where((D > 0)[:, None], new, self._rest(W, lam))
 
     def solve_exponential(
-        self,
-        W: FloatArray,
-        mu_plus: FloatArray,
-        mu_minus: FloatArray,
-        a: npt.ArrayLike,
-        lam: npt.ArrayLike,
-        caps: npt.ArrayLike = exponential.CAP,
+        self, W: FloatArray, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
     ) -> tuple[FloatArray, BoolArray]:
         """(a / 2) log(mu+ / mu-) with the pseudo-examples among the sums: the minimiser of the bound of both terms."""
         rows = len(W)
         a, lam = per_row(a, rows), per_row(lam, rows)
         free = np.zeros(rows)
-        caps = per_row(caps, rows)
-        new, unbounded = exponential.solve_rows(self.solve_tilted, W, mu_plus, mu_minus, a, free, caps)
+        new, unbounded = exponential.solve_rows(self.solve_tilted, W, mu_plus, mu_minus, a, free)
         held = np.flatnonzero(lam > 0)
         # in logarithms: sigma(b w) leaves the range of float64 long before its logarithm matters
         log_lam, z = np.log(lam[held])[:, None], self.sharpness * W[held]

@@ -110,7 +110,7 @@ def _summary(total: Sums, keys_at: Callable[[Rows], list[Key]], rule: Rule) -> P
     scores = np.zeros(norms.shape[0])
     if rule.exponential:
         sums = total.add["mu_plus"][usable], total.add["mu_minus"][usable]
-        a = exponential.one_row(peak[usable], rule.constant)
+        a = exponential.normalisation(peak[usable], rule.constant)
         scores[usable] = exponential_solves(penalty).score_exponential(*sums, a, lam[usable])
     else:
         D = quadratic.one_row(_curvatures(total, rule)[usable], rule.constant)
@@ -180,7 +180,7 @@ def score_bounds(gaps: Gaps, rule: Rule) -> Array:
     if not rule.exponential:
         # a score is a distance of G from a ball, squared, over the curvature: it grows with every |G_jr|
         return penalty.score_quadratic(gaps.reach, quadratic.one_row(gaps.square, rule.constant), rule.strength)
-    a = exponential.one_row(np.ones(count), rule.constant)
+    a = exponential.normalisation(np.ones(count), rule.constant)
     if penalty.monotone:
         return exponential_solves(penalty).score_exponential(gaps.larger, gaps.smaller, a, rule.strength)
     return NoPenalty().score_exponential(gaps.larger, gaps.smaller, a, 0.0)

@@ -200,7 +200,7 @@ class StoredProblem(Problem):
     def _curvature(self, columns: Rows) -> Array:
         """One-row constants of the bound: a_j (exponential) or D_j (quadratic), docs/math.md 2."""
         if self.exponential:
-            return exponential.one_row(self.statistics.peak[columns], self.edge_constant)
+            return exponential.normalisation(self.statistics.peak[columns], self.edge_constant)
         return quadratic.one_row(self.statistics.square[columns], self.objective.curvature_constant)
 
 

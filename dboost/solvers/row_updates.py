@@ -67,20 +67,19 @@ class RowwiseSteps:
         """One-row a_j or D_j; the intercept's last."""
         stats, loss = self.problem.statistics, self.problem.loss
         if self.problem.exponential:
-            return exponential.one_row(np.append(stats.peak[self.active], 1.0)[: self._size], loss.template_constant)
+            peak = np.append(stats.peak[self.active], 1.0)[: self._size]
+            return exponential.normalisation(peak, loss.template_constant)
         return quadratic.one_row(np.append(stats.square[self.active], stats.weight)[: self._size], loss.kappa)
 
     def _template(self) -> Array:
         """a_j or D_j for all rows at once, local or one for all; the intercept's last."""
         peak, cross = template_sums(self.problem, self.active)
-        loss = self.problem.loss
-        ones = np.ones(self._size)
+        loss, uniform = self.problem.loss, self.select == "template_uniform"
         if self.problem.exponential:
-            if self.select == "template_uniform":
-                return exponential.uniform(ones, float(peak.max(initial=0.0)), loss.template_constant)
-            return exponential.local(ones, peak, loss.template_constant)
+            peak = np.full(self._size, peak.max(initial=0.0)) if uniform else peak
+            return exponential.normalisation(peak, loss.template_constant)
         D = quadratic.many_rows(cross, loss.kappa)
-        return float(D.max(initial=0.0)) * ones if self.select == "template_uniform" else D
+        return np.full(self._size, D.max(initial=0.0)) if uniform else D
 
     # ---- sums ------------------------------------------------------------------------------------------------------
 

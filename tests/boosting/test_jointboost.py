@@ -14,7 +14,7 @@ from dboost.boosting.jointboost import MOST_CLASSES, JointBoost
 from dboost.engine.local import LocalEngine
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.stumps.family import Stumps
-from dboost.losses.one_vs_rest import OneVsRestExponential
+from dboost.losses.exponential import OneVsRestExponential
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 from tests.boosting.test_stump_fits import thresholds_of

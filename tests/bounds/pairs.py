@@ -141,7 +141,7 @@ class _Trial:
         if self.exponential:
             self.plus, self.minus = sums["mu_plus"], sums["mu_minus"]
             self.G = self.plus - self.minus
-            self.scale = exponential.one_row(self.problem.statistics.peak, self.problem.loss.template_constant)
+            self.scale = exponential.normalisation(self.problem.statistics.peak, self.problem.loss.template_constant)
         else:
             self.G = sums["G"]
             self.scale = quadratic.one_row(self.problem.statistics.square, self.problem.loss.kappa)

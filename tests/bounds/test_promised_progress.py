@@ -23,7 +23,7 @@ def test_template_steps_from_any_point_never_raise(problems, rng, name):
         problem.F += problem.X @ W
         mu_plus, mu_minus = problem.sums()
         lam = 0.2 * np.abs(mu_plus - mu_minus).sum(axis=1).max()
-        a = exponential.uniform(np.ones(n), problem.rho.max(), problem.c)
+        a = exponential.normalisation(np.full(n, problem.rho.max()), problem.c)
         D = quadratic.many_rows((problem.s * problem.rho) @ np.abs(problem.X), problem.kappa)
         before = penalty.total(W, lam)
         for new in (

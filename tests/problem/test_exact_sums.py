@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dboost.problem.exact_sums import exact_dot
+from dboost.problem.problem import exact_dot
 
 
 def test_what_cancels_is_rounded_once():

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.examples import loss_of_rows
 from dboost.compiled.examples import margins as margin_loops
-from dboost.compiled.examples.loss_of_rows import repair
+from dboost.compiled.examples.loss_of_rows import repair as repair
 from dboost.compiled.examples.loss_rows import TWO_BRANCHED
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.room import room
@@ -236,19 +236,3 @@ def dual_value(
         own = shift[some] if shift.shape[0] > 1 else shift
         value += loss_of_rows.dual_values(F, some.start, target, weight, scale, mix, own, prior)
     return float(value)
-
-
-__all__ = [
-    "active_gradient",
-    "branches",
-    "curvature",
-    "dual_value",
-    "hessian_product",
-    "hessians",
-    "intercept_sums",
-    "loss_of_margins",
-    "losses_along",
-    "margins",
-    "repair",
-    "residuals",
-]

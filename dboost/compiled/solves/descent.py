@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Float32, Float64, Int8, Int32, Int64, Values
 from dboost.compiled.kept import njit
-from dboost.compiled.solves.order import shuffle
 from dboost.compiled.solves.row_prox import BOUND, diagonal_prox
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.new_arrays import new_arrays
@@ -170,6 +169,20 @@ def _pull(
                 g[r] += v[r]
 
 
+@njit(nogil=True, cache=True)
+def _shuffle(order: Int64, state: np.uint64) -> np.uint64:
+    """Shuffle `order` in place; returns the state of the generator (xorshift) after it, an unsigned 64-bit integer."""
+    for i in range(order.shape[0] - 1, 0, -1):
+        state ^= (state << np.uint64(13)) & np.uint64(0xFFFFFFFFFFFFFFFF)
+        state ^= state >> np.uint64(7)
+        state ^= (state << np.uint64(17)) & np.uint64(0xFFFFFFFFFFFFFFFF)
+        j = np.int64(state % np.uint64(i + 1))
+        t = order[i]
+        order[i] = order[j]
+        order[j] = t
+    return state
+
+
 def newton_descent(
     columns: Any,
     rows: Any,
@@ -260,7 +273,7 @@ def _newton_descent(
     whole = True
     budget = max_sweeps * columns[n_columns]
     while True:
-        state = shuffle(order, state)
+        state = _shuffle(order, state)
         gain = 0.0
         calm = True
         for o in range(n_rows):
