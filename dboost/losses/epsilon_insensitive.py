@@ -39,17 +39,15 @@ def sigmoid(x: float) -> float:
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
-def tube(z: float, epsilon: float, softness: float) -> float:
-    """The loss of an error z."""
-    return softness * (softplus((z - epsilon) / softness) + softplus((-z - epsilon) / softness))
+def tube(z: float, epsilon: float, softness: float) -> tuple[float, float]:
+    """The loss of an error z, and its derivative, sigma(z - eps) - sigma(-z - eps) in units of the softness.
 
-
-@njit(nogil=True, cache=True, inline="always", error_model="numpy")
-def tube_pull(z: float, epsilon: float, softness: float) -> float:
-    """sigma(z - eps) - sigma(-z - eps) in units of the softness, to full relative precision also next to z = 0."""
+    The latter to full relative precision also next to z = 0.
+    """
+    value = softness * (softplus((z - epsilon) / softness) + softplus((-z - epsilon) / softness))
     a, epsilon = abs(z) / softness, epsilon / softness
     u = sigmoid(a - epsilon) * -math.expm1(-2.0 * a) / (1.0 + math.exp(-a - epsilon))
-    return float(math.copysign(u, z))
+    return value, math.copysign(u, z)
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
@@ -58,7 +56,7 @@ def tube_curvature(z: float, epsilon: float, softness: float) -> float:
     up = math.exp(-abs(z - epsilon) / softness)
     down = math.exp(-abs(z + epsilon) / softness)
     own = (up / ((1.0 + up) * (1.0 + up)) + down / ((1.0 + down) * (1.0 + down))) / softness
-    return float(greater(own, FAR * abs(tube_pull(z, epsilon, softness)) / greater(abs(z), softness)))
+    return float(greater(own, FAR * abs(tube(z, epsilon, softness)[1]) / greater(abs(z), softness)))
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")

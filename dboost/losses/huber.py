@@ -19,17 +19,11 @@ from dboost.losses.real import FAR, HUBER, RealLabels, RealLoss, is_number, labe
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
-def huber(z: float, epsilon: float) -> float:
-    """The loss of an error z."""
-    z = abs(z)
-    near = lesser(z, epsilon)
-    return float(near * (z - 0.5 * near))
-
-
-@njit(nogil=True, cache=True, inline="always", error_model="numpy")
-def huber_pull(z: float, epsilon: float) -> float:
-    """Its derivative in z."""
-    return float(lesser(greater(z, -epsilon), epsilon))
+def huber(z: float, epsilon: float) -> tuple[float, float]:
+    """The loss of an error z, and its derivative in z."""
+    size = abs(z)
+    near = lesser(size, epsilon)
+    return near * (size - 0.5 * near), lesser(greater(z, -epsilon), epsilon)
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")

@@ -39,20 +39,14 @@ _LOGARITHMS = 80.0
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
-def poisson_deviance(y: float, f: float) -> float:
-    """e^f - y f + y log y - y, to full precision also of large counts next to their prediction."""
+def poisson(y: float, f: float) -> tuple[float, float]:
+    """e^f - y f + y log y - y, and y - e^f, to full precision also of large counts next to their prediction."""
     if y <= 0.0:
-        return math.exp(f)
+        mean = math.exp(f)
+        return mean, -mean
     d = f - math.log(y)
-    return y * (math.expm1(d) - d)
-
-
-@njit(nogil=True, cache=True, inline="always", error_model="numpy")
-def poisson_pull(y: float, f: float) -> float:
-    """y - e^f, to full relative precision also next to f = log y."""
-    if y <= 0.0:
-        return -math.exp(f)
-    return -y * math.expm1(f - math.log(y))
+    over = math.expm1(d)
+    return y * (over - d), -y * over
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")

@@ -23,24 +23,13 @@ from dboost.losses.real import FAR, QUANTILE, RealLabels, RealLoss, is_number, l
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
-def pinball(z: float, quantile: float, width: float) -> float:
-    """The loss of an error z."""
+def pinball(z: float, quantile: float, width: float) -> tuple[float, float]:
+    """The loss of an error z, and its derivative in z."""
     if z >= 0.5 * width:
-        return float(quantile * z)
+        return quantile * z, quantile
     if z <= -0.5 * width:
-        return float((quantile - 1.0) * z)
-    return float((quantile - 0.5) * z + 0.5 * (z * z / width + 0.25 * width))
-
-
-@njit(nogil=True, cache=True, inline="always", error_model="numpy")
-def pinball_pull(z: float, quantile: float, width: float) -> float:
-    """Its derivative in z."""
-    z = z / width
-    if z >= 0.5:
-        return float(quantile)
-    if z <= -0.5:
-        return float(quantile - 1.0)
-    return float(quantile - 0.5 + z)
+        return (quantile - 1.0) * z, quantile - 1.0
+    return (quantile - 0.5) * z + 0.5 * (z * z / width + 0.25 * width), quantile - 0.5 + z / width
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")

@@ -16,44 +16,31 @@ from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit
 from dboost.compiled.vectors.room import greater, lesser
-from dboost.losses.epsilon_insensitive import sigmoid, tube, tube_curvature, tube_dual, tube_pull
-from dboost.losses.huber import huber, huber_curvature, huber_dual, huber_pull
+from dboost.losses.epsilon_insensitive import sigmoid, tube, tube_curvature, tube_dual
+from dboost.losses.huber import huber, huber_curvature, huber_dual
 from dboost.losses.logistic import moved_entropy
-from dboost.losses.poisson import poisson_deviance, poisson_dual, poisson_pull
-from dboost.losses.quantile import pinball, pinball_curvature, pinball_dual, pinball_pull
+from dboost.losses.poisson import poisson, poisson_dual
+from dboost.losses.quantile import pinball, pinball_curvature, pinball_dual
 from dboost.losses.real import HUBER, LOG, POISSON, QUANTILE, SQUARED, TUBE, RealLabels
 from dboost.losses.scalar import sum_over_outputs
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _value(kind: int, y: float, f: float, first: float, second: float) -> float:
+def _of_kind(kind: int, y: float, f: float, first: float, second: float) -> tuple[float, float]:
+    """l and -dl/df of the loss that it is."""
     if kind == SQUARED:
-        return 0.5 * (y - f) * (y - f)
+        return 0.5 * (y - f) * (y - f), y - f
     if kind == LOG:
         z = f if y > 0.0 else -f
-        return (-z if z < 0.0 else 0.0) + log1p_unit(exp_nonpositive(-abs(z)))
+        value = (-z if z < 0.0 else 0.0) + log1p_unit(exp_nonpositive(-abs(z)))
+        return value, sigmoid(-f) if y > 0.0 else -sigmoid(f)
     if kind == POISSON:
-        return poisson_deviance(y, f)
+        return poisson(y, f)
     if kind == HUBER:
         return huber(y - f, first)
     if kind == QUANTILE:
         return pinball(y - f, first, second)
     return tube(y - f, first, second)
-
-
-@njit(nogil=True, cache=True, **INLINED)
-def _pull(kind: int, y: float, f: float, first: float, second: float) -> float:
-    if kind == SQUARED:
-        return y - f
-    if kind == LOG:
-        return sigmoid(-f) if y > 0.0 else -sigmoid(f)
-    if kind == POISSON:
-        return poisson_pull(y, f)
-    if kind == HUBER:
-        return huber_pull(y - f, first)
-    if kind == QUANTILE:
-        return pinball_pull(y - f, first, second)
-    return tube_pull(y - f, first, second)
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -81,9 +68,9 @@ def _dual(
     if kind == POISSON:
         theta = 0.0
         if scale > 0.0:
-            theta = scale * (poisson_pull(y, f) - (shift * math.exp(f) if shift != 0.0 else 0.0))
+            theta = scale * (poisson(y, f)[1] - (shift * math.exp(f) if shift != 0.0 else 0.0))
         return poisson_dual(y, greater(y - theta, 0.0), prior)
-    theta = scale * (_pull(kind, y, f, first, second) - shift)
+    theta = scale * (_of_kind(kind, y, f, first, second)[1] - shift)
     if kind == SQUARED:
         return theta * (y - prior - 0.5 * theta)
     if kind == HUBER:
@@ -104,7 +91,7 @@ def _at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
     if y != y:
         return 0.0, 0.0
     kind, first, second = target.kind[r], target.first[r], target.second[r]
-    return _value(kind, y, f, first, second), _pull(kind, y, f, first, second)
+    return _of_kind(kind, y, f, first, second)
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -146,7 +133,7 @@ def _branches_at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
     if kind == TUBE:
         epsilon, softness = target.first[r], target.second[r]
         return sigmoid((y - f - epsilon) / softness), sigmoid((f - y - epsilon) / softness)
-    u = _pull(kind, y, f, target.first[r], target.second[r])
+    u = _of_kind(kind, y, f, target.first[r], target.second[r])[1]
     return greater(u, 0.0) + target.both[r], greater(-u, 0.0) + target.both[r]
 
 
@@ -173,9 +160,10 @@ def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: 
             u[t] = 0.0
             h[t] = 0.0
             if s > 0.0 and y == y:
-                u[t] = s * _pull(kind, y, f[t], a, b)
+                value, pull = _of_kind(kind, y, f[t], a, b)
+                u[t] = s * pull
                 h[t] = s * _curvature(kind, y, f[t], a, b)
-                loss += s * _value(kind, y, f[t], a, b)
+                loss += s * value
         return loss
 
     return each
