@@ -292,6 +292,7 @@ class DataSettings:
     n_features: FromOne | None = key(None, "number of columns of indices,values (default: the manifest's)")
     separator: Text | None = key(None, "of CSV: what stands between fields (default: told by the first rows)")
     encoding: Text | None = key(None, "of CSV and JSON lines, such as latin-1 (default: by its mark, or UTF-8)")
+    decimal: Text | None = key(None, "of CSV: what stands before the fraction of a number, a point or a comma")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,7 +315,7 @@ def dialect_of(settings: Any) -> Dialect:
     """How files of text are written, where the settings say it."""
     from dboost.data.meaning import Dialect
 
-    return Dialect(settings.separator, settings.encoding)
+    return Dialect(settings.separator, settings.encoding, settings.decimal)
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------

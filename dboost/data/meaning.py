@@ -18,7 +18,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -70,10 +70,13 @@ class Dialect:
 
     separator: str | None = None  # What stands between the fields of CSV.
     encoding: str | None = None  # How characters are bytes, as Python names it.
+    decimal: str | None = None  # What stands before the fraction of a number in CSV; a point where it is not said.
 
     def __post_init__(self) -> None:
         if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
             raise UsageError(f"separator={self.separator!r}; expected one character, such as ;")
+        if self.decimal not in (None, ".", ","):
+            raise UsageError(f"decimal={self.decimal!r}; expected . or ,")
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
@@ -84,12 +87,14 @@ class Dialect:
     def check_used(self, paths: Iterable[str]) -> None:
         """Refuse what has no effect on any of the files (UsageError)."""
         formats = {format_of(path) for path in paths}
-        if self.separator is not None and CSV not in formats:
-            raise UsageError("separator= is of CSV, and no file is", hint="leave it out")
+        for name in ("separator", "decimal"):
+            if getattr(self, name) is not None and CSV not in formats:
+                raise UsageError(f"{name}= is of CSV, and no file is", hint="leave it out")
         if self.encoding is not None and not formats & {CSV, JSON_LINES}:
             raise UsageError("encoding= is of CSV and JSON lines, and no file is either", hint="leave it out")
 
 
+DIALECT = tuple(one.name for one in fields(Dialect))
 # Bytes of a file that tell how it is written.
 HEAD_BYTES = 1 << 16
 # Marks at the beginning of a file, and the encoding that each is of; that of UTF-8 is passed over by its readers.
@@ -488,12 +493,13 @@ def arrow_of(kind: str) -> Any:
     return getattr(pa, _ARROW[kind])()
 
 
-def kinds_of_texts(texts: Any, *, target: bool) -> frozenset[str]:
+def kinds_of_texts(texts: Any, *, target: bool, decimal: str | None = None) -> frozenset[str]:
     """What some fields of a CSV file may be, each without a loss.
 
     `target`: Whether the column is to be learned: a number with a point is one then, however it is written. In others
     it is one only where the number is written so again (``0.5``, not ``0.50`` or ``1e3``): what may be an identifier
     stays the text that it is.
+    `decimal`: What stands before a fraction, where a user said it; a number is one then, however it is written.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -501,6 +507,10 @@ def kinds_of_texts(texts: Any, *, target: bool) -> frozenset[str]:
     found = {"str"}
     if len(texts) == 0:
         return ANY
+    if decimal == ",":
+        # a point is none in a number then; it becomes what no number has
+        texts = pc.replace_substring(pc.replace_substring(texts, ".", "?"), ",", ".")
+    target = target or decimal is not None
     if pc.all(pc.match_substring_regex(texts, _DIGITS)).as_py():
         for kind, type_ in (("int", pa.int64()), ("uint", pa.uint64())):
             try:

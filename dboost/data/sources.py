@@ -195,7 +195,10 @@ def look_at_files(
     items = [Copy(path, "", folders[path]) for path, _ in files]
     parts = mapper.map(look_at, items, wanted, kinds, where, of_split, name="look")
     whole: dict[str, Seen] = {}
-    for (path, _), part in zip(files, parts, strict=True):
+    if not any(rows for rows, _ in parts):
+        what = "below the names of the columns" if where is None and split is None else "that is learned from"
+        raise DataError(f"there is no row {what}", file=files[0][0] if len(files) == 1 else None)
+    for (path, _), (_, part) in zip(files, parts, strict=True):
         for name, seen in part.items():
             try:
                 whole[name] = whole[name].merge(seen, name) if name in whole else seen

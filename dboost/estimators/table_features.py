@@ -8,6 +8,7 @@ model and its transform (``dboost.estimators.persistence``).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from dboost.data.features import kinds
 from dboost.data.features.arrow import columns_of, documents_of
 from dboost.data.features.kinds import Column, Told
-from dboost.data.features.look import DROP, TEXT, Seen, look_at_all
+from dboost.data.features.look import DROP, NUMBERS_IN_TEXTS, TEXT, Seen, look_at_all
 from dboost.data.named_columns import names_of, unknown_column
 from dboost.errors import DataError, DboostError, ModelFormatError, UsageError
 from dboost.estimators.named_rows import Behind, with_names
@@ -330,10 +331,13 @@ class TableFeatures(ColumnFeatures):
             raise DataError("X has no columns; expected at least one")
         given = told_columns(self.columns, named, self._defaults())
         rest = [name for name in named if name not in given and not (isinstance(y, str) and name == y)]
-        found = {name: seen.kind(name)[0] for name, seen in seen_of(X, rest).items()} if rest else {}
+        found = {name: seen.kind(name) for name, seen in seen_of(X, rest).items()} if rest else {}
         # a column of which no value is there has no features, but may be one of categories later
-        by_type = {name: "category" if kind in (TEXT, DROP) else kind for name, kind in found.items()}
-        all_kinds = {**given, **{name: self._defaults(kind) for name, kind in by_type.items()}}
+        by_type = {
+            name: replace(self._defaults("category" if kind in (TEXT, DROP) else kind), given=why == NUMBERS_IN_TEXTS)
+            for name, (kind, why) in found.items()
+        }
+        all_kinds = {**given, **by_type}
         told = {name: one for name in named if (one := all_kinds.get(name)) is not None}
         return {name: one.kind for name, one in told.items()}, told, {}
 

@@ -10,7 +10,6 @@ from pydantic import BeforeValidator
 from dboost import Features, TextFeatures
 from dboost.data import prepare_text
 from dboost.data.manifest import MANIFEST
-from dboost.data.meaning import Dialect
 from dboost.data.sources import look_at_files
 from dboost.errors import UsageError
 from dboost.estimators.features import FIND, Kinds
@@ -30,6 +29,7 @@ from ..config import (
     Says,
     Switch,
     Text,
+    dialect_of,
     key,
 )
 from ..console import Console
@@ -95,6 +95,7 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     hashing: FromTwo | None = key(None, "hash terms into so many buckets; their names are lost")
     separator: Text | None = key(None, "of CSV: what stands between fields (default: told by the first rows)")
     encoding: Text | None = key(None, "of CSV and JSON lines, such as latin-1 (default: by its mark, or UTF-8)")
+    decimal: Text | None = key(None, "of CSV: what stands before the fraction of a number, a point or a comma")
 
 
 SETTINGS = PrepareSettings
@@ -153,6 +154,7 @@ def prepare(settings: PrepareSettings, client: Any, console: Console) -> Any:
             table=None if settings.column is None else table_of(settings),
             separator=settings.separator,
             encoding=settings.encoding,
+            decimal=settings.decimal,
             label_separator=settings.label_separator,
         )
 
@@ -170,13 +172,14 @@ def with_kinds(settings: PrepareSettings, source: Any, engine: Any, console: Con
         split=settings.split,
         where=settings.where,
         left_out=[name for name in (settings.label, settings.split, *settings.keep, *said) if name],
-        dialect=Dialect(settings.separator, settings.encoding),
+        dialect=dialect_of(settings),
     )
     kinds = Kinds.of(seen)
     if kinds:
         console.event("kinds", kinds=dict(kinds), why=kinds.why)
         if console.mode != "json":
             console.say(f"columns by their kind:\n  {repr(kinds).replace(chr(10), chr(10) + '  ')}")
+    kinds.say_remarks()
     found = tuple(f"{name}={kind}" for name, kind in kinds.items() if kind != "drop")
     if not (*told, *found):
         raise UsageError("no column is a feature", hint="tell the kind of one, such as column=title=text")

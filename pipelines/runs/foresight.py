@@ -14,7 +14,7 @@ from typing import Any
 from dboost.data import load_manifest
 from dboost.data.absent_column import listed, nearest
 from dboost.data.manifest import MANIFEST
-from dboost.data.meaning import CSV, Dialect, format_of, is_text
+from dboost.data.meaning import CSV, DIALECT, Dialect, format_of, is_text
 from dboost.data.parquet.read import NUMBERS, inspect_file, with_folders
 from dboost.data.prepared.contract import read_contract
 from dboost.data.prepared.documents import csv_header, document_files
@@ -72,7 +72,7 @@ def foresee(run: RunFile) -> None:
     training = plan_training(run.model())
     if run.values.get("model", {}).get("start") is not None:
         read_model(run.values["model"]["start"])
-    dialect = Dialect(data.get("separator"), data.get("encoding"))
+    dialect = Dialect(*map(data.get, DIALECT))
     source = columns_of(str(data["data"]), dialect)
     test = None if data.get("test") is None else columns_of(str(data["test"]), dialect)
     learned = _prepared(run, source, test) if "prepare" in run.tables else source
@@ -191,7 +191,7 @@ def _held_out(
     given = run.values.get(table, {})
     if "data" in given:
         data = run.table("data")
-        found = columns_of(given["data"], Dialect(data.get("separator"), data.get("encoding")))
+        found = columns_of(given["data"], Dialect(*map(data.get, DIALECT)))
         _need_split(f"{table}.split", given.get("split"), found)
         return found
     if documents is None and test is not None:

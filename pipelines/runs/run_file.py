@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dboost.data.meaning import DIALECT
 from dboost.errors import UsageError
 from dboost.files.paths import local_path
 from dboost.files.stores import StorePath, any_path
@@ -76,7 +77,7 @@ _KINDS: dict[str, tuple[type[Any], tuple[type[Any], ...], tuple[str, ...]]] = {
     "prepare": (
         PrepareSettings,
         (ClusterSettings, OutputSettings, LogSettings),
-        ("data", "test", "label", "separator", "encoding"),
+        ("data", "test", "label", *DIALECT),
     ),
     "model": (TrainedSettings, (), ()),
     "evaluate": (EvaluateSettings, (ClusterSettings, OutputSettings, LogSettings, DataSettings), ("model",)),

@@ -492,6 +492,8 @@ def stats_of_one(stats: LabelStats, one: Any) -> LabelStats:
 
 # -- what a person should know of labels -------------------------------------------------------------------------------
 
+# Texts that stand for a label that is missing, more likely than not.
+_MARKS = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "?"))
 # So many are named in a note; the rest are counted.
 _NAMED = 3
 
@@ -503,7 +505,13 @@ def label_notes(count: Mapping[Any, int], where: Mapping[Any, str | None]) -> tu
     `where`: The only file with that label, or None where several have it; empty where the data is in no files, or in
     one.
     """
-    return tuple(note for note in (_on_blanks(count), _on_files(count, where)) if note)
+    return tuple(note for note in (_on_blanks(count), _on_marks(count), _on_files(count, where)) if note)
+
+
+def _on_marks(count: Mapping[Any, int]) -> str:
+    marks = [label for label in count if isinstance(label, str) and label.strip().lower() in _MARKS]
+    shown = ", ".join(_rows(label, count) for label in marks)
+    return f"a class is called {shown}. Drop these rows if it means that the label is missing" if marks else ""
 
 
 def _on_blanks(count: Mapping[Any, int]) -> str:

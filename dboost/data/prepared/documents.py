@@ -161,6 +161,8 @@ def csv_errors(path: str) -> Iterator[None]:
         except pa.ArrowInvalid as fault:
             if "UTF8" in str(fault):
                 raise no_utf8(path) from fault
+            if "Empty CSV" in str(fault):
+                raise DataError("the file is empty, or has no row below its first one", file=path) from fault
             if "straddl" not in str(fault):
                 raise
             raise DataError(
@@ -232,6 +234,7 @@ def _csv(path: str, names: list[str] | None, types: Mapping[str, Any], dialect: 
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
+            decimal_point=dialect.decimal or ".",
         ),
     )
 
@@ -255,7 +258,8 @@ def _csv_types(path: str, wanted: Wanted) -> dict[str, frozenset[str]]:
         for batch in reader:
             for name in names:
                 if name not in wanted.texts and found[name] != {"str"}:
-                    found[name] &= kinds_of_texts(batch.column(name).drop_null(), target=name in wanted.labels)
+                    told, target = batch.column(name).drop_null(), name in wanted.labels
+                    found[name] &= kinds_of_texts(told, target=target, decimal=wanted.dialect.decimal)
     return found
 
 

@@ -90,6 +90,7 @@ def prepare_text(
     table: TableTransform | None = None,
     separator: str | None = None,
     encoding: str | None = None,
+    decimal: str | None = None,
     label_separator: str | None = None,
 ) -> Manifest:
     """Turn documents into a folder that ``ParquetData`` reads.
@@ -144,6 +145,9 @@ def prepare_text(
     separator, encoding : str, optional
         What stands between the fields of CSV, and how characters are bytes in it and in JSON lines, where the files do
         not tell it themselves by their first rows, or a mark at their beginning.
+    decimal : {".", ","}, optional
+        What stands before the fraction of a number in CSV. Where it is given, every column of such numbers is one of
+        numbers, also where they end in zeros.
     label_separator : str, optional
         What stands between the tags of a label that is one text, such as ``";"``; its lists of tags are written.
 
@@ -171,7 +175,7 @@ def prepare_text(
     target = any_path(out, "out").absolute()
     _check_target(target, force)
     mapper: Mapper = InProcess() if engine is None else engine
-    wanted = replace(_wanted(how), dialect=Dialect(separator, encoding))
+    wanted = replace(_wanted(how), dialect=Dialect(separator, encoding, decimal))
     splits, learned = splits_of(source, split)
     how = replace(how, learned=learned)
     settings = {
