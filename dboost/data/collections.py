@@ -113,10 +113,7 @@ def plan_collection(
 
 
 def refuse_gone(**collections: Any) -> None:
-    """Refuse collections whose data a client held that is closed: nothing can compute them again.
-
-    Raises UsageError: It names the argument.
-    """
+    """Refuse (UsageError) collections of a client that is closed, by argument: nothing can compute them again."""
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return

@@ -29,10 +29,7 @@ class Projection:
     variances: Array  # (c,): Variance of the training rows along each.
 
     def apply(self, X: Any) -> Any:
-        """(X - mean) components', shape (m, c); a dask array stays one.
-
-        Raises DataError: When X has another number of columns.
-        """
+        """(X - mean) components', shape (m, c); a dask array stays one."""
         if X.shape[1] != self.mean.shape[0]:
             raise DataError(f"X has {X.shape[1]} columns, the projection takes {self.mean.shape[0]}")
         shift = self.components @ self.mean
@@ -72,11 +69,7 @@ def fit_projection(X: Any, n_components: int) -> Projection:
 
 
 def cluster_centres(X: Any, n_centres: int, seed: int = 0) -> Array:
-    """Centres of k-means over all rows, for ``PiecewiseLinear(centres=...)``; shape (c, d).
-
-    `X`: Array or dask array, shape (m, d).
-    Raises UsageError: When `n_centres` has no meaning, or dask-ml is missing for a dask array.
-    """
+    """Centres of k-means over all rows, for ``PiecewiseLinear(centres=...)``; shape (c, d)."""
     if isinstance(n_centres, bool) or not isinstance(n_centres, int | np.integer) or n_centres < 1:
         raise UsageError(f"n_centres={n_centres!r}", hint="expected a positive integer")
     if _is_dask(X):
@@ -97,10 +90,7 @@ def _is_dask(X: Any) -> bool:
 
 
 def _daskml(part: str) -> Any:
-    """A module of dask-ml.
-
-    Raises UsageError: When it is not installed.
-    """
+    """A module of dask-ml; a UsageError where it is not installed."""
     from importlib import import_module
 
     try:

@@ -127,18 +127,7 @@ def publish(beside: Path, path: Path) -> None:
 
 
 def write_parquet(table: Any, path: AnyPath, **options: Any) -> None:
-    """Write a table as one file with page checksums, which appears whole.
-
-    Raises StorageError: When it cannot be written; nothing is left behind.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-    path : path
-        Its folder is made where it is missing.
-    **options
-        Of ``pyarrow.parquet.write_table``.
-    """
+    """Write a table as one file with page checksums, which appears whole, or not (StorageError)."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -159,23 +148,13 @@ def write_parquet(table: Any, path: AnyPath, **options: Any) -> None:
 
 
 def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
-    """Read and validate the manifest in `folder`.
-
-    Raises
-    ------
-    DataError
-        The file is missing, not JSON, of another format version, incomplete, names files outside the folder, or does
-        not match its own fingerprint.
-    """
+    """Read the manifest in a folder; one that is damaged, or names files outside, is a DataError."""
     folder = current(any_path(folder))
     return _read_manifest(folder, _written(folder / MANIFEST))
 
 
 def _written(path: AnyPath) -> tuple[int, ...]:
-    """What tells a file of a disk from the one that had its name before; anew each time for what cannot be told.
-
-    With it a manifest and its vocabulary are read once while they stay the same, however often they are asked for.
-    """
+    """What tells a file of a disk from an earlier one of its name, so that one that stays is read once."""
     if isinstance(path, Path):
         with contextlib.suppress(OSError):
             found = path.stat()

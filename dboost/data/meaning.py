@@ -105,10 +105,7 @@ _SEPARATORS, _ROWS = (",", ";", "\t"), 50
 
 
 def encoding_of(path: str, head: bytes) -> str:
-    """The encoding that the first bytes of a file of text tell: that of its mark, else UTF-8.
-
-    Raises DataError: They are no UTF-8; which of the others they are cannot be told from bytes.
-    """
+    """The encoding that the first bytes of a file of text tell: that of its mark, else UTF-8, or a DataError."""
     for mark, name in _MARKS:
         if head.startswith(mark):
             return name
@@ -210,10 +207,7 @@ def files_below(folder: AnyPath, read: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def each_once(files: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The files without those that are another one under a second name, such as a link, which are said to be left out.
-
-    Where one of the names is a link and the other is not, the latter stays.
-    """
+    """The files without second names of the same one, which are said to be left out; a name that is no link stays."""
     known: dict[tuple[int, int], list[tuple[str, str]]] = {}
     for path, name in files:
         if is_store(path):
@@ -228,10 +222,7 @@ def each_once(files: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def check_readable(paths: Iterable[str]) -> None:
-    """Refuse a file of documents whose format is not read by what it is called, before its bytes are.
-
-    Raises DataError.
-    """
+    """Refuse a file of documents by its name, before its bytes are read, where its format is not read (DataError)."""
     for path in paths:
         if format_of(path) is None and any_path(path).is_file() and not _begins_as_parquet(path):
             raise _unread(path)
@@ -316,11 +307,7 @@ def folder_columns(name: str) -> dict[str, str | None]:
 
 
 def folder_values(names: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """The columns that folders hold, with their values, for each file; and the kinds: ``int`` or ``str``.
-
-    `names`: Names of all files of a data set. Where they are whole paths, the folders that all lie in are no part of
-    it.
-    """
+    """The columns that the folders of all files of a data set hold: values by file, and kinds, ``int`` or ``str``."""
     above = 0
     if any(is_store(name) or name.startswith("/") for name in names):
         above = len(os.path.commonprefix([name.split("/")[:-1] for name in names]))
@@ -348,10 +335,7 @@ def is_index(name: str) -> bool:
 
 
 def index_columns(schema: Any) -> tuple[str, ...]:
-    """The columns of an Arrow schema in which pandas or Dask keeps the index of a table, which is none of its columns.
-
-    `schema`: With its metadata, of which pandas writes what its index was.
-    """
+    """The columns of an Arrow schema, with its metadata, in which pandas or Dask keeps the index of a table."""
     try:
         about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
         told = about.get("index_columns", ()) if isinstance(about, dict) else ()

@@ -170,12 +170,7 @@ def _blocks(
     engine: Mapper,
     strict: bool,
 ) -> tuple[Partition, ...]:
-    """Blocks of rows as partitions, on threads.
-
-    `keep`: bool array, shape (m,). Rows to keep; `codes`, `weight` and `group` are theirs.
-    `outputs`: Number of columns of W.
-    `strict`: Refuse rows that are not clean (``csc.Unclean``).
-    """
+    """The rows to keep as partitions, on threads; `strict` refuses rows that are not clean (``csc.Unclean``)."""
     # in place: what is let go of before the blocks are made is memory that they do not take again
     cost = np.zeros(rows.n_rows + 1, dtype=np.int64)
     each = np.subtract(rows.indptr[1:], rows.indptr[:-1], out=cost[1:])

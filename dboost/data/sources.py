@@ -68,10 +68,7 @@ def in_own_names(origin: Mapping[str, str]) -> Iterator[None]:
 def splits_of(
     source: Source | Mapping[str, Source], split_column: str | None
 ) -> tuple[list[tuple[str | None, Source]], str]:
-    """The source of each split, and the split that the vocabulary is learned from.
-
-    Raises UsageError: Splits that have no meaning.
-    """
+    """The source of each split, and the split that the vocabulary is learned from; without meaning a UsageError."""
     if not isinstance(source, Mapping):
         return [(None if split_column is not None else "train", source)], "train"
     if split_column is not None:
@@ -170,12 +167,7 @@ def look_at_files(
     left_out: Sequence[str] = (),
     dialect: Dialect,
 ) -> dict[str, Seen]:
-    """What the rows that are learned from say of the kind of each column, but of some that are left out.
-
-    The columns are all that a file has, and those of folders; `split`, `where` and `dialect` as in ``prepare_text``.
-
-    Raises DataError: A file cannot be read, or a column has values of several types.
-    """
+    """What the rows that are learned from say of the kind of each column, folders' too, but some left out."""
     splits, learned = splits_of(source, split)
     files = [file for owner, one in splits if owner in (None, learned) for file in document_files(one)]
     dialect.check_used(path for path, _ in files)
@@ -210,12 +202,7 @@ def look_at_files(
 def copy_tables(
     source: Source, folder: AnyPath, ending: str, labels: Sequence[str], columns: Sequence[str] | None, dialect: Dialect
 ) -> None:
-    """Copy tables of numbers in CSV and JSON lines into a folder, as Parquet files with their names and an ending.
-
-    `labels`: Columns that are learned.
-    `columns`: The others; all by default, which every file then has.
-    Raises DataError: A file cannot be read, or has other columns than the first.
-    """
+    """Copy tables of CSV and JSON lines into a folder, as Parquet with their names and an ending; None: all columns."""
     files = document_files(source)
     paths = [path for path, _ in files]
     headers = [header_of(path, dialect) for path in paths]

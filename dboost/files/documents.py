@@ -204,10 +204,7 @@ class Document:
 def expect_array(
     arrays: Mapping[str, NDArray[Any]], name: str, dtype: Any, shape: tuple[int, ...], file: str
 ) -> NDArray[Any]:
-    """The array called `name`, of exactly this type and shape, and finite.
-
-    Raises ModelFormatError.
-    """
+    """The array of that name, of exactly this type and shape, and finite; else a ModelFormatError."""
     value = arrays.get(name)
     if value is None or value.dtype != dtype or value.shape != shape:
         found = "nothing" if value is None else f"{value.dtype} {value.shape}"
@@ -259,11 +256,7 @@ def _check_digest(document: Document) -> None:
 def read_folder(
     path: PathLike, form: str, versions: Sequence[int], sealed_from: int
 ) -> tuple[Document, dict[str, NDArray[Any]]]:
-    """Read and check the two files of a folder, of one of the known versions; see `read_document`.
-
-    Returns arrays, dict of str to array: Their bytes agree with the digest in the document.
-    Raises ModelFormatError.
-    """
+    """The checked document of a folder (`read_document`), and its arrays, whose bytes agree with the digest there."""
     document = read_document(path, MODEL_FILE, form, versions, sealed_from)
     spec = document.child("arrays")
     data = read_plain_file(path, spec.text("file"), max_bytes=MAX_ARRAYS_BYTES, size=spec.count("bytes"))
@@ -280,10 +273,7 @@ def read_folder(
 
 
 def encode_labels(labels: NDArray[Any]) -> dict[str, Any]:
-    """Labels of any JSON-able type with their dtype.
-
-    Raises UsageError: For Python objects other than text, bytes, numbers, booleans and None.
-    """
+    """Labels of any JSON-able type with their dtype; other objects are a UsageError."""
     kind = labels.dtype.kind
     if kind == "S" or (kind == "O" and len(labels) and all(isinstance(item, bytes) for item in labels.tolist())):
         return {"dtype": "S" if kind == "S" else BYTES, "values": [bytes(item).hex() for item in labels.tolist()]}
@@ -334,10 +324,7 @@ def _objects(values: list[Any]) -> NDArray[Any]:
 
 
 def check_distinct(labels: NDArray[Any], file: str) -> None:
-    """Refuse classes of which one occurs twice, or that is no value: a prediction could not be told apart.
-
-    Raises ModelFormatError.
-    """
+    """Refuse (ModelFormatError) classes of which one occurs twice or is no value: predictions could be either."""
     kind, values = labels.dtype.kind, labels.tolist()
     if (kind == "f" and not np.all(np.isfinite(labels))) or (kind == "M" and np.any(np.isnat(labels))):
         raise ModelFormatError("a class is NaN, infinite or no date", file=file)

@@ -123,10 +123,7 @@ class Seen:
         return min(float(self.rows), (_SKETCH - 1) * 2.0**32 / (float(self.hashes[-1]) + 1.0))
 
     def kind(self, name: str) -> tuple[str, str]:
-        """The kind, and why, in words.
-
-        Raises DataError: Values of this type are no features.
-        """
+        """The kind, and why, in words; values of a type that is no feature are a DataError."""
         if self.form == "null":
             return DROP, "no value is there"
         if self.form == "numbers":
@@ -193,9 +190,11 @@ class Seen:
         return ""
 
     def _on_numbers(self) -> str:
-        if self.rows > _CODES and self.long - self.short + 1 == self.rows and self.words == self.rows * (
-            self.short + self.long
-        ) // 2:
+        if (
+            self.rows > _CODES
+            and self.long - self.short + 1 == self.rows
+            and self.words == self.rows * (self.short + self.long) // 2
+        ):
             return "whole numbers that count the rows look like an identifier; tell 'drop' where they are one"
         if _FIRST_DAY <= self.short <= self.long <= _LAST_DAY:
             return "whole numbers like 20210331 look like dates; to use their parts, write them like 2021-03-31"

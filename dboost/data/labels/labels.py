@@ -105,10 +105,7 @@ class LabelCoder:
     exponent: int = 0
 
     def codes(self, labels: Any) -> NDArray[np.int64]:
-        """Class numbers of a block's labels, int64 (m,); an unknown label or another type is a DataError.
-
-        `labels` may be what ``factorise`` found in them.
-        """
+        """Class numbers of labels, or of what ``factorise`` found, int64 (m,); unknown ones are a DataError."""
         assert self.classes is not None
         kind, distinct, codes = labels if isinstance(labels, Factorised) else factorise(labels)
         if kind == "none":
@@ -127,13 +124,7 @@ class LabelCoder:
         return table[codes]
 
     def encode(self, labels: Any, weight: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Encoded labels, and weights in the unit of the plan times class factors, for rows that are kept.
-
-        `labels`: Array-like, shape (m,), or (m, k) for tasks and several targets.
-        `weight`: float64 array, shape (m,).
-        Returns y, array: See ``dboost.partition.Partition``.
-        Returns weight, float64 array, shape (m,).
-        """
+        """Labels as in ``Partition``, and float64 weights in the plan's unit times class factors, of kept rows."""
         weight = scaled(weight, self.exponent)
         if self.task == "regression":
             return regression_targets(labels), weight
@@ -177,10 +168,7 @@ def check_weight(weight: Any, n_rows: int, **where: Any) -> NDArray[np.float64]:
 
 
 def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
-    """Report on the labels and weights of one block (all rows; those of weight 0 are only counted).
-
-    `labels` may be what ``factorise`` found in them.
-    """
+    """Report on labels (or what ``factorise`` found) and weights of a block; rows of weight 0 are only counted."""
     keep = weight > 0
     with np.errstate(over="ignore"):
         # a sum without bound is refused once all blocks are known
@@ -418,14 +406,7 @@ def _some(values: Sequence[Any]) -> str:
 
 
 def weights_by_label(class_weight: Mapping[Any, float], labels: Iterable[Any]) -> dict[Any, float]:
-    """The weights under the labels themselves.
-
-    Keys of JSON and TOML are texts: where the labels are numbers, a text names the label that is written so. Keys that
-    name no label stay as they are.
-
-    `labels`: All classes.
-    Raises UsageError: When two keys name one label.
-    """
+    """The weights under the labels themselves: a text of JSON or TOML names the number that is written so."""
     written: dict[str, Any] = {}
     for label in labels:
         if isinstance(label, int | float) and not isinstance(label, bool):
@@ -499,12 +480,7 @@ _NAMED = 3
 
 
 def label_notes(count: Mapping[Any, int], where: Mapping[Any, str | None]) -> tuple[str, ...]:
-    """Notes on the labels found in a data set.
-
-    `count`: Rows of each label.
-    `where`: The only file with that label, or None where several have it; empty where the data is in no files, or in
-    one.
-    """
+    """Notes on the rows of each label, and the only file of each (None where several have it)."""
     return tuple(note for note in (_on_blanks(count), _on_marks(count), _on_files(count, where)) if note)
 
 

@@ -105,23 +105,14 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
 
 
 def blocks_of(data: ParquetData, *, n_features: int | None = None, labels: bool = False) -> list[ParquetBlock]:
-    """Specs of consecutive row groups, for predictions and their evaluation.
-
-    ``block.read(label=...)`` decodes one anywhere; see ``dboost.data.parquet.block``.
-
-    `n_features`: Width of the rows, for example the number of features of a model; None as in `data`.
-    `labels`: Whether label and weight columns have to be there.
-    """
+    """Specs of consecutive row groups, for predictions and evaluation; `labels`: whether these must be there."""
     return plan_blocks(data, engine=None, n_features=n_features, labels=labels)[0]
 
 
 def looked_at(
     data: ParquetData, infos: Sequence[FileInfo], manifest: Manifest | None, n_features: int | None = None
 ) -> tuple[list[ParquetBlock], Layout, tuple[str, ...]]:
-    """The blocks, the layout and the label columns as footers alone tell them.
-
-    The width of sparse rows that neither a manifest nor `n_features` tells is unknown (-1).
-    """
+    """The blocks, the layout (of width -1 where nothing tells it) and the label columns as footers alone tell them."""
     label = _label_columns(data, manifest)
     _check_named(infos, {"label": label, **_beside(data)})
     layout = _layout(data, infos, manifest, label, n_features)
@@ -136,10 +127,7 @@ def plan_blocks(
     labels: bool = False,
     select: Callable[[Layout, Manifest | None], Layout] | None = None,
 ) -> tuple[list[ParquetBlock], list[FileInfo], Manifest | None]:
-    """Read all footers, compare them, and cut the row groups into blocks (labels not yet read).
-
-    `select` may narrow the layout before anything is compared, so that what is not read need not fit.
-    """
+    """All footers, compared, and blocks of row groups; `select` narrows the layout before anything is compared."""
     mapper: Mapper = InProcess() if engine is None else engine
     data = data.opened()
     _, manifest, split = data.resolve()
@@ -203,10 +191,7 @@ def _check_named(infos: Sequence[FileInfo], named: Mapping[str, Sequence[str]]) 
 
 
 def _kinds(infos: Sequence[FileInfo]) -> dict[str, str]:
-    """The reference: the columns of the first file, each with the kind that holds what all files have in it.
-
-    A file whose values do not fit to those before it does not change that: ``_check_drift`` refuses it.
-    """
+    """The columns of the first file, each with the kind that holds all files' values; drift is refused elsewhere."""
     kinds, types = dict(infos[0].kinds), dict(infos[0].types)
     for info in infos[1:]:
         for name, kind in info.kinds.items():
@@ -304,10 +289,7 @@ def _feature_columns(
 
 
 def sparse_columns(kinds: Mapping[str, str]) -> tuple[str, str] | None:
-    """The columns of sparse rows, where they have the names and kinds that ``dboost prepare`` gives them.
-
-    `kinds`: Kind of each column that may be one.
-    """
+    """Of columns and kinds the two of sparse rows, if they have the names and kinds that ``dboost prepare`` gives."""
     known = kinds.get("indices") == "list<int>" and kinds.get("values") in ("list<float32>", "list<float64>")
     return ("indices", "values") if known else None
 

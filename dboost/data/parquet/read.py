@@ -294,11 +294,7 @@ def read_group(file: pq.ParquetFile, ref: FileRef, group: int, wanted: Sequence[
 
 
 def decode_features(table: pa.Table, layout: Layout, path: str, group: int) -> list[CsrPiece]:
-    """The features of one decoded row group as CSR pieces; list columns are not copied.
-
-    Raises DataError: Nulls, lists of another width, lists of indices and values of different lengths, values that are
-    no numbers.
-    """
+    """The features of a decoded row group as CSR pieces, lists not copied; what is no clean number is a DataError."""
     where: dict[str, Any] = {"file": path, "row_group": group}
     if layout.kind == "lists":
         return _decode_lists(table, layout, where)

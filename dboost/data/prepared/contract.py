@@ -142,10 +142,7 @@ class Contract:
 
 
 def kept(contract: Contract, seen: Mapping[str, Seen], manifest: Manifest, *, refuses: bool) -> Manifest:
-    """The manifest with what is not as it is expected, which is warned of, or a refusal.
-
-    Raises DataError.
-    """
+    """The manifest with what is not as it is expected, which is warned of, or a refusal (DataError)."""
     found = contract.differences(seen, _rows(manifest), _labels(manifest))
     if found and refuses:
         more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
@@ -183,10 +180,7 @@ def contract_of(seen: Mapping[str, Seen], manifest: Manifest) -> Contract:
 
 
 def read_contract(path: PathLike) -> Contract:
-    """A contract from its file.
-
-    Raises UsageError: It is not there, is no TOML, or holds something that has no meaning.
-    """
+    """A contract from its TOML file; what is not there or has no meaning is a UsageError."""
     file = local_path(path, "expect")
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))

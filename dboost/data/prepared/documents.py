@@ -80,11 +80,7 @@ class Wanted:
 
 
 def document_files(where: Any) -> list[tuple[str, str]]:
-    """(path, name) of every file of documents, in the order of the rows.
-
-    `where`: Files, or one folder, in which all files have one format.
-    Raises DataError: Nothing there, or files of several formats.
-    """
+    """(path, name) of every file of documents, in the order of rows: of files, or of a folder of one format."""
     if isinstance(where, str | os.PathLike):
         where = current(any_path(where, "source").absolute())
         files = matches(where)
@@ -130,10 +126,7 @@ def column_types(item: tuple[str, Sequence[str]], wanted: Wanted) -> dict[str, f
 
 
 def joint_kinds(reports: Sequence[Mapping[str, frozenset[str]]], paths: Sequence[str]) -> dict[str, str]:
-    """One kind per column over all files, ``null`` for no value at all.
-
-    Raises DataError: Text in one JSON file and numbers in another.
-    """
+    """One kind per column over all files, ``null`` for no value at all; text beside numbers in JSON is a DataError."""
     joint: dict[str, frozenset[str]] = {}
     for report, path in zip(reports, paths, strict=True):
         for name, kinds in report.items():

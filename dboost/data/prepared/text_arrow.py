@@ -40,10 +40,7 @@ class Segment:
         return Segment(self.data, self.offsets[begin : end + 1], self.first + begin)
 
     def text(self, place: int) -> str:
-        """One document.
-
-        Raises DataError: Its bytes are no UTF-8.
-        """
+        """One document; bytes that are no UTF-8 are a DataError."""
         content = self.data[self.offsets[place] : self.offsets[place + 1]].tobytes()
         try:
             return content.decode("utf-8")

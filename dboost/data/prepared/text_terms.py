@@ -96,11 +96,7 @@ def count_pieces(
 
 
 def join(counted: Sequence[Counted]) -> tuple[Terms, list[NDArray[np.int32]], NDArray[np.int64]]:
-    """One table for all pieces.
-
-    Returns tuple: The table, which is that of the first piece with more in it; for each piece the numbers of its terms
-    there; and in how many documents each term is.
-    """
+    """One table for all pieces (the first's, extended), the numbers of each piece's terms there, and all df."""
     terms = counted[0].terms
     numbers = [np.arange(terms.number, dtype=np.int32)]
     numbers += [terms.enter(one.terms.arena, one.terms.offsets()) for one in counted[1:]]
@@ -131,10 +127,7 @@ def total_counts(counted: Sequence[Counted], numbers: Sequence[NDArray[np.int32]
 
 
 def count_limits(documents: int, min_df: int | float, max_df: int | float) -> tuple[float, float]:
-    """Fewest and most documents that a term may be in; a float is a share of them.
-
-    Raises UsageError: `max_df` is less than `min_df`.
-    """
+    """Fewest and most documents that a term may be in, a float being a share; a UsageError where they cross."""
     low = min_df if isinstance(min_df, int | np.integer) else min_df * documents
     high = max_df if isinstance(max_df, int | np.integer) else max_df * documents
     if high < low:
