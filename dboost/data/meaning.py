@@ -291,6 +291,8 @@ _COLUMN = re.compile(r"(?P<name>[^=/]+)=(?P<value>[^/]*)")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 # What Hive writes for a value that is missing.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
+# The column that documents have of themselves where they hold none of that name: the file that a row comes from.
+FILE = "file"
 # Columns in which pandas and Dask keep an index that has no name: in Parquet, in CSV, and where that was read again.
 _INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__|(Unnamed: 0)?")
 

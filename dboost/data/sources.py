@@ -134,7 +134,7 @@ def open_sources(
         refused.update(put_aside)
     if other and needed:
         make_folder(staging / COPIES)
-        loose = replace(wanted, optional=() if label is None else (label,))
+        loose = replace(wanted, optional=(*wanted.optional, *([label] if label else [])))
         for group in (mine, set(other) - mine):
             paths = [path for path in other if path in group]
             numbers = range(len(copies), len(copies) + len(paths))
@@ -272,7 +272,7 @@ def _copy(
     make_folder(folder)
     paths = list(dict.fromkeys(path for _, path in foreign))
     mine = {path for owner, path in foreign if owner in (None, learned)}
-    loose = replace(wanted, optional=() if label is None else (label,))
+    loose = replace(wanted, optional=(*wanted.optional, *([label] if label else [])))
     types: list[dict[str, frozenset[str]]] = [{}] * len(paths)
     for group, what in ((mine, wanted), (set(paths) - mine, loose)):
         at = [i for i, path in enumerate(paths) if path in group]

@@ -75,7 +75,7 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     min_count: FromOne = key(1, "categories and tags of columns in fewer rows share a feature")
     label: Text | None = key(None, "column of the label, copied")
     label_separator: Text | None = key(None, "what stands between the tags of a label that is one text")
-    keep: Names = key((), "further columns to copy")
+    keep: Names = key((), "further columns to copy; file is there by itself: where a document comes from")
     split: Text | None = key(None, "column that names the split of each document")
     where: Text | None = key(None, "a filter of documents, as in: year >= 2020 and lang in ('en', 'de')")
     on_bad_rows: Literal["refuse", "quarantine"] = key(

@@ -8,13 +8,13 @@ are read. Does not cover: values, which a stage refuses itself; keys that have n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dboost.data import load_manifest
 from dboost.data.absent_column import listed, nearest
 from dboost.data.manifest import MANIFEST
-from dboost.data.meaning import CSV, DIALECT, Dialect, format_of, is_text
+from dboost.data.meaning import CSV, DIALECT, FILE, Dialect, format_of, is_text
 from dboost.data.parquet.read import NUMBERS, inspect_file, with_folders
 from dboost.data.prepared.contract import read_contract
 from dboost.data.prepared.documents import csv_header, document_files
@@ -145,6 +145,8 @@ def _prepared(run: RunFile, source: Columns, test: Columns | None) -> Columns:
     for name in ("features", "n_features"):
         if data.get(name) is not None:
             raise UsageError(f"data.{name} has no effect on documents, whose features are their terms")
+    source = replace(source, kinds={FILE: "str"} | dict(source.kinds))
+    test = None if test is None else replace(test, kinds={FILE: "str"} | dict(test.kinds))
     source.need(key, read)
     source.need("prepare.keep", keep)
     source.need("prepare.split", [split])

@@ -46,7 +46,7 @@ class Told:
     scale: str = "none"
     parts: tuple[str, ...] = PARTS  # What becomes of a date.
     separator: str | None = None  # What stands between the tags of a text, where they are no lists.
-    # Whether a user told the kind, or numbers were found in texts. Numbers are then also read from texts, and categories
+    # Whether a user told the kind, or numbers were found in texts. Then numbers are read from texts too, and categories
     # made of numbers; else the type of the column told it, and another one is refused.
     given: bool = False
 

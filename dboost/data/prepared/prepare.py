@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from dboost.data.absent_column import absent_column
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
-from dboost.data.meaning import Dialect, column_kind, joint_type
+from dboost.data.meaning import FILE, Dialect, column_kind, joint_type
 from dboost.data.parquet.read import FileInfo, inspect_file, with_folders
 from dboost.data.prepared.chunk import (
     COUNTS,
@@ -109,7 +109,7 @@ def prepare_text(
         regression (floats of which one is a fraction). Documents of other splits than the one that is learned from need
         not have labels.
     keep : sequence of str
-        Further columns to copy, for example identifiers.
+        Further columns to copy, for example identifiers; ``"file"`` is there by itself, the file that a row comes from.
     split : str, optional
         Column that names the split of each row; without it and without a dict everything is ``"train"``.
     tokenizer : {"words", "identifiers"}
@@ -317,7 +317,7 @@ def _wanted(how: TextColumns) -> Wanted:
     label = (how.label,) if how.label else ()
     tags = (*how.tags, *(label if how.label_separator is not None else ()))
     kept = tuple(name for name in (*how.features, *how.keep) if name not in (*texts, *tags))
-    return Wanted(texts, () if how.label_separator is not None else label, kept, tags=tags)
+    return Wanted(texts, () if how.label_separator is not None else label, kept, (FILE,), tags=tags)
 
 
 def _check_settings(how: TextColumns, min_df: Any, max_df: Any, max_features: Any) -> None:
@@ -367,7 +367,7 @@ def _copied_kinds(how: TextColumns) -> dict[str, str]:
 def _plan(sources: Sources, how: TextColumns, mapper: Mapper) -> tuple[list[TextChunk], dict[str, Any]]:
     """Chunks, and the types of the columns that are read."""
     files = [file for _, file in sources.files]
-    found = with_folders(mapper.map(inspect_file, files, name="read-footers"))
+    found = with_folders(mapper.map(inspect_file, files, name="read-footers"), FILE in how.keep)
     infos = [(owner, info) for (owner, _), info in zip(sources.files, found, strict=True)]
     bare = _unlabelled(infos, how)
     types = check_columns([(info, owner in bare) for owner, info in infos], how)
