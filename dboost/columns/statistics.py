@@ -114,10 +114,7 @@ class Statistics:
         return found
 
     def values(self, columns: NDArray[np.int64], m: int) -> float:
-        """About how many values these columns store, of m examples: (sum s |x|)**2 / sum s x**2, in examples.
-
-        Never more where all examples weigh the same (Cauchy and Schwarz); exact where all values are of one size too.
-        """
+        """About how many values these columns store, (sum s |x|)**2 / sum s x**2: never more for equal weights."""
         absolute, square = self.absolute[columns], self.square[columns]
         return float(np.sum(absolute**2 / np.maximum(square, np.finfo(float).tiny))) * m / self.weight
 

@@ -41,37 +41,19 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a prepared data set says about itself.
+    """What a prepared data set says about itself."""
 
-    Parameters
-    ----------
-    schema : dict of str to str
-        Column name to kind (``int``, ``float32``, ``str``, ``list<int>``, ...).
-    features : dict
-        ``indices`` and ``values``: the two list columns; ``n_features``.
-    label : str or None
-    splits : dict of str to dict
-        ``rows``, ``nnz``, ``files`` (each ``name``, ``rows``, ``size``, ``footer`` and the sha256 of its ``columns``)
-        and ``classes`` (pairs of label and count, in sort order; None without a label).
-    vocabulary : dict or None
-        ``file`` and ``sha256``.
-    settings : dict
-        How the data was prepared.
-    fingerprint : str
-        sha256 over everything above.
-    root : str
-        Folder of the manifest; not part of the file.
-    """
-
-    schema: Mapping[str, str]
-    features: Mapping[str, Any]
+    schema: Mapping[str, str]  # Column name to kind (``int``, ``float32``, ``str``, ``list<int>``, ...).
+    features: Mapping[str, Any]  # ``indices`` and ``values``: the two list columns; ``n_features``.
     label: str | None
+    # ``rows``, ``nnz``, ``files`` (each ``name``, ``rows``, ``size``, ``footer`` and the sha256 of its ``columns``) and
+    # ``classes`` (pairs of label and count, in sort order; None without a label).
     splits: Mapping[str, Mapping[str, Any]]
-    vocabulary: Mapping[str, str] | None
-    settings: Mapping[str, Any]
+    vocabulary: Mapping[str, str] | None  # ``file`` and ``sha256``.
+    settings: Mapping[str, Any]  # How the data was prepared.
     format_version: int = FORMAT_VERSION
-    fingerprint: str = ""
-    root: str = field(default="", compare=False)
+    fingerprint: str = ""  # sha256 over everything above.
+    root: str = field(default="", compare=False)  # Folder of the manifest; not part of the file.
 
     def content(self) -> dict[str, Any]:
         """The manifest as written, fingerprint included."""

@@ -85,17 +85,7 @@ def without(X: Any, names: Iterable[Any]) -> Any:
 
 
 def split_named(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-    """Take labels, weights and groups out of a table where they are given by name.
-
-    Rows that a transform made have them in the table that they were made from.
-
-    Returns
-    -------
-    X, y, sample_weight, groups
-        The three last as values, or None as given.
-    named : dict of str to str
-        Which of the three were given by name, and the names.
-    """
+    """X, y, weights and groups, those given by name taken out of the table (or the one behind X), and these names."""
     named: dict[str, Any] = {}
     table = table_behind(X)
     found = {"y": y, WEIGHT: sample_weight, GROUPS: groups}

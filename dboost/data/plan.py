@@ -52,27 +52,7 @@ def build_plan(
     engine: Mapper,
     groups: Any = None,
 ) -> Plan:
-    """Check the input, find the classes and cut the data into blocks.
-
-    Parameters
-    ----------
-    X : array, sparse matrix, table, dask collection or ParquetData
-    y : labels, or the name of the label column of a table; None for ParquetData
-    sample_weight : array-like, shape (m,), or the name of a column of a table, optional
-    task : {"classification", "binary", "multiclass", "multitask", "regression", "multitarget"}
-        ``"classification"`` chooses binary for two classes, multiclass for more.
-    classes : sequence, optional
-        All labels there may be; for several tasks or targets their names.
-    class_weight : "balanced" or dict, optional
-    engine : Mapper
-    groups : array-like, shape (m,), or the name of a column of a table, optional
-        Rows of equal values are drawn together.
-
-    Raises
-    ------
-    DataError, UsageError
-        Everything that can be known to be wrong before training.
-    """
+    """Check any input, find the classes and cut the data into blocks; what can be known to be wrong is refused here."""
     if task != "classification" and task not in TASKS:
         raise UsageError(f"task={task!r}", hint=f"use one of classification, {', '.join(TASKS)}")
     # By name: a fit on arrays must not import pyarrow.

@@ -24,50 +24,21 @@ from dboost.partition import SEVERAL, Partition
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit runs over.
+    """What a fit runs over."""
 
-    Parameters
-    ----------
-    items : tuple
-        Partitions, specs with ``load() -> Partition``, or futures of partitions (see the engine).
-    rows : tuple of int
-        Rows of each item; rows of weight 0 are already left out.
-    n_features : int
-    feature_names : tuple of str or None
-    classes : array or None
-        Original labels in sort order; the names (or None) of several tasks or targets; None for regression.
-    n_outputs : int
-        k: 1 for binary and regression.
-    task : {"binary", "multiclass", "multitask", "regression", "multitarget"}
-    digest : function () -> str
-        Gives `fingerprint`, and waits for it where it is still being computed.
-    nbytes_estimate : int
-        Bytes of all decoded partitions.
-    streams : bool
-        True when that exceeds the memory there is, so that partitions are read again in every pass.
-    class_counts : tuple of int or None
-        Rows of each class (weight 0 left out).
-    class_weights : tuple of float or None
-        Sum of the final weights of each class.
-    notes : tuple of str
-        What a person should know about the data, for example files without checksums.
-    coder : LabelCoder
-        The encoding used.
-    """
-
-    items: tuple[Any, ...]
-    rows: tuple[int, ...]
+    items: tuple[Any, ...]  # Partitions, specs with ``load() -> Partition``, or futures of partitions (see the engine).
+    rows: tuple[int, ...]  # Of each item, without those of weight 0.
     n_features: int
     feature_names: tuple[str, ...] | None
-    classes: NDArray[Any] | None
-    n_outputs: int
+    classes: NDArray[Any] | None  # Labels in sort order; the names (or None) of several tasks or targets.
+    n_outputs: int  # k: 1 for binary and regression.
     task: str
-    digest: Callable[[], str]
-    nbytes_estimate: int
-    streams: bool
-    class_counts: tuple[int, ...] | None
-    class_weights: tuple[float, ...] | None
-    notes: tuple[str, ...]
+    digest: Callable[[], str]  # Gives `fingerprint`, and waits for it where it is still being computed.
+    nbytes_estimate: int  # Of all decoded partitions.
+    streams: bool  # Whether that exceeds the memory there is, so that partitions are read again in every pass.
+    class_counts: tuple[int, ...] | None  # Rows of each class, without those of weight 0.
+    class_weights: tuple[float, ...] | None  # Sum of the final weights of each class.
+    notes: tuple[str, ...]  # What a person should know about the data, for example files without checksums.
     coder: LabelCoder
 
     @property

@@ -95,19 +95,7 @@ def open_sources(
     where: str | None = None,
     quarantine: bool = False,
 ) -> Sources:
-    """The files of all splits; those in CSV and JSON lines are copied into Parquet within `staging`.
-
-    So are those of which only some rows are wanted.
-
-    `wanted`: The columns to copy.
-    `label`: The label column, which documents of other splits than `learned` need not have.
-    `staging`: Made where there is something to copy.
-    `where`: A filter of rows; see ``dboost.data.prepared.where``.
-    `quarantine`: Rows without a text, or without a label where one is learned from, are put aside with their reasons
-    (in ``_refused`` within `staging`). Without it they end the preparation when they are read.
-    Raises UsageError: A file is in two splits, or the filter has no meaning.
-    Raises DataError: Files that are not there, cannot be read, or lack columns.
-    """
+    """The files of all splits; those of text, or with rows to leave out, are copied into Parquet within `staging`."""
     found = [(owner, file) for owner, source in splits for file in document_files(source)]
     _refuse_same(found)
     filtered = parsed(where)[1] if where is not None else ()
@@ -122,6 +110,7 @@ def open_sources(
         required = (*wanted.texts, *([label] if label and path in mine else ())) if quarantine else ()
         return Picking(where, required, str(staging / REFUSED))
 
+    # rows without a text, or a label to learn from, go into REFUSED with their reasons; else they end it when read
     if quarantine and other and not needed:
         required = [(path, picking(path).required) for path in other]
         needed = any(mapper.map(lacks_values, required, name="look-for-missing"))

@@ -7,7 +7,8 @@ model and its transform (``dboost.estimators.persistence``).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -87,15 +88,7 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.settle((values, known, rows), told, fitted, columns, named)
 
     def count(self, columns: Mapping[str, Any], told: Mapping[str, Told], texts: Mapping[str, TextFeatures]) -> Any:
-        """What some rows say of columns: values, terms, and how many rows they are. Parts of a table add up.
-
-        Parameters
-        ----------
-        columns : mapping of str to Arrow array
-        told : mapping of str to Told
-            What is said of each column that is no text.
-        texts : mapping of str to TextFeatures
-        """
+        """What rows say of columns: values, terms, and how many they are. Parts of a table add up."""
         terms = {}
         for name, one in texts.items():
             with _of_column(name):
@@ -365,19 +358,15 @@ class TableFeatures(ColumnFeatures):
         return made
 
 
-class as_format_errors:
-    """Says of a file that it is damaged where something in it has no meaning."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, DboostError | TypeError | ValueError) and not isinstance(error, ModelFormatError):
-            what = getattr(error, "what", str(error))
-            raise ModelFormatError(f"field parameters: {what}", file=self._file) from error
+@contextmanager
+def as_format_errors(file: str) -> Iterator[None]:
+    """Say of a file that it is damaged where something in it has no meaning."""
+    try:
+        yield
+    except ModelFormatError:
+        raise
+    except (DboostError, TypeError, ValueError) as error:
+        raise ModelFormatError(f"field parameters: {getattr(error, 'what', str(error))}", file=file) from error
 
 
 def columns_document(features: ColumnFeatures, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -475,18 +464,15 @@ def refuse_twice(names: Sequence[str]) -> None:
         raise DataError(f"two features would be named {twice!r}", hint="rename a column")
 
 
-class _of_column:
-    """Says the column of an error in a text."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, DataError) and error.column is None:
-            raise DataError(error.what, column=self._name, hint=error.hint) from error
+@contextmanager
+def _of_column(name: str) -> Iterator[None]:
+    """Say the column of an error in a text."""
+    try:
+        yield
+    except DataError as error:
+        if error.column is not None:
+            raise
+        raise DataError(error.what, column=name, hint=error.hint) from error
 
 
 def _count_part(

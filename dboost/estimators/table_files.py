@@ -33,10 +33,7 @@ class FeaturesOfFiles:
 
     @classmethod
     def of(cls, features: Features) -> FeaturesOfFiles:
-        """Of a transform with the kinds of all columns.
-
-        Raises UsageError: It names none, or something of a column has no meaning.
-        """
+        """Of a transform with the kinds of all columns; one that names none is a UsageError."""
         told, text = features.told()
         if not told and not text:
             raise UsageError("columns names no column", hint="give one of title=text, price=number, ...")

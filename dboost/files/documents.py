@@ -215,14 +215,7 @@ def expect_array(
 
 
 def read_document(path: PathLike, name: str, form: str, versions: Sequence[int], sealed_from: int) -> Document:
-    """Read the document `name` of a folder, of one of the known versions, and check its digest.
-
-    `versions`: Those that are read.
-    `sealed_from`: The first version with a digest. An older document is read, with a warning that its damage would go
-    unseen.
-    Raises UsageError: For a path that is not served.
-    Raises ModelFormatError.
-    """
+    """Read a document of a known version and check its digest, which versions before `sealed_from` lack (a warning)."""
     file = os.path.join(local_path(path), name)
     fields = parse_json(read_plain_file(path, name, max_bytes=MAX_JSON_BYTES), file)
     if not isinstance(fields, dict) or fields.get("format") != form:

@@ -226,18 +226,7 @@ def plan_labels(
     class_weight: str | Mapping[Any, float] | None = None,
     task_names: Sequence[str] | None = None,
 ) -> LabelCoder:
-    """Choose the encoding from the report on all rows.
-
-    `stats`: Merged over all blocks.
-    `task`: ``"classification"`` is binary for two classes and multiclass for more.
-    `classes`: All labels there may be; without it, the labels found.
-    `class_weight`: Of labels, or of the texts of labels that are numbers, to weights. Balanced: (sum of weights) /
-    (classes * sum of weights of the class), which respects sample weights.
-    `task_names`: Names of the label columns (tasks, several targets), for messages.
-    Raises DataError: No rows, all weights 0, one class, labels outside `classes`, a task with one label only, a target
-    without any value, weights or targets beyond what float64 can sum.
-    Raises UsageError: `classes` or `class_weight` have no meaning here.
-    """
+    """Choose the encoding from the report on all rows; what cannot be learned is refused."""
     if stats.n_rows == 0:
         raise DataError("no rows: Found array with 0 sample(s) while a minimum of 1 is required")
     if stats.n_kept == 0:

@@ -74,21 +74,11 @@ class FileInfo:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the features are.
+    """Where the features are: numeric columns, one fixed-size list column, or two of lists (indices, values)."""
 
-    Parameters
-    ----------
-    kind : {"columns", "fixed", "lists"}
-        Numeric columns; one fixed-size list column; two list columns (indices, values).
-    columns : tuple of str
-    n_features : int
-        -1 while unknown (lists only).
-    dtype : float32 or float64
-    """
-
-    kind: str
+    kind: str  # ``columns``, ``fixed`` or ``lists``.
     columns: tuple[str, ...]
-    n_features: int
+    n_features: int  # -1 while unknown (lists only).
     dtype: np.dtype[Any]
 
     @property

@@ -60,10 +60,7 @@ class Copy:
 
 
 def copy_documents(item: Copy, wanted: Wanted, kinds: Mapping[str, str], picking: Picking) -> dict[str, int]:
-    """Copy the wanted columns of some rows of a file into a Parquet file; how many were refused, by reason.
-
-    `kinds` are those of the columns of files of text, over all of these. Runs on workers.
-    """
+    """Copy some rows of a file, of kinds over all files, into Parquet; how many were refused, by reason. On workers."""
     with opened(item, wanted, kinds, picking.where) as (schema, tables):
         return _copied(item, schema, tables, picking)
 
@@ -103,10 +100,7 @@ def opened(
 def look_at(
     item: Copy, wanted: Wanted, kinds: Mapping[str, str], where: str | None, split: tuple[str, str] | None
 ) -> tuple[int, dict[str, Seen]]:
-    """How many rows a file has, and what they say of the kind of each wanted column.
-
-    Only those of one split, (column, name), where it is given. Runs on workers.
-    """
+    """How many rows a file (or its split) has, and what they say of the kind of each wanted column. On workers."""
     found: dict[str, Seen] = {}
     rows = 0
     with opened(item, wanted, kinds, where) as (schema, tables):

@@ -110,12 +110,7 @@ def document_files(where: Any) -> list[tuple[str, str]]:
 
 
 def column_types(item: tuple[str, Sequence[str]], wanted: Wanted) -> dict[str, frozenset[str]]:
-    """What each wanted column of a file, (path, columns that its folders hold), may hold; see ``meaning.KINDS``.
-
-    An optional column that is not there is left out, and so is one of its folders. Runs on workers.
-
-    Raises DataError: The file cannot be read, lacks a column, or has values of several types in one.
-    """
+    """What wanted columns of a file (its path, and folders' columns) may hold; optional ones may lack. On workers."""
     path, folders = item
     wanted = replace(wanted, optional=(*wanted.optional, *folders))
     if format_of(path) != CSV:

@@ -299,14 +299,7 @@ def choose_vocabulary(
     max_features: int | None,
     n_terms: int | None = None,
 ) -> tuple[list[str], NDArray[np.int64], NDArray[np.float64]]:
-    """Terms sorted by name, their document frequencies and idf.
-
-    `counts`: Of ``merge_counts``, or what ``vocabulary.gather`` has left of it.
-    `min_df`, `max_df`: Bounds on the document frequency: a number of documents, or as a float a share of them.
-    `max_features`: Keep the most frequent terms (by total count, ties by name).
-    `n_terms`: How many terms there were, where `counts` has not all of them.
-    Raises DataError: No term is left.
-    """
+    """Terms of ``merge_counts`` (or ``gather``) within the bounds, sorted by name, document frequencies and idf."""
     all_df, n_terms = counts.column("df").to_numpy(), counts.num_rows if n_terms is None else n_terms
     chosen, terms = choose(
         all_df,

@@ -146,17 +146,7 @@ def choose(
     names: Any,
     n_terms: int | None = None,
 ) -> tuple[NDArray[np.int64], pa.Array]:
-    """The terms that become features, sorted by name.
-
-    `min_df`, `max_df`: Bounds on the number of documents that have the term: a number, or as a float a share of them.
-    `max_features`: Keep the most frequent of these terms; ties by name.
-    `total`: Gives how often each term is in all documents; called where it is needed.
-    `names`: From numbers of terms to their names.
-    `n_terms`: How many terms there were, where some that are beyond the bounds are not here.
-    Returns tuple of int64 array, pyarrow.Array: Numbers and names of the terms, in the order of the features.
-    Raises UsageError: `max_df` is less than `min_df`.
-    Raises DataError: No term is left.
-    """
+    """Numbers and names of the terms within the bounds (ties by name), sorted by name; `n_terms`: with those gone."""
     n_terms = df.shape[0] if n_terms is None else n_terms
     if n_terms == 0:
         raise DataError(
