@@ -35,6 +35,7 @@ Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 COPIES = "_documents"
 # Folder of the rows that were put aside; it stays.
 REFUSED = "_refused"
+_BELOW = "below the names of the columns"
 
 
 @dataclass(frozen=True)
@@ -177,8 +178,7 @@ def look_at_files(
     parts = mapper.map(look_at, items, wanted, kinds, where, of_split, name="look")
     whole: dict[str, Seen] = {}
     if not any(rows for rows, _ in parts):
-        what = "below the names of the columns" if where is None and split is None else "that is learned from"
-        raise DataError(f"there is no row {what}", file=files[0][0] if len(files) == 1 else None)
+        raise _no_row(files, _BELOW if where is None and split is None else "that is learned from")
     for (path, _), (_, part) in zip(files, parts, strict=True):
         for name, seen in part.items():
             try:
@@ -208,10 +208,16 @@ def copy_tables(
     wanted = Wanted((), tuple(labels), others, dialect=dialect)
     reports = [column_types((path, there), wanted) for path, there in zip(paths, folders, strict=True)]
     kinds = joint_kinds(reports, paths)
+    if set(kinds.values()) <= {"null"}:
+        raise _no_row(files, f"{_BELOW} that holds a value")
     for path, name in files:
         target = folder / _copy_name(name, ending)
         make_folder(target.parent)
         copy_documents(Copy(path, str(target)), wanted, kinds, Picking())
+
+
+def _no_row(files: Sequence[tuple[str, str]], which: str) -> DataError:
+    return DataError(f"there is no row {which}", file=files[0][0] if len(files) == 1 else None)
 
 
 def source_of_copy(source: Source, folder: AnyPath, ending: str, copy: str) -> str | None:

@@ -115,6 +115,8 @@ def test_csv_of_other_habits_and_without_rows(tmp_path, capsys):
         source.write_text(content)
         assert run(*words) == 3
         assert re.search("there is no row below the names|the file is empty, or has no row", capsys.readouterr().err)
+        assert run("train", source, "--label", "target", "--out", tmp_path / "model") == 3
+        assert re.search("there is no row below the names|the file is empty, or has no row", capsys.readouterr().err)
 
 
 def test_lists_of_tags_are_labels_of_files(tmp_path, capsys):
