@@ -10,6 +10,7 @@ from pydantic import BeforeValidator
 from dboost import Features, TextFeatures
 from dboost.data import prepare_text
 from dboost.data.manifest import MANIFEST
+from dboost.data.meaning import DIALECT
 from dboost.data.sources import look_at_files
 from dboost.errors import UsageError
 from dboost.estimators.features import FIND, Kinds
@@ -99,6 +100,12 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
 
 
 SETTINGS = PrepareSettings
+# Keys that are parameters of ``prepare_text``.
+_HANDED = (
+    "text", "label", "keep", "split", "tokenizer", "ngrams", "sublinear_tf", "binary", "min_df", "max_df",
+    "max_features", "hashing", "where", "on_bad_rows", "expect", "on_drift", "write_contract", "force",
+    "label_separator", *DIALECT,
+)  # fmt: skip
 
 
 def run(settings: PrepareSettings, console: Console) -> int:
@@ -128,35 +135,10 @@ def prepare(settings: PrepareSettings, client: Any, console: Console) -> Any:
     with engine_on(client) as engine:
         settings = with_kinds(settings, source, engine, console)
         announce(settings, client, console)
-        return prepare_text(
-            source,
-            str(settings.out),
-            text=settings.text,
-            label=settings.label,
-            keep=settings.keep,
-            split=settings.split,
-            tokenizer=settings.tokenizer,
-            ngrams=settings.ngrams,
-            stop_words=stop_words(settings.stop_words or ()),
-            sublinear_tf=settings.sublinear_tf,
-            binary=settings.binary,
-            min_df=settings.min_df,
-            max_df=settings.max_df,
-            max_features=settings.max_features,
-            hashing=settings.hashing,
-            where=settings.where,
-            on_bad_rows=settings.on_bad_rows,
-            expect=settings.expect,
-            on_drift=settings.on_drift,
-            write_contract=settings.write_contract,
-            force=settings.force,
-            engine=engine,
-            table=None if settings.column is None else table_of(settings),
-            separator=settings.separator,
-            encoding=settings.encoding,
-            decimal=settings.decimal,
-            label_separator=settings.label_separator,
-        )
+        handed = {name: getattr(settings, name) for name in _HANDED}
+        table = None if settings.column is None else table_of(settings)
+        stop = stop_words(settings.stop_words or ())
+        return prepare_text(source, str(settings.out), **handed, stop_words=stop, engine=engine, table=table)
 
 
 def with_kinds(settings: PrepareSettings, source: Any, engine: Any, console: Console) -> PrepareSettings:
