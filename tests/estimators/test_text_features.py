@@ -260,11 +260,6 @@ def test_parameters_without_meaning_are_refused(parameters, message):
         dboost.TextFeatures(**parameters).fit(DOCUMENTS)
 
 
-def test_no_term_is_left():
-    with pytest.raises(DataError, match="none of the 20 terms is in 8 to 8 of the 8 documents"):
-        dboost.TextFeatures(min_df=1.0).fit(DOCUMENTS)
-
-
 def test_an_analyzer_that_does_not_give_strings():
     with pytest.raises(DataError, match="the analyzer returned a int"):
         dboost.TextFeatures(analyzer=lambda text: [1]).fit(DOCUMENTS)
