@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-import math
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -432,27 +431,10 @@ def needed(settings: Any, *keys: str) -> None:
             raise UsageError(f"{name} is missing: give {flag(name)} or set it in the --config file")
 
 
-def to_toml(value: Any) -> str:
-    """A value as TOML writes it, which Python reads but does not write."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        # JSON's escapes are TOML's, but for the one control character that JSON leaves as it is
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    if isinstance(value, float):
-        text = repr(value)
-        return text if any(mark in text for mark in ".e") else f"{text}.0"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{to_toml(str(key))} = {to_toml(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(to_toml, value)) + "]"
-    return str(value)
-
-
 def tables_to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
     """Tables of values as a TOML file."""
+    from dboost.files.documents import to_toml
+
     lines = []
     for table, values in tables.items():
         lines += [f"[{table}]", *(f"{name} = {to_toml(value)}" for name, value in values.items()), ""]

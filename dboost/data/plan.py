@@ -21,9 +21,7 @@ from dboost.data.memory.in_memory import Rows, as_rows, block_bounds
 from dboost.data.named_columns import split_named
 from dboost.data.planned import (
     Plan,
-    class_counts,
     class_list,
-    class_weights,
     count_rows,
     joined_digest,
     known,
@@ -121,22 +119,19 @@ def plan_memory(
     def fingerprint() -> str:
         return joined_digest(about, map(partition_digest, partitions))
 
-    return Plan(
+    return Plan.of(
+        coder,
+        stats,
         items=partitions,
         rows=tuple(partition.n_rows for partition in partitions),
         n_features=rows.n_features,
         feature_names=rows.names,
         classes=task_classes,
-        n_outputs=outputs,
-        task=coder.task,
         # nothing but a checkpoint waits for it
         digest=known(fingerprint()) if nbytes < ASIDE_BYTES else engine.run_in_background(fingerprint),
         nbytes_estimate=nbytes,
         streams=False,
-        class_counts=class_counts(coder, stats),
-        class_weights=class_weights(coder, stats),
         notes=label_notes(stats.count, {}) if classes is None else (),
-        coder=coder,
     )
 
 

@@ -41,6 +41,17 @@ class Plan:
     notes: tuple[str, ...]  # What a person should know about the data, for example files without checksums.
     coder: LabelCoder
 
+    @classmethod
+    def of(cls, coder: LabelCoder, stats: LabelStats, **of_input: Any) -> Plan:
+        """The plan of an encoding, of the report on all labels that it was made from, and of what the input is."""
+        labels, counts, weights = class_list(coder), None, None
+        if labels is not None:
+            factors = np.ones(len(labels)) if coder.factors is None else coder.factors
+            counts = tuple(stats.count.get(label, 0) for label in labels)
+            weights = tuple(stats.weight.get(label, 0.0) * float(f) for label, f in zip(labels, factors, strict=True))
+        about: dict[str, Any] = {"n_outputs": n_outputs(coder, stats), "task": coder.task, "coder": coder}
+        return cls(**about, class_counts=counts, class_weights=weights, **of_input)
+
     @property
     def n_rows(self) -> int:
         """Number of examples m."""
@@ -144,18 +155,3 @@ def n_outputs(coder: LabelCoder, stats: LabelStats) -> int:
 def class_list(coder: LabelCoder) -> list[Any] | None:
     """The classes as plain values."""
     return None if coder.classes is None else coder.classes.tolist()
-
-
-def class_counts(coder: LabelCoder, stats: LabelStats) -> tuple[int, ...] | None:
-    """Rows of each class."""
-    labels = class_list(coder)
-    return None if labels is None else tuple(stats.count.get(label, 0) for label in labels)
-
-
-def class_weights(coder: LabelCoder, stats: LabelStats) -> tuple[float, ...] | None:
-    """Sum of the final weights of each class."""
-    labels = class_list(coder)
-    if labels is None:
-        return None
-    factors = np.ones(len(labels)) if coder.factors is None else coder.factors
-    return tuple(stats.weight.get(label, 0.0) * float(f) for label, f in zip(labels, factors, strict=True))

@@ -40,19 +40,10 @@ class FeaturesOfFiles:
         return cls(features, told, text)
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        """The columns that are no texts."""
-        return tuple(self.told)
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """Those of them that are tags in one text."""
-        return tuple(name for name, one in self.told.items() if one.separator is not None)
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """Those that are."""
-        return tuple(self.text)
+    def columns(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """The columns that are texts, the others, and those of them that are tags in one text."""
+        tags = tuple(name for name, one in self.told.items() if one.separator is not None)
+        return tuple(self.text), tuple(self.told), tags
 
     def limits(self, text: str) -> tuple[Any, Any, Any] | None:
         """``min_df``, ``max_df`` and ``max_features``; None where terms are hashed."""

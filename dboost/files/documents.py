@@ -1,7 +1,7 @@
 """The two files of a saved model: JSON that is checked field by field, and arrays under a digest.
 
 Covers: strict JSON in and out (non-finite numbers as words) under a digest of its own, labels and names as plain
-values, and the reading of the folder with its limits.
+values, the reading of the folder with its limits, and values as TOML writes them.
 Does not cover: what the fields mean (``dboost.model.fitted``).
 
 The digest of a document, its field ``sha256``, is over its values: other blanks or another order of fields are the same
@@ -365,3 +365,22 @@ def of_number(arrays: Mapping[str, NDArray[Any]], number: int) -> dict[str, NDAr
     """The arrays of one of several things (``numbered``)."""
     begin = f"{number}."
     return {name.removeprefix(begin): array for name, array in arrays.items() if name.startswith(begin)}
+
+
+def to_toml(value: Any) -> str:
+    """A value as TOML writes it, which Python reads but does not write."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # JSON's escapes are TOML's, but for the one control character that JSON leaves as it is
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if isinstance(value, float):
+        text = repr(float(value))
+        return text if any(mark in text for mark in ".e") else f"{text}.0"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{to_toml(str(key))} = {to_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(to_toml, value)) + "]"
+    return str(value)

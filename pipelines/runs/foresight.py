@@ -20,12 +20,12 @@ from dboost.data.prepared.contract import read_contract
 from dboost.data.prepared.documents import csv_header, document_files
 from dboost.data.prepared.where import parsed
 from dboost.errors import DataError, UsageError
+from dboost.files.documents import to_toml
 from dboost.files.storage import check_writable
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
 from ..before_preparing import kinds_of
-from ..config import to_toml
 from ..inputs import read_model
 from ..training import Training, plan_training
 from .run_file import RunFile

@@ -185,7 +185,7 @@ def test_one_column_of_a_table(make):
     table = make({"id": list(range(len(DOCUMENTS))), "text": DOCUMENTS})
     ours = dboost.TextFeatures(column="text")
     assert_same(ours.fit_transform(table), TfidfVectorizer().fit_transform(DOCUMENTS))
-    with pytest.raises(UsageError, match="a table of 2 columns, and none is named; set column to one of 'id', 'text'"):
+    with pytest.raises(UsageError, match="a table of 2 columns, and none is named; set column; there are 'id', 'text'"):
         dboost.TextFeatures().fit(table)
     with pytest.raises(DataError, match="no such column; column 'body'; there are 'id', 'text'"):
         dboost.TextFeatures(column="body").fit(table)

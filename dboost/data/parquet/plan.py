@@ -25,7 +25,7 @@ from dboost.data.meaning import column_kind, fits, joint_type, say_index
 from dboost.data.memory.in_memory import BLOCK_COST
 from dboost.data.parquet.block import ParquetBlock, block_width, scan_block
 from dboost.data.parquet.read import NUMBERS, FileInfo, Layout, inspect_file, with_folders
-from dboost.data.planned import Plan, class_counts, class_list, class_weights, n_outputs, plan_coder
+from dboost.data.planned import Plan, class_list, plan_coder
 from dboost.data.prepared.mapper import InProcess, Mapper
 from dboost.errors import DataError, UsageError
 from dboost.notices import warn_user
@@ -86,21 +86,18 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     if classes is None:
         several = sum(1 for info in infos if sum(info.rows)) > 1
         notes.extend(label_notes(stats.count, stats.where if several else {}))
-    return Plan(
+    return Plan.of(
+        coder,
+        stats,
         items=tuple(ready),
         rows=tuple(block.rows for block in ready),
         n_features=layout.n_features,
         feature_names=names,
         classes=task_classes,
-        n_outputs=n_outputs(coder, stats),
-        task=coder.task,
         digest=digest.hexdigest,
         nbytes_estimate=nbytes,
         streams=nbytes > budget,
-        class_counts=class_counts(coder, stats),
-        class_weights=class_weights(coder, stats),
         notes=tuple(notes),
-        coder=coder,
     )
 
 

@@ -34,16 +34,8 @@ class TableTransform(Protocol):
     """Columns of a table to features, learned from its parts."""
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        """The columns that it reads and that are no texts."""
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """Those of them that are tags in one text."""
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """Those that are texts."""
+    def columns(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """The columns that are texts, the others that it reads, and those of them that are tags in one text."""
 
     def limits(self, text: str) -> tuple[int | float, int | float, int | None] | None:
         """``min_df``, ``max_df`` and ``max_features`` of a column of text; None where its terms are hashed."""
