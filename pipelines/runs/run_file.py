@@ -15,6 +15,7 @@ from typing import Any
 
 from dboost.data.meaning import DIALECT
 from dboost.errors import UsageError
+from dboost.files.documents import to_toml
 from dboost.files.paths import local_path
 from dboost.files.stores import StorePath, any_path
 
@@ -35,7 +36,6 @@ from ..config import (
     read_keys,
     read_tables,
     read_toml,
-    to_toml,
 )
 from ..model_settings import TrainedSettings
 from ..registries import in_words
