@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-import math
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -292,6 +291,7 @@ class DataSettings:
     n_features: FromOne | None = key(None, "number of columns of indices,values (default: the manifest's)")
     separator: Text | None = key(None, "of CSV: what stands between fields (default: told by the first rows)")
     encoding: Text | None = key(None, "of CSV and JSON lines, such as latin-1 (default: by its mark, or UTF-8)")
+    decimal: Text | None = key(None, "of CSV: what stands before the fraction of a number, a point or a comma")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,7 +314,7 @@ def dialect_of(settings: Any) -> Dialect:
     """How files of text are written, where the settings say it."""
     from dboost.data.meaning import Dialect
 
-    return Dialect(settings.separator, settings.encoding)
+    return Dialect(settings.separator, settings.encoding, settings.decimal)
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------
@@ -431,27 +431,10 @@ def needed(settings: Any, *keys: str) -> None:
             raise UsageError(f"{name} is missing: give {flag(name)} or set it in the --config file")
 
 
-def to_toml(value: Any) -> str:
-    """A value as TOML writes it, which Python reads but does not write."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        # JSON's escapes are TOML's, but for the one control character that JSON leaves as it is
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    if isinstance(value, float):
-        text = repr(value)
-        return text if any(mark in text for mark in ".e") else f"{text}.0"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{to_toml(str(key))} = {to_toml(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(to_toml, value)) + "]"
-    return str(value)
-
-
 def tables_to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
     """Tables of values as a TOML file."""
+    from dboost.files.documents import to_toml
+
     lines = []
     for table, values in tables.items():
         lines += [f"[{table}]", *(f"{name} = {to_toml(value)}" for name, value in values.items()), ""]

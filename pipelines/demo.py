@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.text import Text as Words
 
+from dboost.files.documents import to_toml
 from dboost.files.storage import write_file, write_folder
 
 from . import pages
 from .commands.train import NOT_CONVERGED
-from .config import ClusterSettings, LogSettings, OneOf, OutputSettings, Text, key, tables_to_toml, to_toml
+from .config import ClusterSettings, LogSettings, OneOf, OutputSettings, Text, key, tables_to_toml
 from .console import Console, finite
 from .fitting_table import FittingTable, grid
 from .inputs import read_model, refuse_existing

@@ -24,7 +24,7 @@ import dboost
 from dboost.data import load_manifest
 from dboost.data.absent_column import listed, nearest
 from dboost.data.manifest import MANIFEST
-from dboost.data.meaning import Dialect, folder_columns, is_text
+from dboost.data.meaning import DIALECT, Dialect, folder_columns, is_text
 from dboost.data.parquet.plan import sparse_columns
 from dboost.data.parquet.read import NUMBERS, FileInfo, first_of
 from dboost.data.prepared.documents import document_files, header_of
@@ -253,14 +253,14 @@ def as_parquet(settings: S, folder: Path, keep: Sequence[str] = ()) -> S:
         return settings
     label, dialect = tuple(settings.label or ()), dialect_of(settings)
     columns = None if settings.features is None else (*settings.features, *filter(None, [settings.weight]), *keep)
-    mine = sha256_json([of_input(str(settings.data)), label, columns, dialect.separator, dialect.encoding])
+    mine = sha256_json([of_input(str(settings.data)), label, columns, *vars(dialect).values()])
     of = folder / _OF
     if not of.is_file() or of.read_text(encoding="utf-8") != mine:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         copy_tables(any_path(str(settings.data), "data"), folder, ENDING, label, columns, dialect)
         write_file(of, mine.encode())
-    return replace(settings, data=str(folder), separator=None, encoding=None)
+    return replace(settings, data=str(folder), **dict.fromkeys(DIALECT))
 
 
 @contextmanager

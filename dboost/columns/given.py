@@ -41,13 +41,7 @@ class Features:
         return {name: at for at, name in enumerate(self.names or ())}
 
     def place(self, member: Member, parameter: str, within: str = "") -> int:
-        """The place of a column that a parameter names, `within` one of its parts.
-
-        Raises
-        ------
-        UsageError
-            Where the data has no such column.
-        """
+        """The place of a column that a parameter names, `within` one of its parts; a UsageError where there is none."""
         if isinstance(member, int):
             if member >= self.n:
                 raise UsageError(
@@ -138,13 +132,7 @@ class Parameter:
     others: str = ""
 
     def read(self, value: Any) -> PerColumn:
-        """What a user gave: a sequence of numbers, a mapping of names to numbers, a number for all, or None.
-
-        Raises
-        ------
-        UsageError
-            For anything else, and for numbers that the parameter does not take.
-        """
+        """What a user gave: a sequence of numbers, a mapping of names, a number for all, or None; else a UsageError."""
         value = by_name(self.name, value)
         if value is None:
             return PerColumn(self.name, self.usual)
@@ -209,13 +197,7 @@ class Signs:
 
     @classmethod
     def given(cls, positive: Any = False, lower: Any = None, upper: Any = None) -> Signs | None:
-        """From what a user gave; None where every weight may have any sign.
-
-        Raises
-        ------
-        UsageError
-            For bounds that are neither 0 nor infinite, and for `positive` beside bounds.
-        """
+        """From what a user gave, bounds of 0 or infinity (else a UsageError); None where any sign is allowed."""
         if not isinstance(positive, bool | np.bool_):
             raise UsageError(f"positive={positive!r}", hint="expected True or False")
         if positive:
@@ -233,13 +215,7 @@ class Signs:
         return cls(LOWER.read(np.where(signs > 0, 0.0, -math.inf)), UPPER.read(np.where(signs < 0, 0.0, math.inf)))
 
     def of_columns(self, features: Features) -> Int8:
-        """1 for a column whose weights are not negative, -1 for one whose weights are not positive, else 0: (n,).
-
-        Raises
-        ------
-        UsageError
-            Where there are not as many bounds as features, a name is unknown, or both bounds of a feature are 0.
-        """
+        """1 where weights are not negative, -1 where not positive, else 0: (n,); a UsageError where they do not fit."""
         low, high = self.lower.of_columns(features) == 0.0, self.upper.of_columns(features) == 0.0
         both = np.flatnonzero(low & high)
         if both.size:
@@ -280,13 +256,7 @@ class ColumnGroups:
 
     @classmethod
     def given(cls, value: Any) -> ColumnGroups:
-        """From what a user gave: a sequence of labels, or a mapping of the names of groups to their features.
-
-        Raises
-        ------
-        UsageError
-            For anything else, and for labels below 0.
-        """
+        """From what a user gave: labels from 0 on, or a mapping of groups to their features; else a UsageError."""
         if isinstance(value, Mapping):
             given = {_text(name, "column_groups", "a group"): members for name, members in value.items()}
             return cls(named={name: _members(name, members) for name, members in given.items()})
@@ -308,13 +278,7 @@ class ColumnGroups:
         return any(len(members) > 1 for members in (self.named or {}).values())
 
     def of_columns(self, features: Features) -> Int64:
-        """The number of the group of every column, shape (n,): from 0 on, by the first of its columns.
-
-        Raises
-        ------
-        UsageError
-            Where there are not as many labels as features, a feature is unknown, or is in two groups.
-        """
+        """The group of every column, (n,), numbered by first columns; a UsageError where they do not fit."""
         labels, n = self.values, features.n
         if labels is not None and labels.shape[0] != n:
             raise UsageError(
@@ -370,13 +334,7 @@ _OFFSET = "expected the name or the place of a column, or one for each output"
 
 
 def given_offset(value: Any) -> Offset:
-    """The names or places of the columns that are offsets, from what a user gave.
-
-    Raises
-    ------
-    UsageError
-        For what is neither a name, a place, nor a sequence of these, and for a column that is given twice.
-    """
+    """The names or places of columns that are offsets, each once, from what a user gave; else a UsageError."""
     if isinstance(value, str) or _is_whole(value):
         value = (value,)
     if not isinstance(value, list | tuple | np.ndarray) or not len(value):
@@ -392,13 +350,7 @@ def given_offset(value: Any) -> Offset:
 
 
 def offset_columns(offset: Offset, features: Features, k: int) -> Int64:
-    """The column of every output, shape (k,); places below 0 are counted from the end.
-
-    Raises
-    ------
-    UsageError
-        Where a name or a place is none of the data, there are not as many as outputs, or no feature is left.
-    """
+    """The column of every output, shape (k,); places below 0 count from the end. A UsageError where they do not fit."""
     n = features.n
     if len(offset) != k:
         raise UsageError(
@@ -421,13 +373,7 @@ def offset_columns(offset: Offset, features: Features, k: int) -> Int64:
 
 
 def by_name(parameter: str, value: Any) -> Any:
-    """A series that is indexed by texts as a mapping, anything else as it is: its order need not be that of the data.
-
-    Raises
-    ------
-    UsageError
-        Where it has a name twice.
-    """
+    """A series indexed by texts, which may be in another order, as a mapping; anything else as it is."""
     names = list(value.index) if hasattr(value, "index") and hasattr(value, "tolist") else []
     if not names or not all(isinstance(name, str) for name in names):
         return value

@@ -114,10 +114,7 @@ class Statistics:
         return found
 
     def values(self, columns: NDArray[np.int64], m: int) -> float:
-        """About how many values these columns store, of m examples: (sum s |x|)**2 / sum s x**2, in examples.
-
-        Never more where all examples weigh the same (Cauchy and Schwarz); exact where all values are of one size too.
-        """
+        """About how many values these columns store, (sum s |x|)**2 / sum s x**2: never more for equal weights."""
         absolute, square = self.absolute[columns], self.square[columns]
         return float(np.sum(absolute**2 / np.maximum(square, np.finfo(float).tiny))) * m / self.weight
 
@@ -130,10 +127,7 @@ def deviation(total: Array, square: Array, weight: float) -> Array:
 
 
 def suspects(total: Array, square: Array, weight: float | Array, far: float) -> NDArray[np.int64]:
-    """Columns with a mean of more than `far` deviations, by sum s x and sum s x**2; it is about total / weight.
-
-    Rounding moves a variance by much less than the share 1 / (1 + far**2) of the mean square that is asked for here.
-    """
+    """Columns whose mean is beyond `far` deviations, by sum s x and sum s x**2: the mean is about total / weight."""
     with np.errstate(over="ignore", invalid="ignore"):
         mean, mean_square = total / weight, square / weight
         return np.flatnonzero((mean_square - mean * mean) * (1.0 + far * far) < mean_square)

@@ -71,13 +71,7 @@ class ColumnTable:
 
     @classmethod
     def of(cls, asked: Any, features: Features, k: int) -> Self:
-        """What a user asked of the columns of the data (``FitSettings``), for k outputs.
-
-        Raises
-        ------
-        UsageError
-            Where a column is named that is none of the data, or no feature is left.
-        """
+        """What a user asked of columns of the data (``FitSettings``), for k outputs; unknown ones are a UsageError."""
         factor = sign = group = None
         offset = np.zeros(0, np.int64)
         if asked.offset is not None:
@@ -113,10 +107,7 @@ class ColumnTable:
         return replace(self, weight=weight)
 
     def standardised(self, statistics: Statistics, degree: int) -> Self:
-        """The same with rows that are penalised by the deviation of their column, to the power of the penalty's degree.
-
-        A constant column then never enters.
-        """
+        """The same with rows penalised by the deviation of their column, which bars constant ones."""
         deviation = statistics.deviation()
         constant = np.flatnonzero((deviation == 0.0) & (statistics.square > 0.0))
         found = self.scaled(np.where(deviation > 0.0, deviation**degree, np.inf))
@@ -157,13 +148,7 @@ def listed(columns: Int64, names: Sequence[str] | None) -> str:
 
 
 def refuse_extreme_columns(peak: Array, names: Sequence[str] | None) -> None:
-    """Refuse columns whose largest value, of size `peak` (n,), is too large or too small to be squared and summed.
-
-    Raises
-    ------
-    DataError
-        Names the first such column, and says how many there are and what to divide it by.
-    """
+    """Refuse (DataError) columns whose largest size, `peak` (n,), is too large or small to be squared and summed."""
     outside = ~((peak == 0.0) | ((peak >= 2.0**-REACH_BITS) & (peak <= 2.0**REACH_BITS)))
     found = np.flatnonzero(outside)
     if not found.size:

@@ -17,13 +17,7 @@ _ALIKE = 0.6
 
 
 def absent_column(name: str, known: Iterable[str], file: str, role: str | None = None) -> DataError:
-    """The error for a column that is not there.
-
-    `name`: The column that was asked for.
-    `known`: The columns there are, in their order.
-    `file`: The file that was looked at.
-    `role`: What the column is for, such as "label".
-    """
+    """The error for a column that is not in a file, with the columns there are; `role` is what it is for."""
     columns = list(known)
     what = "there is no such column" if role is None else f"there is no such {role} column"
     return DataError(what, file=file, column=name, hint=f"{nearest(name, columns)}{listed(columns)}")

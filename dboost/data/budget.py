@@ -27,11 +27,7 @@ class Budgeted(Protocol):
 
 
 def memory_budget(engine: Mapper) -> int:
-    """Bytes of decoded partitions that fit.
-
-    What a ``Budgeted`` engine states; 40 % of the workers' limits where it has a Dask client and they
-    have limits; else half of the memory here.
-    """
+    """Bytes of decoded partitions that fit: as a ``Budgeted`` engine states, 40 % of workers' limits, or half here."""
     if isinstance(engine, Budgeted):
         return engine.memory_budget
     limits = _limits_of(engine)

@@ -26,13 +26,10 @@ from dboost.data.memory.in_memory import Rows, as_rows, check_names
 from dboost.data.named_columns import behind
 from dboost.data.planned import (
     Plan,
-    class_counts,
     class_list,
-    class_weights,
     count_rows,
     joined_digest,
     known,
-    n_outputs,
     partition_digest,
     plan_coder,
     take_rows,
@@ -94,29 +91,23 @@ def plan_collection(
         )
     about = coder.task, n_features, names, class_list(coder)
     fingerprint = joined_digest(about, engine.map(partition_digest, items, name="fingerprint"))
-    return Plan(
+    return Plan.of(
+        coder,
+        stats,
         items=tuple(items),
         rows=tuple(reports[i].stats.n_kept for i in used),
         n_features=n_features,
         feature_names=names,
         classes=task_classes,
-        n_outputs=n_outputs(coder, stats),
-        task=coder.task,
         digest=known(fingerprint),
         nbytes_estimate=sum(reports[i].nbytes for i in used),
         streams=False,
-        class_counts=class_counts(coder, stats),
-        class_weights=class_weights(coder, stats),
         notes=label_notes(stats.count, {}) if classes is None else (),
-        coder=coder,
     )
 
 
 def refuse_gone(**collections: Any) -> None:
-    """Refuse collections whose data a client held that is closed: nothing can compute them again.
-
-    Raises UsageError: It names the argument.
-    """
+    """Refuse (UsageError) collections of a client that is closed, by argument: nothing can compute them again."""
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return

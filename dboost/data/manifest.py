@@ -41,37 +41,19 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a prepared data set says about itself.
+    """What a prepared data set says about itself."""
 
-    Parameters
-    ----------
-    schema : dict of str to str
-        Column name to kind (``int``, ``float32``, ``str``, ``list<int>``, ...).
-    features : dict
-        ``indices`` and ``values``: the two list columns; ``n_features``.
-    label : str or None
-    splits : dict of str to dict
-        ``rows``, ``nnz``, ``files`` (each ``name``, ``rows``, ``size``, ``footer`` and the sha256 of its ``columns``)
-        and ``classes`` (pairs of label and count, in sort order; None without a label).
-    vocabulary : dict or None
-        ``file`` and ``sha256``.
-    settings : dict
-        How the data was prepared.
-    fingerprint : str
-        sha256 over everything above.
-    root : str
-        Folder of the manifest; not part of the file.
-    """
-
-    schema: Mapping[str, str]
-    features: Mapping[str, Any]
+    schema: Mapping[str, str]  # Column name to kind (``int``, ``float32``, ``str``, ``list<int>``, ...).
+    features: Mapping[str, Any]  # ``indices`` and ``values``: the two list columns; ``n_features``.
     label: str | None
+    # ``rows``, ``nnz``, ``files`` (each ``name``, ``rows``, ``size``, ``footer`` and the sha256 of its ``columns``) and
+    # ``classes`` (pairs of label and count, in sort order; None without a label).
     splits: Mapping[str, Mapping[str, Any]]
-    vocabulary: Mapping[str, str] | None
-    settings: Mapping[str, Any]
+    vocabulary: Mapping[str, str] | None  # ``file`` and ``sha256``.
+    settings: Mapping[str, Any]  # How the data was prepared.
     format_version: int = FORMAT_VERSION
-    fingerprint: str = ""
-    root: str = field(default="", compare=False)
+    fingerprint: str = ""  # sha256 over everything above.
+    root: str = field(default="", compare=False)  # Folder of the manifest; not part of the file.
 
     def content(self) -> dict[str, Any]:
         """The manifest as written, fingerprint included."""
@@ -127,18 +109,7 @@ def publish(beside: Path, path: Path) -> None:
 
 
 def write_parquet(table: Any, path: AnyPath, **options: Any) -> None:
-    """Write a table as one file with page checksums, which appears whole.
-
-    Raises StorageError: When it cannot be written; nothing is left behind.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-    path : path
-        Its folder is made where it is missing.
-    **options
-        Of ``pyarrow.parquet.write_table``.
-    """
+    """Write a table as one file with page checksums, which appears whole, or not (StorageError)."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -159,23 +130,13 @@ def write_parquet(table: Any, path: AnyPath, **options: Any) -> None:
 
 
 def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
-    """Read and validate the manifest in `folder`.
-
-    Raises
-    ------
-    DataError
-        The file is missing, not JSON, of another format version, incomplete, names files outside the folder, or does
-        not match its own fingerprint.
-    """
+    """Read the manifest in a folder; one that is damaged, or names files outside, is a DataError."""
     folder = current(any_path(folder))
     return _read_manifest(folder, _written(folder / MANIFEST))
 
 
 def _written(path: AnyPath) -> tuple[int, ...]:
-    """What tells a file of a disk from the one that had its name before; anew each time for what cannot be told.
-
-    With it a manifest and its vocabulary are read once while they stay the same, however often they are asked for.
-    """
+    """What tells a file of a disk from an earlier one of its name, so that one that stays is read once."""
     if isinstance(path, Path):
         with contextlib.suppress(OSError):
             found = path.stat()

@@ -18,7 +18,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -70,10 +70,13 @@ class Dialect:
 
     separator: str | None = None  # What stands between the fields of CSV.
     encoding: str | None = None  # How characters are bytes, as Python names it.
+    decimal: str | None = None  # What stands before the fraction of a number in CSV; a point where it is not said.
 
     def __post_init__(self) -> None:
         if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n'):
             raise UsageError(f"separator={self.separator!r}; expected one character, such as ;")
+        if self.decimal not in (None, ".", ","):
+            raise UsageError(f"decimal={self.decimal!r}; expected . or ,")
         if self.encoding is not None:
             try:
                 codecs.lookup(self.encoding)
@@ -84,12 +87,14 @@ class Dialect:
     def check_used(self, paths: Iterable[str]) -> None:
         """Refuse what has no effect on any of the files (UsageError)."""
         formats = {format_of(path) for path in paths}
-        if self.separator is not None and CSV not in formats:
-            raise UsageError("separator= is of CSV, and no file is", hint="leave it out")
+        for name in ("separator", "decimal"):
+            if getattr(self, name) is not None and CSV not in formats:
+                raise UsageError(f"{name}= is of CSV, and no file is", hint="leave it out")
         if self.encoding is not None and not formats & {CSV, JSON_LINES}:
             raise UsageError("encoding= is of CSV and JSON lines, and no file is either", hint="leave it out")
 
 
+DIALECT = tuple(one.name for one in fields(Dialect))
 # Bytes of a file that tell how it is written.
 HEAD_BYTES = 1 << 16
 # Marks at the beginning of a file, and the encoding that each is of; that of UTF-8 is passed over by its readers.
@@ -100,10 +105,7 @@ _SEPARATORS, _ROWS = (",", ";", "\t"), 50
 
 
 def encoding_of(path: str, head: bytes) -> str:
-    """The encoding that the first bytes of a file of text tell: that of its mark, else UTF-8.
-
-    Raises DataError: They are no UTF-8; which of the others they are cannot be told from bytes.
-    """
+    """The encoding that the first bytes of a file of text tell: that of its mark, else UTF-8, or a DataError."""
     for mark, name in _MARKS:
         if head.startswith(mark):
             return name
@@ -205,10 +207,7 @@ def files_below(folder: AnyPath, read: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def each_once(files: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The files without those that are another one under a second name, such as a link, which are said to be left out.
-
-    Where one of the names is a link and the other is not, the latter stays.
-    """
+    """The files without second names of the same one, which are said to be left out; a name that is no link stays."""
     known: dict[tuple[int, int], list[tuple[str, str]]] = {}
     for path, name in files:
         if is_store(path):
@@ -223,10 +222,7 @@ def each_once(files: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def check_readable(paths: Iterable[str]) -> None:
-    """Refuse a file of documents whose format is not read by what it is called, before its bytes are.
-
-    Raises DataError.
-    """
+    """Refuse a file of documents by its name, before its bytes are read, where its format is not read (DataError)."""
     for path in paths:
         if format_of(path) is None and any_path(path).is_file() and not _begins_as_parquet(path):
             raise _unread(path)
@@ -295,6 +291,8 @@ _COLUMN = re.compile(r"(?P<name>[^=/]+)=(?P<value>[^/]*)")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 # What Hive writes for a value that is missing.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
+# The column that documents have of themselves where they hold none of that name: the file that a row comes from.
+FILE = "file"
 # Columns in which pandas and Dask keep an index that has no name: in Parquet, in CSV, and where that was read again.
 _INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__|(Unnamed: 0)?")
 
@@ -311,11 +309,7 @@ def folder_columns(name: str) -> dict[str, str | None]:
 
 
 def folder_values(names: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """The columns that folders hold, with their values, for each file; and the kinds: ``int`` or ``str``.
-
-    `names`: Names of all files of a data set. Where they are whole paths, the folders that all lie in are no part of
-    it.
-    """
+    """The columns that the folders of all files of a data set hold: values by file, and kinds, ``int`` or ``str``."""
     above = 0
     if any(is_store(name) or name.startswith("/") for name in names):
         above = len(os.path.commonprefix([name.split("/")[:-1] for name in names]))
@@ -343,10 +337,7 @@ def is_index(name: str) -> bool:
 
 
 def index_columns(schema: Any) -> tuple[str, ...]:
-    """The columns of an Arrow schema in which pandas or Dask keeps the index of a table, which is none of its columns.
-
-    `schema`: With its metadata, of which pandas writes what its index was.
-    """
+    """The columns of an Arrow schema, with its metadata, in which pandas or Dask keeps the index of a table."""
     try:
         about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
         told = about.get("index_columns", ()) if isinstance(about, dict) else ()
@@ -488,12 +479,13 @@ def arrow_of(kind: str) -> Any:
     return getattr(pa, _ARROW[kind])()
 
 
-def kinds_of_texts(texts: Any, *, target: bool) -> frozenset[str]:
+def kinds_of_texts(texts: Any, *, target: bool, decimal: str | None = None) -> frozenset[str]:
     """What some fields of a CSV file may be, each without a loss.
 
     `target`: Whether the column is to be learned: a number with a point is one then, however it is written. In others
     it is one only where the number is written so again (``0.5``, not ``0.50`` or ``1e3``): what may be an identifier
     stays the text that it is.
+    `decimal`: What stands before a fraction, where a user said it; a number is one then, however it is written.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -501,6 +493,10 @@ def kinds_of_texts(texts: Any, *, target: bool) -> frozenset[str]:
     found = {"str"}
     if len(texts) == 0:
         return ANY
+    if decimal == ",":
+        # a point is none in a number then; it becomes what no number has
+        texts = pc.replace_substring(pc.replace_substring(texts, ".", "?"), ",", ".")
+    target = target or decimal is not None
     if pc.all(pc.match_substring_regex(texts, _DIGITS)).as_py():
         for kind, type_ in (("int", pa.int64()), ("uint", pa.uint64())):
             try:

@@ -19,10 +19,7 @@ Named = Mapping[str, Any]
 
 
 def refuse_unread(X: Any) -> None:
-    """Refuse a query that has not been run: polars' LazyFrame, which looks like a table and holds no rows.
-
-    Raises UsageError.
-    """
+    """Refuse (UsageError) polars' LazyFrame, a query that has not been run: it looks like a table and holds no rows."""
     if type(X).__module__.split(".")[0] == "polars" and hasattr(X, "collect"):
         raise UsageError(
             f"X is a polars {type(X).__name__}, which holds no rows yet",
@@ -50,12 +47,7 @@ def table_behind(X: Any) -> Any:
 
 
 def take_column(X: Any, name: str, what: str) -> tuple[Any, Any]:
-    """Take a column out of a table.
-
-    `what`: The parameter that names it, for the error.
-    Returns X, table: Without the column.
-    Raises UsageError: There is no such column, or X has no names.
-    """
+    """A table without a column, and that column; `what` is the parameter that names it, for the UsageError."""
     if isinstance(X, list) and X and isinstance(X[0], Mapping) and any(name in row for row in X):
         return X, [row.get(name) for row in X]
     names = names_of(X)
@@ -93,17 +85,7 @@ def without(X: Any, names: Iterable[Any]) -> Any:
 
 
 def split_named(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-    """Take labels, weights and groups out of a table where they are given by name.
-
-    Rows that a transform made have them in the table that they were made from.
-
-    Returns
-    -------
-    X, y, sample_weight, groups
-        The three last as values, or None as given.
-    named : dict of str to str
-        Which of the three were given by name, and the names.
-    """
+    """X, y, weights and groups, those given by name taken out of the table (or the one behind X), and these names."""
     named: dict[str, Any] = {}
     table = table_behind(X)
     found = {"y": y, WEIGHT: sample_weight, GROUPS: groups}

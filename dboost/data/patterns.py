@@ -54,10 +54,7 @@ def matches(path: AnyPath) -> list[tuple[str, str]] | None:
 
 
 def files_of_each(paths: Sequence[AnyPath], read: Sequence[str]) -> list[tuple[str, str]]:
-    """(path, name) of the files that the paths of a list mean: files, folders, patterns.
-
-    Raises DataError: Nothing there, or files of formats that are not to be `read`.
-    """
+    """(path, name) of the files that the paths of a list mean: files, folders, patterns, of the formats in `read`."""
     several: list[list[tuple[str, str]] | None] = []
     for path in paths:
         here = matches(path.absolute())
@@ -101,13 +98,7 @@ def regex_of(pattern: str) -> str:
 
 
 def delta_files(folder: AnyPath, version: int | None = None) -> tuple[list[tuple[str, str]], int] | None:
-    """(path, name) of the files of a Delta table, and its version; None where the folder is none.
-
-    `version`: The newest by default.
-    Raises UsageError: The package ``deltalake`` is not there. Read as plain files, a table would have the rows that
-    were deleted.
-    Raises DataError: The table cannot be read.
-    """
+    """(path, name) of the files of a Delta table (by default the newest), and its version; None where it is none."""
     if not (folder / DELTA_LOG).is_dir():
         return None
     try:

@@ -21,9 +21,7 @@ from dboost.data.memory.in_memory import Rows, as_rows, block_bounds
 from dboost.data.named_columns import split_named
 from dboost.data.planned import (
     Plan,
-    class_counts,
     class_list,
-    class_weights,
     count_rows,
     joined_digest,
     known,
@@ -52,27 +50,7 @@ def build_plan(
     engine: Mapper,
     groups: Any = None,
 ) -> Plan:
-    """Check the input, find the classes and cut the data into blocks.
-
-    Parameters
-    ----------
-    X : array, sparse matrix, table, dask collection or ParquetData
-    y : labels, or the name of the label column of a table; None for ParquetData
-    sample_weight : array-like, shape (m,), or the name of a column of a table, optional
-    task : {"classification", "binary", "multiclass", "multitask", "regression", "multitarget"}
-        ``"classification"`` chooses binary for two classes, multiclass for more.
-    classes : sequence, optional
-        All labels there may be; for several tasks or targets their names.
-    class_weight : "balanced" or dict, optional
-    engine : Mapper
-    groups : array-like, shape (m,), or the name of a column of a table, optional
-        Rows of equal values are drawn together.
-
-    Raises
-    ------
-    DataError, UsageError
-        Everything that can be known to be wrong before training.
-    """
+    """Check any input, find the classes and cut the data into blocks; what can be known to be wrong is refused here."""
     if task != "classification" and task not in TASKS:
         raise UsageError(f"task={task!r}", hint=f"use one of classification, {', '.join(TASKS)}")
     # By name: a fit on arrays must not import pyarrow.
@@ -141,22 +119,19 @@ def plan_memory(
     def fingerprint() -> str:
         return joined_digest(about, map(partition_digest, partitions))
 
-    return Plan(
+    return Plan.of(
+        coder,
+        stats,
         items=partitions,
         rows=tuple(partition.n_rows for partition in partitions),
         n_features=rows.n_features,
         feature_names=rows.names,
         classes=task_classes,
-        n_outputs=outputs,
-        task=coder.task,
         # nothing but a checkpoint waits for it
         digest=known(fingerprint()) if nbytes < ASIDE_BYTES else engine.run_in_background(fingerprint),
         nbytes_estimate=nbytes,
         streams=False,
-        class_counts=class_counts(coder, stats),
-        class_weights=class_weights(coder, stats),
         notes=label_notes(stats.count, {}) if classes is None else (),
-        coder=coder,
     )
 
 
@@ -170,12 +145,7 @@ def _blocks(
     engine: Mapper,
     strict: bool,
 ) -> tuple[Partition, ...]:
-    """Blocks of rows as partitions, on threads.
-
-    `keep`: bool array, shape (m,). Rows to keep; `codes`, `weight` and `group` are theirs.
-    `outputs`: Number of columns of W.
-    `strict`: Refuse rows that are not clean (``csc.Unclean``).
-    """
+    """The rows to keep as partitions, on threads; `strict` refuses rows that are not clean (``csc.Unclean``)."""
     # in place: what is let go of before the blocks are made is memory that they do not take again
     cost = np.zeros(rows.n_rows + 1, dtype=np.int64)
     each = np.subtract(rows.indptr[1:], rows.indptr[:-1], out=cost[1:])

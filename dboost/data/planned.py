@@ -24,51 +24,33 @@ from dboost.partition import SEVERAL, Partition
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit runs over.
+    """What a fit runs over."""
 
-    Parameters
-    ----------
-    items : tuple
-        Partitions, specs with ``load() -> Partition``, or futures of partitions (see the engine).
-    rows : tuple of int
-        Rows of each item; rows of weight 0 are already left out.
-    n_features : int
-    feature_names : tuple of str or None
-    classes : array or None
-        Original labels in sort order; the names (or None) of several tasks or targets; None for regression.
-    n_outputs : int
-        k: 1 for binary and regression.
-    task : {"binary", "multiclass", "multitask", "regression", "multitarget"}
-    digest : function () -> str
-        Gives `fingerprint`, and waits for it where it is still being computed.
-    nbytes_estimate : int
-        Bytes of all decoded partitions.
-    streams : bool
-        True when that exceeds the memory there is, so that partitions are read again in every pass.
-    class_counts : tuple of int or None
-        Rows of each class (weight 0 left out).
-    class_weights : tuple of float or None
-        Sum of the final weights of each class.
-    notes : tuple of str
-        What a person should know about the data, for example files without checksums.
-    coder : LabelCoder
-        The encoding used.
-    """
-
-    items: tuple[Any, ...]
-    rows: tuple[int, ...]
+    items: tuple[Any, ...]  # Partitions, specs with ``load() -> Partition``, or futures of partitions (see the engine).
+    rows: tuple[int, ...]  # Of each item, without those of weight 0.
     n_features: int
     feature_names: tuple[str, ...] | None
-    classes: NDArray[Any] | None
-    n_outputs: int
+    classes: NDArray[Any] | None  # Labels in sort order; the names (or None) of several tasks or targets.
+    n_outputs: int  # k: 1 for binary and regression.
     task: str
-    digest: Callable[[], str]
-    nbytes_estimate: int
-    streams: bool
-    class_counts: tuple[int, ...] | None
-    class_weights: tuple[float, ...] | None
-    notes: tuple[str, ...]
+    digest: Callable[[], str]  # Gives `fingerprint`, and waits for it where it is still being computed.
+    nbytes_estimate: int  # Of all decoded partitions.
+    streams: bool  # Whether that exceeds the memory there is, so that partitions are read again in every pass.
+    class_counts: tuple[int, ...] | None  # Rows of each class, without those of weight 0.
+    class_weights: tuple[float, ...] | None  # Sum of the final weights of each class.
+    notes: tuple[str, ...]  # What a person should know about the data, for example files without checksums.
     coder: LabelCoder
+
+    @classmethod
+    def of(cls, coder: LabelCoder, stats: LabelStats, **of_input: Any) -> Plan:
+        """The plan of an encoding, of the report on all labels that it was made from, and of what the input is."""
+        labels, counts, weights = class_list(coder), None, None
+        if labels is not None:
+            factors = np.ones(len(labels)) if coder.factors is None else coder.factors
+            counts = tuple(stats.count.get(label, 0) for label in labels)
+            weights = tuple(stats.weight.get(label, 0.0) * float(f) for label, f in zip(labels, factors, strict=True))
+        about: dict[str, Any] = {"n_outputs": n_outputs(coder, stats), "task": coder.task, "coder": coder}
+        return cls(**about, class_counts=counts, class_weights=weights, **of_input)
 
     @property
     def n_rows(self) -> int:
@@ -173,18 +155,3 @@ def n_outputs(coder: LabelCoder, stats: LabelStats) -> int:
 def class_list(coder: LabelCoder) -> list[Any] | None:
     """The classes as plain values."""
     return None if coder.classes is None else coder.classes.tolist()
-
-
-def class_counts(coder: LabelCoder, stats: LabelStats) -> tuple[int, ...] | None:
-    """Rows of each class."""
-    labels = class_list(coder)
-    return None if labels is None else tuple(stats.count.get(label, 0) for label in labels)
-
-
-def class_weights(coder: LabelCoder, stats: LabelStats) -> tuple[float, ...] | None:
-    """Sum of the final weights of each class."""
-    labels = class_list(coder)
-    if labels is None:
-        return None
-    factors = np.ones(len(labels)) if coder.factors is None else coder.factors
-    return tuple(stats.weight.get(label, 0.0) * float(f) for label, f in zip(labels, factors, strict=True))

@@ -29,13 +29,7 @@ with room for sums over examples and for weights.
 
 
 def weight_exponent(*weights: tuple[float, float]) -> int:
-    """The e for which 2**e times the largest weight is near one; 0 where it is ordinary.
-
-    Parameters
-    ----------
-    *weights : (float, float)
-        Weights as they are given, each with the factor of its class; the product need not be a float64.
-    """
+    """The e for which 2**e times the largest (weight, factor of its class) is near one; 0 where it is ordinary."""
     positive = [(weight, factor) for weight, factor in weights if weight > 0.0 and factor > 0.0]
     # of a product, the bits of both: at most one less than its own
     bits = max((math.frexp(weight)[1] + math.frexp(factor)[1] - 2 for weight, factor in positive), default=0)

@@ -35,6 +35,7 @@ Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 COPIES = "_documents"
 # Folder of the rows that were put aside; it stays.
 REFUSED = "_refused"
+_BELOW = "below the names of the columns"
 
 
 @dataclass(frozen=True)
@@ -68,10 +69,7 @@ def in_own_names(origin: Mapping[str, str]) -> Iterator[None]:
 def splits_of(
     source: Source | Mapping[str, Source], split_column: str | None
 ) -> tuple[list[tuple[str | None, Source]], str]:
-    """The source of each split, and the split that the vocabulary is learned from.
-
-    Raises UsageError: Splits that have no meaning.
-    """
+    """The source of each split, and the split that the vocabulary is learned from; without meaning a UsageError."""
     if not isinstance(source, Mapping):
         return [(None if split_column is not None else "train", source)], "train"
     if split_column is not None:
@@ -98,19 +96,7 @@ def open_sources(
     where: str | None = None,
     quarantine: bool = False,
 ) -> Sources:
-    """The files of all splits; those in CSV and JSON lines are copied into Parquet within `staging`.
-
-    So are those of which only some rows are wanted.
-
-    `wanted`: The columns to copy.
-    `label`: The label column, which documents of other splits than `learned` need not have.
-    `staging`: Made where there is something to copy.
-    `where`: A filter of rows; see ``dboost.data.prepared.where``.
-    `quarantine`: Rows without a text, or without a label where one is learned from, are put aside with their reasons
-    (in ``_refused`` within `staging`). Without it they end the preparation when they are read.
-    Raises UsageError: A file is in two splits, or the filter has no meaning.
-    Raises DataError: Files that are not there, cannot be read, or lack columns.
-    """
+    """The files of all splits; those of text, or with rows to leave out, are copied into Parquet within `staging`."""
     found = [(owner, file) for owner, source in splits for file in document_files(source)]
     _refuse_same(found)
     filtered = parsed(where)[1] if where is not None else ()
@@ -125,6 +111,7 @@ def open_sources(
         required = (*wanted.texts, *([label] if label and path in mine else ())) if quarantine else ()
         return Picking(where, required, str(staging / REFUSED))
 
+    # rows without a text, or a label to learn from, go into REFUSED with their reasons; else they end it when read
     if quarantine and other and not needed:
         required = [(path, picking(path).required) for path in other]
         needed = any(mapper.map(lacks_values, required, name="look-for-missing"))
@@ -137,7 +124,7 @@ def open_sources(
         refused.update(put_aside)
     if other and needed:
         make_folder(staging / COPIES)
-        loose = replace(wanted, optional=() if label is None else (label,))
+        loose = replace(wanted, optional=(*wanted.optional, *([label] if label else [])))
         for group in (mine, set(other) - mine):
             paths = [path for path in other if path in group]
             numbers = range(len(copies), len(copies) + len(paths))
@@ -170,12 +157,7 @@ def look_at_files(
     left_out: Sequence[str] = (),
     dialect: Dialect,
 ) -> dict[str, Seen]:
-    """What the rows that are learned from say of the kind of each column, but of some that are left out.
-
-    The columns are all that a file has, and those of folders; `split`, `where` and `dialect` as in ``prepare_text``.
-
-    Raises DataError: A file cannot be read, or a column has values of several types.
-    """
+    """What the rows that are learned from say of the kind of each column, folders' too, but some left out."""
     splits, learned = splits_of(source, split)
     files = [file for owner, one in splits if owner in (None, learned) for file in document_files(one)]
     dialect.check_used(path for path, _ in files)
@@ -195,7 +177,9 @@ def look_at_files(
     items = [Copy(path, "", folders[path]) for path, _ in files]
     parts = mapper.map(look_at, items, wanted, kinds, where, of_split, name="look")
     whole: dict[str, Seen] = {}
-    for (path, _), part in zip(files, parts, strict=True):
+    if not any(rows for rows, _ in parts):
+        raise _no_row(files, _BELOW if where is None and split is None else "that is learned from")
+    for (path, _), (_, part) in zip(files, parts, strict=True):
         for name, seen in part.items():
             try:
                 whole[name] = whole[name].merge(seen, name) if name in whole else seen
@@ -207,12 +191,7 @@ def look_at_files(
 def copy_tables(
     source: Source, folder: AnyPath, ending: str, labels: Sequence[str], columns: Sequence[str] | None, dialect: Dialect
 ) -> None:
-    """Copy tables of numbers in CSV and JSON lines into a folder, as Parquet files with their names and an ending.
-
-    `labels`: Columns that are learned.
-    `columns`: The others; all by default, which every file then has.
-    Raises DataError: A file cannot be read, or has other columns than the first.
-    """
+    """Copy tables of CSV and JSON lines into a folder, as Parquet with their names and an ending; None: all columns."""
     files = document_files(source)
     paths = [path for path, _ in files]
     headers = [header_of(path, dialect) for path in paths]
@@ -229,10 +208,16 @@ def copy_tables(
     wanted = Wanted((), tuple(labels), others, dialect=dialect)
     reports = [column_types((path, there), wanted) for path, there in zip(paths, folders, strict=True)]
     kinds = joint_kinds(reports, paths)
+    if set(kinds.values()) <= {"null"}:
+        raise _no_row(files, f"{_BELOW} that holds a value")
     for path, name in files:
         target = folder / _copy_name(name, ending)
         make_folder(target.parent)
         copy_documents(Copy(path, str(target)), wanted, kinds, Picking())
+
+
+def _no_row(files: Sequence[tuple[str, str]], which: str) -> DataError:
+    return DataError(f"there is no row {which}", file=files[0][0] if len(files) == 1 else None)
 
 
 def source_of_copy(source: Source, folder: AnyPath, ending: str, copy: str) -> str | None:
@@ -282,7 +267,7 @@ def _copy(
     make_folder(folder)
     paths = list(dict.fromkeys(path for _, path in foreign))
     mine = {path for owner, path in foreign if owner in (None, learned)}
-    loose = replace(wanted, optional=() if label is None else (label,))
+    loose = replace(wanted, optional=(*wanted.optional, *([label] if label else [])))
     types: list[dict[str, frozenset[str]]] = [{}] * len(paths)
     for group, what in ((mine, wanted), (set(paths) - mine, loose)):
         at = [i for i, path in enumerate(paths) if path in group]

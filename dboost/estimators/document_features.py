@@ -63,12 +63,7 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         raise UsageError("the vocabulary of a prepared folder is not learned again", hint="use dboost.TextFeatures")
 
     def transform(self, X: Any) -> sparse.csr_array:
-        """Rows of documents, with the values that ``dboost prepare`` writes for them.
-
-        `X`: Documents, or a table with the text columns.
-        Returns scipy.sparse.csr_array of float32, shape (documents, number of terms).
-        Raises DataError: A text column is not there, holds something else than text, or lacks a text.
-        """
+        """Rows of documents, or of a table with the text columns, with the float32 values of ``dboost prepare``."""
         # buckets of hashed terms have no names
         names = self.terms if self.hashing is None else None
         return with_names(self._made().transform(self.documents(X), np.float32), names)

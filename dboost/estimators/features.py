@@ -7,6 +7,7 @@ Covers: the kinds of the columns, found or told, and what is saved. Does not cov
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from dboost.data.features.kinds import Told
-from dboost.data.features.look import DROP, TEXT, Seen
+from dboost.data.features.look import DROP, NUMBERS_IN_TEXTS, TEXT, Seen
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.estimators.on_partitions import column_names
 from dboost.estimators.table_features import (
@@ -39,17 +40,26 @@ class Kinds(dict[str, str]):
     Attributes
     ----------
     why : dict of str to str
+    remarks : dict of str to str
+        What a person may see in some columns, and what to do.
     """
 
-    def __init__(self, kinds: Mapping[str, str], why: Mapping[str, str]) -> None:
+    def __init__(self, kinds: Mapping[str, str], why: Mapping[str, str], remarks: Mapping[str, str] | None = None):
         super().__init__(kinds)
-        self.why = dict(why)
+        self.why, self.remarks = dict(why), dict(remarks or {})
 
     @classmethod
     def of(cls, seen: Mapping[str, Seen]) -> Kinds:
         """The kinds that the values of columns tell."""
         found = {name: one.kind(name) for name, one in seen.items()}
-        return cls({name: kind for name, (kind, _) in found.items()}, {name: why for name, (_, why) in found.items()})
+        remarks = {name: said for name, one in seen.items() if (said := one.remark(found[name][0]))}
+        why = {name: why for name, (_, why) in found.items()}
+        return cls({name: kind for name, (kind, _) in found.items()}, why, remarks)
+
+    def say_remarks(self) -> None:
+        """Say them, a line for each column."""
+        for name, said in self.remarks.items():
+            warn_user(f"column {name!r}, taken for {self[name]!r}: {said}")
 
     def __repr__(self) -> str:
         wide = max(map(len, self), default=0)
@@ -153,6 +163,7 @@ class Features(ColumnFeatures):
         if dropped and self.others == FIND:
             about = ", ".join(f"{name} ({self.kinds_.why[name]})" for name in dropped)
             warn_user(f"no features: {about}. To use a column, tell its kind in columns=")
+        self.kinds_.say_remarks()
         return self
 
     fit.__doc__ = ColumnFeatures.fit.__doc__
@@ -178,23 +189,23 @@ class Features(ColumnFeatures):
         told = told_columns(given, names, defaults, passed=texts)
         why = dict.fromkeys([*told, *texts], "told")
         kinds = {name: DROP if one is None else one.kind for name, one in told.items()} | dict.fromkeys(texts, TEXT)
-        open_ones = [name for name in names if name not in kinds]
+        open_ones, remarks = [name for name in names if name not in kinds], {}
         if self.others == DROP:
             kinds |= dict.fromkeys(open_ones, DROP)
             why |= dict.fromkeys(open_ones, "others='drop'")
         elif open_ones:
             found = Kinds.of(seen_of(X, open_ones))
-            kinds, why = kinds | found, why | found.why
+            kinds, why, remarks = kinds | found, why | found.why, found.remarks
         for name in open_ones:
             if kinds[name] == TEXT:
                 texts[name] = self._text()
             elif kinds[name] != DROP:
-                told[name] = Told(**{**vars(defaults), "kind": kinds[name]})
+                told[name] = replace(defaults, kind=kinds[name], given=why[name] == NUMBERS_IN_TEXTS)
         used = {name: what for name in names if (what := told.get(name)) is not None}
         if not used and not texts:
             raise DataError("no column is a feature", hint="tell the kind of one in columns=")
         return (
-            Kinds({name: kinds[name] for name in names}, why),
+            Kinds({name: kinds[name] for name in names}, why, remarks),
             used,
             {name: texts[name] for name in names if name in texts},
         )

@@ -25,20 +25,14 @@ from dboost.model.fitted import Model
 
 
 class JoinedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Several transforms of some columns each, whose features stand side by side.
-
-    `parts`: Name, column (handed over as it is) or columns (as a table), and the fitted transform.
-    """
+    """Transforms of one column, handed over as it is, or several, as a table; their features stand side by side."""
 
     def __init__(self, parts: Sequence[tuple[str, Any, Any]]) -> None:
         self.parts = parts
 
     @classmethod
     def of(cls, given: ColumnTransformer) -> JoinedFeatures:
-        """What a fitted ``ColumnTransformer`` does.
-
-        Raises UsageError: It weighs its parts, passes columns through, or chose none of them by their names.
-        """
+        """What a fitted ``ColumnTransformer`` does; weights, passed parts and columns without names are refused."""
         if given.transformer_weights is not None:
             raise UsageError("a ColumnTransformer with transformer_weights cannot be saved", hint="leave them out")
         parts = []

@@ -65,10 +65,7 @@ def names_beside(X: Any) -> Any:
 
 
 def named(plan: Plan, X: Any, given: Sequence[str] | None) -> Plan:
-    """The plan with the names of its features: those of its data, those beside it, or those that were given.
-
-    `X`: The data. `given`: ``feature_names`` of ``fit``.
-    """
+    """The plan with the names of its features: of its data, beside it, or given as ``feature_names`` of ``fit``."""
     beside = names_beside(X)
     if given is None:
         return plan if beside is None or plan.feature_names is not None else replace(plan, feature_names=_texts(beside))

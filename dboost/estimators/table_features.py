@@ -7,7 +7,9 @@ model and its transform (``dboost.estimators.persistence``).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from dboost.data.features import kinds
 from dboost.data.features.arrow import columns_of, documents_of
 from dboost.data.features.kinds import Column, Told
-from dboost.data.features.look import DROP, TEXT, Seen, look_at_all
+from dboost.data.features.look import DROP, NUMBERS_IN_TEXTS, TEXT, Seen, look_at_all
 from dboost.data.named_columns import names_of, unknown_column
 from dboost.errors import DataError, DboostError, ModelFormatError, UsageError
 from dboost.estimators.named_rows import Behind, with_names
@@ -86,15 +88,7 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.settle((values, known, rows), told, fitted, columns, named)
 
     def count(self, columns: Mapping[str, Any], told: Mapping[str, Told], texts: Mapping[str, TextFeatures]) -> Any:
-        """What some rows say of columns: values, terms, and how many rows they are. Parts of a table add up.
-
-        Parameters
-        ----------
-        columns : mapping of str to Arrow array
-        told : mapping of str to Told
-            What is said of each column that is no text.
-        texts : mapping of str to TextFeatures
-        """
+        """What rows say of columns: values, terms, and how many they are. Parts of a table add up."""
         terms = {}
         for name, one in texts.items():
             with _of_column(name):
@@ -330,10 +324,13 @@ class TableFeatures(ColumnFeatures):
             raise DataError("X has no columns; expected at least one")
         given = told_columns(self.columns, named, self._defaults())
         rest = [name for name in named if name not in given and not (isinstance(y, str) and name == y)]
-        found = {name: seen.kind(name)[0] for name, seen in seen_of(X, rest).items()} if rest else {}
+        found = {name: seen.kind(name) for name, seen in seen_of(X, rest).items()} if rest else {}
         # a column of which no value is there has no features, but may be one of categories later
-        by_type = {name: "category" if kind in (TEXT, DROP) else kind for name, kind in found.items()}
-        all_kinds = {**given, **{name: self._defaults(kind) for name, kind in by_type.items()}}
+        by_type = {
+            name: replace(self._defaults("category" if kind in (TEXT, DROP) else kind), given=why == NUMBERS_IN_TEXTS)
+            for name, (kind, why) in found.items()
+        }
+        all_kinds = {**given, **by_type}
         told = {name: one for name in named if (one := all_kinds.get(name)) is not None}
         return {name: one.kind for name, one in told.items()}, told, {}
 
@@ -361,19 +358,15 @@ class TableFeatures(ColumnFeatures):
         return made
 
 
-class as_format_errors:
-    """Says of a file that it is damaged where something in it has no meaning."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, DboostError | TypeError | ValueError) and not isinstance(error, ModelFormatError):
-            what = getattr(error, "what", str(error))
-            raise ModelFormatError(f"field parameters: {what}", file=self._file) from error
+@contextmanager
+def as_format_errors(file: str) -> Iterator[None]:
+    """Say of a file that it is damaged where something in it has no meaning."""
+    try:
+        yield
+    except ModelFormatError:
+        raise
+    except (DboostError, TypeError, ValueError) as error:
+        raise ModelFormatError(f"field parameters: {getattr(error, 'what', str(error))}", file=file) from error
 
 
 def columns_document(features: ColumnFeatures, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -471,18 +464,15 @@ def refuse_twice(names: Sequence[str]) -> None:
         raise DataError(f"two features would be named {twice!r}", hint="rename a column")
 
 
-class _of_column:
-    """Says the column of an error in a text."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, DataError) and error.column is None:
-            raise DataError(error.what, column=self._name, hint=error.hint) from error
+@contextmanager
+def _of_column(name: str) -> Iterator[None]:
+    """Say the column of an error in a text."""
+    try:
+        yield
+    except DataError as error:
+        if error.column is not None:
+            raise
+        raise DataError(error.what, column=name, hint=error.hint) from error
 
 
 def _count_part(

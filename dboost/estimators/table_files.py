@@ -33,29 +33,17 @@ class FeaturesOfFiles:
 
     @classmethod
     def of(cls, features: Features) -> FeaturesOfFiles:
-        """Of a transform with the kinds of all columns.
-
-        Raises UsageError: It names none, or something of a column has no meaning.
-        """
+        """Of a transform with the kinds of all columns; one that names none is a UsageError."""
         told, text = features.told()
         if not told and not text:
             raise UsageError("columns names no column", hint="give one of title=text, price=number, ...")
         return cls(features, told, text)
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        """The columns that are no texts."""
-        return tuple(self.told)
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """Those of them that are tags in one text."""
-        return tuple(name for name, one in self.told.items() if one.separator is not None)
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """Those that are."""
-        return tuple(self.text)
+    def columns(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """The columns that are texts, the others, and those of them that are tags in one text."""
+        tags = tuple(name for name, one in self.told.items() if one.separator is not None)
+        return tuple(self.text), tuple(self.told), tags
 
     def limits(self, text: str) -> tuple[Any, Any, Any] | None:
         """``min_df``, ``max_df`` and ``max_features``; None where terms are hashed."""

@@ -107,10 +107,7 @@ def described(transform: Any, folder: Path) -> dict[str, Any]:
 
 
 def restored(spec: Document, folder: PathLike) -> Any:
-    """The transform of a document.
-
-    Raises ModelFormatError.
-    """
+    """The transform of a document."""
     if spec.fields.get("arrays") is None:
         return _again(spec, {})
     about = spec.child("arrays")
@@ -132,10 +129,7 @@ def write_into(transform: Any, folder: PathLike) -> str:
 
 
 def read_from(folder: PathLike, sha256: str) -> Any:
-    """The transform of a folder of prepared rows.
-
-    Raises ModelFormatError: It is damaged, or not the one of that digest.
-    """
+    """The transform of a folder of prepared rows, of that digest (else a ModelFormatError)."""
     path = local_path(folder)
     document = read_document(path, FILE, FORMAT, (VERSION,), VERSION)
     if sha256_bytes(read_plain_file(path, FILE, max_bytes=MAX_JSON_BYTES)) != sha256:
@@ -154,10 +148,7 @@ def write_beside(transform: Any, model: PathLike) -> None:
 
 
 def read_beside(model: PathLike) -> Any | None:
-    """The transform in the folder of a model; None where there is none.
-
-    Raises ModelFormatError: It is damaged, or of another model.
-    """
+    """The transform in the folder of a model; None where there is none, a ModelFormatError of another model."""
     folder = local_path(local_copy(model))
     if not os.path.lexists(folder / FILE):
         return None

@@ -1,7 +1,7 @@
 """The two files of a saved model: JSON that is checked field by field, and arrays under a digest.
 
 Covers: strict JSON in and out (non-finite numbers as words) under a digest of its own, labels and names as plain
-values, and the reading of the folder with its limits.
+values, the reading of the folder with its limits, and values as TOML writes them.
 Does not cover: what the fields mean (``dboost.model.fitted``).
 
 The digest of a document, its field ``sha256``, is over its values: other blanks or another order of fields are the same
@@ -204,10 +204,7 @@ class Document:
 def expect_array(
     arrays: Mapping[str, NDArray[Any]], name: str, dtype: Any, shape: tuple[int, ...], file: str
 ) -> NDArray[Any]:
-    """The array called `name`, of exactly this type and shape, and finite.
-
-    Raises ModelFormatError.
-    """
+    """The array of that name, of exactly this type and shape, and finite; else a ModelFormatError."""
     value = arrays.get(name)
     if value is None or value.dtype != dtype or value.shape != shape:
         found = "nothing" if value is None else f"{value.dtype} {value.shape}"
@@ -218,14 +215,7 @@ def expect_array(
 
 
 def read_document(path: PathLike, name: str, form: str, versions: Sequence[int], sealed_from: int) -> Document:
-    """Read the document `name` of a folder, of one of the known versions, and check its digest.
-
-    `versions`: Those that are read.
-    `sealed_from`: The first version with a digest. An older document is read, with a warning that its damage would go
-    unseen.
-    Raises UsageError: For a path that is not served.
-    Raises ModelFormatError.
-    """
+    """Read a document of a known version and check its digest, which versions before `sealed_from` lack (a warning)."""
     file = os.path.join(local_path(path), name)
     fields = parse_json(read_plain_file(path, name, max_bytes=MAX_JSON_BYTES), file)
     if not isinstance(fields, dict) or fields.get("format") != form:
@@ -259,11 +249,7 @@ def _check_digest(document: Document) -> None:
 def read_folder(
     path: PathLike, form: str, versions: Sequence[int], sealed_from: int
 ) -> tuple[Document, dict[str, NDArray[Any]]]:
-    """Read and check the two files of a folder, of one of the known versions; see `read_document`.
-
-    Returns arrays, dict of str to array: Their bytes agree with the digest in the document.
-    Raises ModelFormatError.
-    """
+    """The checked document of a folder (`read_document`), and its arrays, whose bytes agree with the digest there."""
     document = read_document(path, MODEL_FILE, form, versions, sealed_from)
     spec = document.child("arrays")
     data = read_plain_file(path, spec.text("file"), max_bytes=MAX_ARRAYS_BYTES, size=spec.count("bytes"))
@@ -280,10 +266,7 @@ def read_folder(
 
 
 def encode_labels(labels: NDArray[Any]) -> dict[str, Any]:
-    """Labels of any JSON-able type with their dtype.
-
-    Raises UsageError: For Python objects other than text, bytes, numbers, booleans and None.
-    """
+    """Labels of any JSON-able type with their dtype; other objects are a UsageError."""
     kind = labels.dtype.kind
     if kind == "S" or (kind == "O" and len(labels) and all(isinstance(item, bytes) for item in labels.tolist())):
         return {"dtype": "S" if kind == "S" else BYTES, "values": [bytes(item).hex() for item in labels.tolist()]}
@@ -334,10 +317,7 @@ def _objects(values: list[Any]) -> NDArray[Any]:
 
 
 def check_distinct(labels: NDArray[Any], file: str) -> None:
-    """Refuse classes of which one occurs twice, or that is no value: a prediction could not be told apart.
-
-    Raises ModelFormatError.
-    """
+    """Refuse (ModelFormatError) classes of which one occurs twice or is no value: predictions could be either."""
     kind, values = labels.dtype.kind, labels.tolist()
     if (kind == "f" and not np.all(np.isfinite(labels))) or (kind == "M" and np.any(np.isnat(labels))):
         raise ModelFormatError("a class is NaN, infinite or no date", file=file)
@@ -385,3 +365,22 @@ def of_number(arrays: Mapping[str, NDArray[Any]], number: int) -> dict[str, NDAr
     """The arrays of one of several things (``numbered``)."""
     begin = f"{number}."
     return {name.removeprefix(begin): array for name, array in arrays.items() if name.startswith(begin)}
+
+
+def to_toml(value: Any) -> str:
+    """A value as TOML writes it, which Python reads but does not write."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # JSON's escapes are TOML's, but for the one control character that JSON leaves as it is
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if isinstance(value, float):
+        text = repr(float(value))
+        return text if any(mark in text for mark in ".e") else f"{text}.0"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{to_toml(str(key))} = {to_toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(to_toml, value)) + "]"
+    return str(value)

@@ -41,24 +41,13 @@ def previous_of(path: PathLike) -> AnyPath:
 
 
 def write_generation(path: PathLike, form: str, data: bytes) -> None:
-    """Make `data` the newest generation, and the newest so far the one before it.
-
-    `form`: What the file is, and the version of its content: ``"dboost-checkpoint 3"``.
-    Raises StorageError: When it cannot be written; the newest generation is untouched.
-    """
+    """Make `data` the newest generation of a form and version, or leave all untouched (StorageError)."""
     line = f"{form} {len(data)} {sha256_bytes(data)}\n".encode()
     write_file(path, line, data, keep=previous_of(path))
 
 
 def read_generation(path: PathLike, form: str, hint: str) -> Generation | None:
-    """The newest generation that is sound; None where there is none yet, whatever else is beside it.
-
-    What killed processes left of their writes is deleted.
-
-    `hint`: What to do when no generation is sound.
-    Raises ModelFormatError: When there are generations and none is sound.
-    Raises StorageError: When the newest cannot be read for another reason than damage.
-    """
+    """The newest sound generation; None where there is none yet, a ModelFormatError where none is sound."""
     newest, previous = any_path(path).resolve(), previous_of(path)
     if not isinstance(newest, StorePath):
         clear_abandoned(newest)

@@ -23,11 +23,7 @@ _UNKNOWN = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 
 
 def publish(folder: Path, target: Path) -> None:
-    """Give a finished folder the name of `target`; what had the name is deleted.
-
-    `folder`: Beside `target`, with a name that ends as those of ``unfinished`` do.
-    Raises OSError: The name could not be given; the old folder still has it.
-    """
+    """Give a finished folder beside `target` its name, and delete what had it; after an OSError that still has it."""
     if not target.exists():
         os.rename(folder, target)
         return
@@ -46,10 +42,7 @@ def publish(folder: Path, target: Path) -> None:
 
 
 def exchanged(one: Path, other: Path) -> bool:
-    """Exchange two names in one moment; False where the system cannot.
-
-    Raises OSError: For any other reason why it was not done.
-    """
+    """Exchange two names in one moment; False where the system cannot."""
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if os.name == "posix" else None
     if call is None:
         return False

@@ -50,19 +50,7 @@ def sha256_json(value: Any) -> str:
 
 
 def write_file(path: PathLike, *parts: bytes, keep: PathLike | None = None) -> None:
-    """Write a file so that a reader sees the old content or the new, never a part.
-
-    Raises UsageError: For a path that is not served.
-    Raises StorageError: When the file cannot be written; nothing is left behind and the old file is untouched.
-
-    Parameters
-    ----------
-    path : path
-    *parts : bytes
-        The content, joined.
-    keep : path, optional
-        The old file gets this name, in the same folder; without an old file, nothing has this name afterwards.
-    """
+    """Write a file whole or not at all (StorageError); with `keep`, the old file gets that name in the same folder."""
     if isinstance(found := any_path(path), StorePath):
         older = None if keep is None else any_path(keep)
         write_object(found, *parts, keep=older if isinstance(older, StorePath) else None)
@@ -114,11 +102,7 @@ def _keep_old(target: Path, keep: Path) -> None:
 
 
 def check_writable(path: PathLike) -> None:
-    """Find out before a long computation whether a file or folder can be written at `path`; nothing stays behind.
-
-    Raises UsageError: For a path that is not served.
-    Raises StorageError: When it cannot be written, for lack of rights or because a part of the path is no folder.
-    """
+    """Find out before a long computation whether a path can be written (else a StorageError); nothing stays behind."""
     if isinstance(found := any_path(path), StorePath):
         probe = found.with_name(f".{found.name}.{secrets.token_hex(6)}")
         probe.write_bytes(b"")
@@ -278,10 +262,7 @@ def pack_arrays(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] 
 def unpack_arrays(
     data: bytes, *, file: str, max_header: int = MAX_HEADER_BYTES
 ) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Read what `pack_arrays` wrote.
-
-    Raises ModelFormatError: When the header is too long, cut short or inconsistent with the data.
-    """
+    """Read what `pack_arrays` wrote; what is cut short or inconsistent is a ModelFormatError."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 

@@ -28,10 +28,7 @@ _FORM = "dboost pointer 1"
 
 
 def current(path: AnyPath) -> AnyPath:
-    """Where the content of a folder is: its newest generation, or itself where there is none.
-
-    Raises DataError: The object that names it is damaged.
-    """
+    """Where the content of a folder is: its newest generation, or itself; a DataError where its name is damaged."""
     if isinstance(path, Path):
         return path
     pointer = path / POINTER
@@ -55,10 +52,7 @@ def generation(name: str | None = None) -> str:
 
 
 def refuse_existing(target: StorePath, marker: str, force: bool) -> None:
-    """Refuse a prefix under which something lies, unless it may be replaced.
-
-    Raises UsageError.
-    """
+    """Refuse (UsageError) a prefix under which something lies, unless it may be replaced."""
     # generations that nothing names are what killed writers left
     if all(_is_generation(one.name) for one in target.iterdir()):
         return
@@ -95,10 +89,7 @@ def upload(folder: Path, target: StorePath) -> None:
 
 
 def download(source: StorePath, folder: Path) -> None:
-    """Put all objects below a prefix into a local folder.
-
-    Raises DataError: Nothing lies there, or a key leads outside.
-    """
+    """Put all objects below a prefix into a local folder; none, or a key that leads outside, is a DataError."""
     found = list(source.rglob("*"))
     if not found:
         raise DataError("there is no such folder in the store", file=str(source))
@@ -112,12 +103,7 @@ def download(source: StorePath, folder: Path) -> None:
 
 
 def local_copy(path: PathLike) -> PathLike:
-    """A folder that can be read as local files: itself, or what a store has under it by now.
-
-    A copy lives as long as the process, and a second call for the same generation finds it.
-
-    Raises DataError: Nothing lies there.
-    """
+    """A folder that can be read as local files: itself, or what a store has there, copied once in a process."""
     if not is_store(path):
         return path
     found = any_path(path)

@@ -98,10 +98,7 @@ class StorePath(os.PathLike[str]):
         return bool(self._info().type.name == "Directory")
 
     def stat(self) -> State:
-        """Size and time of an object.
-
-        Raises FileNotFoundError.
-        """
+        """Size and time of an object, or FileNotFoundError."""
         info = self._info()
         if info.type.name != "File":
             raise FileNotFoundError(str(self))
@@ -204,11 +201,7 @@ def is_store(path: Any) -> bool:
 
 
 def any_path(path: PathLike, what: str = "path") -> AnyPath:
-    """What a user's text or path object means: an object or prefix of a store, or a local path.
-
-    Raises UsageError: For a scheme that is not served, credentials in the address, or an option that the store does not
-    have.
-    """
+    """What a user's path means: an object or prefix of a store that is served (else a UsageError), or a local path."""
     if isinstance(path, StorePath):
         return path
     if not is_store(path):

@@ -61,13 +61,7 @@ def own_file(target: Path) -> tuple[Path, IO[bytes]]:
 
 @contextlib.contextmanager
 def own_folder(target: Path) -> Iterator[Path]:
-    """A new and empty folder beside `target`, to be filled and renamed; it is removed if it is left by an exception.
-
-    It is locked meanwhile. What ended processes have left of `target` is removed first.
-
-    `target`: Resolved; its parent exists.
-    Raises OSError: When the folder cannot be made.
-    """
+    """A new, locked folder beside a resolved target, removed after an exception; ended processes' ones are cleared."""
     clear_abandoned(target)
     folder, descriptor = _made(target)
     try:
@@ -112,13 +106,7 @@ def _lock(descriptor: int, *, wait: bool) -> bool:
 
 
 def clear_abandoned(target: Path) -> list[str]:
-    """Delete what processes that were killed while they wrote `target` left beside it, files and folders.
-
-    What a living process writes, on any machine that shares the locks of the folder, is left alone.
-
-    `target`: Resolved.
-    Returns list of str: The names that were deleted.
-    """
+    """Delete what killed processes left beside a resolved target, but nothing of living ones; the names."""
     token = f"[0-9a-f]{{{2 * _TOKEN_BYTES}}}"
     pattern = re.compile(rf"\.{re.escape(target.name)}\.{token}({re.escape(FILE)}|{re.escape(FOLDER)})")
     cleared: list[str] = []

@@ -136,8 +136,21 @@ def table(
 
 def _shortly(value: Any) -> str:
     """What a column holds, in one short line."""
-    shown = " ".join(str(", ".join(map(str, value)) if isinstance(value, list) else value).split())
+    shown = " ".join(_written(value).split())
     return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+def _written(value: Any) -> str:
+    match value:
+        case float():
+            return f"{value:.4g}"
+        case list():
+            return ", ".join(map(_written, value))
+        case (name, number):
+            return f"{name}: {_written(number)}"
+        case dict():
+            return _written(list(value.items()))
+    return str(value)
 
 
 def values_of(found: Contributions, model: Model, top: int, holds: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 from dboost import Features, TextFeatures
 from dboost.data import prepare_text
 from dboost.data.manifest import MANIFEST
-from dboost.data.meaning import Dialect
+from dboost.data.meaning import DIALECT
 from dboost.data.sources import look_at_files
 from dboost.errors import UsageError
 from dboost.estimators.features import FIND, Kinds
@@ -30,6 +30,7 @@ from ..config import (
     Says,
     Switch,
     Text,
+    dialect_of,
     key,
 )
 from ..console import Console
@@ -75,7 +76,7 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     min_count: FromOne = key(1, "categories and tags of columns in fewer rows share a feature")
     label: Text | None = key(None, "column of the label, copied")
     label_separator: Text | None = key(None, "what stands between the tags of a label that is one text")
-    keep: Names = key((), "further columns to copy")
+    keep: Names = key((), "further columns to copy; file is there by itself: where a document comes from")
     split: Text | None = key(None, "column that names the split of each document")
     where: Text | None = key(None, "a filter of documents, as in: year >= 2020 and lang in ('en', 'de')")
     on_bad_rows: Literal["refuse", "quarantine"] = key(
@@ -95,9 +96,16 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     hashing: FromTwo | None = key(None, "hash terms into so many buckets; their names are lost")
     separator: Text | None = key(None, "of CSV: what stands between fields (default: told by the first rows)")
     encoding: Text | None = key(None, "of CSV and JSON lines, such as latin-1 (default: by its mark, or UTF-8)")
+    decimal: Text | None = key(None, "of CSV: what stands before the fraction of a number, a point or a comma")
 
 
 SETTINGS = PrepareSettings
+# Keys that are parameters of ``prepare_text``.
+_HANDED = (
+    "text", "label", "keep", "split", "tokenizer", "ngrams", "sublinear_tf", "binary", "min_df", "max_df",
+    "max_features", "hashing", "where", "on_bad_rows", "expect", "on_drift", "write_contract", "force",
+    "label_separator", *DIALECT,
+)  # fmt: skip
 
 
 def run(settings: PrepareSettings, console: Console) -> int:
@@ -127,34 +135,10 @@ def prepare(settings: PrepareSettings, client: Any, console: Console) -> Any:
     with engine_on(client) as engine:
         settings = with_kinds(settings, source, engine, console)
         announce(settings, client, console)
-        return prepare_text(
-            source,
-            str(settings.out),
-            text=settings.text,
-            label=settings.label,
-            keep=settings.keep,
-            split=settings.split,
-            tokenizer=settings.tokenizer,
-            ngrams=settings.ngrams,
-            stop_words=stop_words(settings.stop_words or ()),
-            sublinear_tf=settings.sublinear_tf,
-            binary=settings.binary,
-            min_df=settings.min_df,
-            max_df=settings.max_df,
-            max_features=settings.max_features,
-            hashing=settings.hashing,
-            where=settings.where,
-            on_bad_rows=settings.on_bad_rows,
-            expect=settings.expect,
-            on_drift=settings.on_drift,
-            write_contract=settings.write_contract,
-            force=settings.force,
-            engine=engine,
-            table=None if settings.column is None else table_of(settings),
-            separator=settings.separator,
-            encoding=settings.encoding,
-            label_separator=settings.label_separator,
-        )
+        handed = {name: getattr(settings, name) for name in _HANDED}
+        table = None if settings.column is None else table_of(settings)
+        stop = stop_words(settings.stop_words or ())
+        return prepare_text(source, str(settings.out), **handed, stop_words=stop, engine=engine, table=table)
 
 
 def with_kinds(settings: PrepareSettings, source: Any, engine: Any, console: Console) -> PrepareSettings:
@@ -170,13 +154,14 @@ def with_kinds(settings: PrepareSettings, source: Any, engine: Any, console: Con
         split=settings.split,
         where=settings.where,
         left_out=[name for name in (settings.label, settings.split, *settings.keep, *said) if name],
-        dialect=Dialect(settings.separator, settings.encoding),
+        dialect=dialect_of(settings),
     )
     kinds = Kinds.of(seen)
     if kinds:
         console.event("kinds", kinds=dict(kinds), why=kinds.why)
         if console.mode != "json":
             console.say(f"columns by their kind:\n  {repr(kinds).replace(chr(10), chr(10) + '  ')}")
+    kinds.say_remarks()
     found = tuple(f"{name}={kind}" for name, kind in kinds.items() if kind != "drop")
     if not (*told, *found):
         raise UsageError("no column is a feature", hint="tell the kind of one, such as column=title=text")

@@ -18,6 +18,7 @@ from dboost.errors import UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
 from dboost.estimators.table_files import transform_of_prepared
 from dboost.estimators.transform_files import write_beside
+from dboost.files.documents import to_toml
 from dboost.files.storage import check_writable, sha256_bytes, sha256_json, write_file, write_folder
 from dboost.files.stores import AnyPath, any_path
 from dboost.redact import redact_value
@@ -25,7 +26,7 @@ from dboost.redact import redact_value
 from .. import pages
 from ..before_training import announce
 from ..cluster import Cluster
-from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, read_toml, to_toml
+from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, read_toml
 from ..console import Console, finite
 from ..inputs import as_parquet, is_text_table, naming_sources, open_data, refuse_existing
 from ..model_settings import TrainedSettings

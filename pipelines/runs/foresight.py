@@ -8,24 +8,24 @@ are read. Does not cover: values, which a stage refuses itself; keys that have n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dboost.data import load_manifest
 from dboost.data.absent_column import listed, nearest
 from dboost.data.manifest import MANIFEST
-from dboost.data.meaning import CSV, Dialect, format_of, is_text
+from dboost.data.meaning import CSV, DIALECT, FILE, Dialect, format_of, is_text
 from dboost.data.parquet.read import NUMBERS, inspect_file, with_folders
 from dboost.data.prepared.contract import read_contract
 from dboost.data.prepared.documents import csv_header, document_files
 from dboost.data.prepared.where import parsed
 from dboost.errors import DataError, UsageError
+from dboost.files.documents import to_toml
 from dboost.files.storage import check_writable
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
 from ..before_preparing import kinds_of
-from ..config import to_toml
 from ..inputs import read_model
 from ..training import Training, plan_training
 from .run_file import RunFile
@@ -72,7 +72,7 @@ def foresee(run: RunFile) -> None:
     training = plan_training(run.model())
     if run.values.get("model", {}).get("start") is not None:
         read_model(run.values["model"]["start"])
-    dialect = Dialect(data.get("separator"), data.get("encoding"))
+    dialect = Dialect(*map(data.get, DIALECT))
     source = columns_of(str(data["data"]), dialect)
     test = None if data.get("test") is None else columns_of(str(data["test"]), dialect)
     learned = _prepared(run, source, test) if "prepare" in run.tables else source
@@ -145,6 +145,8 @@ def _prepared(run: RunFile, source: Columns, test: Columns | None) -> Columns:
     for name in ("features", "n_features"):
         if data.get(name) is not None:
             raise UsageError(f"data.{name} has no effect on documents, whose features are their terms")
+    source = replace(source, kinds={FILE: "str"} | dict(source.kinds))
+    test = None if test is None else replace(test, kinds={FILE: "str"} | dict(test.kinds))
     source.need(key, read)
     source.need("prepare.keep", keep)
     source.need("prepare.split", [split])
@@ -191,7 +193,7 @@ def _held_out(
     given = run.values.get(table, {})
     if "data" in given:
         data = run.table("data")
-        found = columns_of(given["data"], Dialect(data.get("separator"), data.get("encoding")))
+        found = columns_of(given["data"], Dialect(*map(data.get, DIALECT)))
         _need_split(f"{table}.split", given.get("split"), found)
         return found
     if documents is None and test is not None:

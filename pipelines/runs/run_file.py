@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dboost.data.meaning import DIALECT
 from dboost.errors import UsageError
+from dboost.files.documents import to_toml
 from dboost.files.paths import local_path
 from dboost.files.stores import StorePath, any_path
 
@@ -34,7 +36,6 @@ from ..config import (
     read_keys,
     read_tables,
     read_toml,
-    to_toml,
 )
 from ..model_settings import TrainedSettings
 from ..registries import in_words
@@ -76,7 +77,7 @@ _KINDS: dict[str, tuple[type[Any], tuple[type[Any], ...], tuple[str, ...]]] = {
     "prepare": (
         PrepareSettings,
         (ClusterSettings, OutputSettings, LogSettings),
-        ("data", "test", "label", "separator", "encoding"),
+        ("data", "test", "label", *DIALECT),
     ),
     "model": (TrainedSettings, (), ()),
     "evaluate": (EvaluateSettings, (ClusterSettings, OutputSettings, LogSettings, DataSettings), ("model",)),

@@ -19,6 +19,7 @@ from typing import Any
 import dboost
 from dboost.data import load_manifest
 from dboost.data.manifest import FORMAT_VERSION, MANIFEST
+from dboost.data.meaning import DIALECT
 from dboost.errors import UsageError
 from dboost.estimators.persistence import read_transform
 from dboost.files.storage import write_file
@@ -85,12 +86,12 @@ def _opened_documents(work: Work) -> prepare.PrepareSettings | str:
     values["keep"] = tuple(dict.fromkeys(kept))
     out = str(work.folder.next(names.PREPARED))
     more = {"data": data["data"], "test": data.get("test"), "label": None if label is None else label[0]}
-    more |= {name: data.get(name) for name in ("separator", "encoding")}
+    more |= {name: data.get(name) for name in DIALECT}
     return prepare.PrepareSettings(**values, **more, out=out, force=True)
 
 
 def _prepare_inputs(work: Work, settings: prepare.PrepareSettings) -> dict[str, Any]:
-    mine = {name: getattr(settings, name) for name in (*keys_of("prepare"), "label", "separator", "encoding")}
+    mine = {name: getattr(settings, name) for name in (*keys_of("prepare"), "label", *DIALECT)}
     found = {"data": fingerprints.of_input(str(settings.data)), "settings": mine, "versions": _versions()}
     if settings.test is not None:
         found["test"] = fingerprints.of_input(settings.test)
@@ -177,7 +178,7 @@ def _train(work: Work, given: DataSettings) -> dict[str, Any]:
 
 _NOTHING = "no data is held out: set data.test or {}.data"
 # Keys of [data] that hold for held-out rows too.
-_COLUMNS = ("features", "label", "weight", "n_features", "separator", "encoding")
+_COLUMNS = ("features", "label", "weight", "n_features", *DIALECT)
 
 
 def _held_out(work: Work, table: str) -> NewDataSettings | None:
@@ -205,7 +206,7 @@ def _as_given(work: Work, table: str) -> NewDataSettings | None:
     if held_out is None or test is None or not _prepares(work) or "data" in work.run.values.get(table, {}):
         return held_out
     data = work.run.table("data")
-    columns = {name: data[name] for name in ("label", "weight", "separator", "encoding") if name in data}
+    columns = {name: data[name] for name in ("label", "weight", *DIALECT) if name in data}
     return NewDataSettings(data=test, **columns)
 
 

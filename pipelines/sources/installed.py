@@ -289,12 +289,5 @@ def without_duplicates(documents: list[Document]) -> list[Document]:
 def load() -> pa.Table:
     """The documents as a table: ``text``, ``label``, ``split``, ``source`` (the file), ``name``."""
     documents = extract()
-    return pa.table(
-        {
-            "text": pa.array([document.text for document in documents]),
-            "label": pa.array([document.label for document in documents]),
-            "split": pa.array([document.split for document in documents]),
-            "source": pa.array([document.module for document in documents]),
-            "name": pa.array([document.name for document in documents]),
-        }
-    )
+    columns = {"text": "text", "label": "label", "split": "split", "source": "module", "name": "name"}
+    return pa.table({name: [getattr(one, field) for one in documents] for name, field in columns.items()})

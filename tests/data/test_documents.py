@@ -137,7 +137,7 @@ def test_numbers_of_json_stay_numbers(tmp_path: Path) -> None:
 
 BAD = {
     "a row of other width": (".csv", "text,label\na b,red\na,b,c\n", "Expected 2 columns, got 3", None),
-    "no rows at all": (".csv", "", "Empty CSV file", None),
+    "no rows at all": (".csv", "", "the file is empty, or has no row", None),
     "no such column": (".csv", "texts,label\na,b\n", "no such column.*did you mean 'texts'", "text"),
     "two columns of one name": (".csv", "text,label,text\na,b,c\n", "two columns have the same name", "text"),
     "a label that is missing in CSV": (

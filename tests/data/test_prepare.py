@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -50,6 +51,33 @@ def matrix(data):
     blocks = blocks_of(data)
     n = blocks[0].layout.n_features
     return np.vstack([block.read().csr(n).toarray() for block in blocks])
+
+
+def test_the_file_of_a_row_is_kept_where_it_is_asked_for(tmp_path):
+    table = corpus(60)
+    for name, lines in (("a.csv", table.slice(0, 20)), ("b.csv", table.slice(20, 30)), ("c.csv", table.slice(50))):
+        (tmp_path / "csv").mkdir(exist_ok=True)
+        pa.csv.write_csv(lines.select(["text", "label"]), tmp_path / "csv" / name)
+    (tmp_path / "own").mkdir()
+    for first in (0, 30):
+        part = table.slice(first, 30).append_column("file", pa.array([f"mine{first}"] * 30))
+        pq.write_table(part, tmp_path / "own" / f"{first}.parquet")
+    names = ["a.csv"] * 20 + ["b.csv"] * 30 + ["c.csv"] * 10
+    for source, more, expected in (
+        ("csv", {}, names),
+        ("csv", {"on_bad_rows": "quarantine", "where": "label != 'red'"}, None),
+        ("own", {}, ["mine0"] * 30 + ["mine30"] * 30),
+    ):
+        rule = {"text": "text", "label": "label", "keep": ["file"], "min_df": 1, "force": True}
+        manifest = prepare_text(tmp_path / source, tmp_path / "out", **rule, **more)
+        data = ParquetData(tmp_path / "out", groups="file")
+        found = pa.concat_tables([pq.read_table(path) for path, _ in data.files()])
+        assert manifest.schema["file"] == "str"
+        kept = [file for file, label in zip(names, table["label"].to_pylist(), strict=True) if label != "red"]
+        assert found["file"].to_pylist() == (kept if expected is None else expected)
+    plan = build_plan(data, task="classification", engine=InProcess())
+    groups = np.concatenate([item.load().group for item in plan.items])
+    assert len(np.unique(groups[:30])) == len(np.unique(groups[30:])) == 1 and groups[0] != groups[-1]
 
 
 @pytest.mark.parametrize("rows", [30, 10**6])

@@ -67,15 +67,6 @@ def test_vocabulary_and_values_are_those_of_scikit_learn():
             assert df.tolist() == [sum(term in words(text) for text in DOCUMENTS) for term in terms]
 
 
-def test_the_most_frequent_terms():
-    counts = merge_counts([count_terms(DOCUMENTS, "words", None)])
-    terms, _, _ = choose_vocabulary(counts, len(DOCUMENTS), min_df=1, max_df=1.0, max_features=4)
-    # mat 5, on and the 3 each, cat 3
-    assert terms == ["cat", "mat", "on", "the"]
-    terms, _, _ = choose_vocabulary(counts, len(DOCUMENTS), min_df=1, max_df=1.0, max_features=2)
-    assert terms == ["cat", "mat"]
-
-
 def test_no_term_is_left():
     counts = merge_counts([count_terms(DOCUMENTS, "words", None)])
     with pytest.raises(DataError, match="none of the .* terms is in 6 to 6 of the 6 documents"):
@@ -97,13 +88,6 @@ def test_hashing_adds_what_collides():
     found = TextTransform("words", terms, idf, hashing=3).transform(DOCUMENTS)
     np.testing.assert_allclose(found.toarray(), expected, atol=1e-14)
     assert bucket_name("cat", 1000) == f"#{0x9E5E43A8 % 1000}" == "#832"
-
-
-def test_terms_outside_the_vocabulary_leave_no_trace():
-    transform = TextTransform("words", ["cat", "dog"], np.ones(2))
-    rows = transform.transform(["bird", "cat bird", "", "dog dog cat"])
-    assert np.diff(rows.indptr).tolist() == [0, 1, 0, 2]
-    np.testing.assert_allclose((rows.toarray() ** 2).sum(axis=1), [0, 1, 0, 1])
 
 
 def test_counts_merge_in_any_order():
@@ -145,8 +129,3 @@ def test_counts_that_were_kept_give_the_rows_of_the_documents(tmp_path, tokenize
 def test_counts_beyond_16_bits_are_kept(tmp_path):
     count_texts(["many " * 70_000, "few"], "words", None).save(tmp_path / "counts")
     assert TermCounts.load(tmp_path / "counts").parts[0].counts.tolist() == [70_000, 1]
-
-
-def test_unknown_tokeniser():
-    with pytest.raises(UsageError, match="use one of words, identifiers"):
-        TextTransform("letters", ["a"], np.ones(1))

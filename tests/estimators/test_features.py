@@ -185,6 +185,48 @@ def test_tags_in_one_text_and_numbers_in_texts():
     assert features.get_feature_names_out().tolist() == ["t=cs.LG", "t=stat.ML", "n"]
 
 
+def test_texts_that_a_person_reads_as_numbers_dates_or_tags_are_these_or_said_in_one_line():
+    for texts, kind, said in [
+        (["12.50", "3.10", " 4. "], "number", ""),
+        (["1e-3", "NA", "-"], "number", ""),
+        (["7", "n/a", "8"], "number", ""),
+        (["2021-03-31", "null", "2020-01-01"], "date", ""),
+        ([f"{i},{i:02}" for i in range(20)], "category", "numbers with a decimal comma"),
+        (["1,200", "3,400,500"], "category", "separators of thousands"),
+        (["1 200", "3 400,5"], "category", "separators of thousands"),
+        (["$1.20", "12 €", "(3)"], "category", "with a unit or a sign"),
+        (["12%", "30 kg"], "category", "with a unit or a sign"),
+        (["3/31/2021", "31.3.2021"], "category", "look like dates"),
+        (["31 March 2021", "Mar 3, 2021"], "text", "look like dates"),
+        (["2021-03-31"] * 19 + ["unknown text"], "category", "19 of 20 texts look like dates"),
+        (["12:30", "7:05:01"], "category", "times of the day"),
+        (["\u0663\u0664", "\uff11"], "category", "in other digits"),
+        (["\u22125", "\u22127.5"], "category", "with another sign"),
+        ([f"{i}" for i in range(20)], "category", "20 of 20 texts look like whole numbers"),
+        (["sea;sky", "sea"], "category", "1 of 2 texts look like tags"),
+        (["red", "red "], "category", "1 of 2 texts begin or end with a blank"),
+        ([20210331, 20210401], "number", "look like dates"),
+        (list(range(1, 31)), "number", "count the rows"),
+        (["yes", "no"], "category", ""),
+        (["1", "2", "3"], "category", ""),
+        (["NA", "DE"], "category", ""),
+        (["0-9", "10-19", "1.2.3"], "category", ""),
+        ([3, 1, 2], "number", ""),
+        (list(range(29)) + [40], "number", ""),
+    ]:
+        found = Features().look([{"a": text} for text in texts])
+        assert found["a"] == kind, texts
+        assert said in found.remarks.get("a", "") and bool(said) == bool(found.remarks), (texts, found.remarks)
+    with pytest.warns(DboostWarning, match="column 'a', taken for 'category': 2 of 2 texts look like numbers with a"):
+        Features().fit([{"a": "1,5", "b": 1.0}, {"a": "2,25", "b": 0.5}])
+    marked = [{"a": "2.5"}, {"a": "NA"}, {"a": " .5 "}]
+    with pytest.raises(DataError, match=r"1 of 3 values are missing \(null, or a mark such as NA\), .* row 1"):
+        Features().fit(marked)
+    features = Features(missing="indicator").fit(marked)
+    assert features.transform(marked).toarray().tolist() == [[2.5, 0.0], [0.0, 1.0], [0.5, 0.0]]
+    assert TableFeatures(missing="zero").fit_transform(marked).toarray().tolist() == [[2.5], [0.0], [0.5]]
+
+
 def test_a_column_that_is_not_of_its_kind_is_refused_in_one_line():
     table = pa.table({
         "n": ["1.5", "2", "about 3"], "d": ["2024-01-31", "2024-02-30", "x"], "t": [["a"], ["b", None], []],

@@ -100,6 +100,25 @@ def test_a_csv_file_is_a_table_too_and_tags_may_be_in_one_text(tmp_path):
     assert pq.read_table(tmp_path / "pred")["prediction"].to_pylist() == expected.tolist()
 
 
+def test_csv_of_other_habits_and_without_rows(tmp_path, capsys):
+    source, out = tmp_path / "a.csv", tmp_path / "out"
+    rows = "".join(f"{i % 5},{i % 7}0;1.{i % 9}00;{i % 3},5\n" for i in range(N))
+    source.write_text(f"size;group;target\n{rows}")
+    words = ["prepare", source, "--label", "target", "--column", "find", "--out", out, "--force"]
+    assert run(*words, "--decimal", ",") == 0
+    said = capsys.readouterr()
+    assert "size   number" in said.out and "targets from 0.5 to 2.5" in said.out
+    assert "'group', taken for 'category': 60 of 60 texts look like numbers with separators of thousands" in said.err
+    assert run(*words) == 0
+    assert "numbers with a decimal comma; to use them as numbers" in capsys.readouterr().err
+    for content in ("size,target\n", "size,target", "", "\n"):
+        source.write_text(content)
+        assert run(*words) == 3
+        assert re.search("there is no row below the names|the file is empty, or has no row", capsys.readouterr().err)
+        assert run("train", source, "--label", "target", "--out", tmp_path / "model") == 3
+        assert re.search("there is no row below the names|the file is empty, or has no row", capsys.readouterr().err)
+
+
 def test_lists_of_tags_are_labels_of_files(tmp_path, capsys):
     pq.write_table(TABLE, tmp_path / "a.parquet", row_group_size=25)
     given = ["--text", "title", "--label", "tags", "--min-df", "1", "--out", tmp_path / "p"]

@@ -21,11 +21,7 @@ _PAIRS = pa.map_(pa.large_string(), pa.float64())
 
 
 def columns_of(X: Any) -> tuple[dict[str, Any], bool]:
-    """Columns by name, each as one Arrow array, and whether the names are the caller's.
-
-    Raises UsageError: It is none of these, or its names are not distinct texts.
-    Raises DataError: A column holds values of several types.
-    """
+    """Columns by name, each as one Arrow array, and whether the names are the caller's; else a UsageError."""
     refuse_unread(X)
     if sparse.issparse(X):
         raise UsageError("X is sparse; expected rows of a table", hint="give a sparse matrix to the estimator itself")
@@ -48,10 +44,7 @@ def columns_of(X: Any) -> tuple[dict[str, Any], bool]:
 
 
 def arrow_of(name: str, values: Any) -> Any:
-    """Values of one column as an Arrow array.
-
-    Raises DataError: They are of several types.
-    """
+    """Values of one column as an Arrow array; several types are a DataError."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return _one_array(values)
     if hasattr(values, "to_arrow"):
@@ -133,10 +126,7 @@ def split_tags(texts: Any, separator: str) -> Any:
 
 
 def flat_pairs(values: Any) -> tuple[NDArray[np.int64], Any, Any]:
-    """The row, the name and the number of every pair of a map, of a list of pairs or of a struct.
-
-    A field of a struct that is null is none: pandas and Arrow read dicts with different keys so.
-    """
+    """Row, name and number of every pair of a map, a list of pairs or a struct, of which a null field is none."""
     here = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
     held = values.drop_null()
     if pa.types.is_struct(values.type):
@@ -186,10 +176,7 @@ def is_number(form: Any) -> bool:
 
 
 def documents_of(name: str, values: Any, missing: str) -> Any:
-    """A column of text as an Arrow array of texts.
-
-    Raises DataError: The values are no text, or missing and refused.
-    """
+    """A column of text as an Arrow array; other values, and missing ones that are refused, are a DataError."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if pa.types.is_null(values.type):

@@ -27,6 +27,8 @@ SCALES = ("none", "max")
 PARTS = ("year", "month", "weekday", "hour", "age")
 KINDS = ("number", "boolean", "category", "date", "tags", "embedding", "weights")
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+# Texts among numbers and dates that stand for a value that is missing.
+MISSING_MARK = r"(?i)^\s*(|na|n/a|#n/a|nan|null|none|nil|-+|\?)\s*$"
 _YEAR = 365.25 * 24 * 3600 * 1e6
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+(Z|[-+][0-9:]+)?)?$"
 
@@ -44,8 +46,8 @@ class Told:
     scale: str = "none"
     parts: tuple[str, ...] = PARTS  # What becomes of a date.
     separator: str | None = None  # What stands between the tags of a text, where they are no lists.
-    # Whether a user told the kind. Numbers are then also read from texts, and categories made of numbers; else the type
-    # of the column told it, and another one is refused.
+    # Whether a user told the kind, or numbers were found in texts. Then numbers are read from texts too, and categories
+    # made of numbers; else the type of the column told it, and another one is refused.
     given: bool = False
 
     def check(self, name: str) -> Told:
@@ -147,11 +149,8 @@ class Column:
         return [*found, (1, False)] if self.told.missing == "indicator" else found
 
     def entries(self, values: Any) -> Entries:
-        """The entries of some rows.
-
-        Raises DataError: A value is not of the kind, or is missing and refused.
-        """
-        gone = refuse_missing(self.name, values, self.told)
+        """The entries of some rows; what is not of the kind, or missing and refused, is a DataError."""
+        values, gone = refuse_missing(self.name, values, self.told)
         found = _nothing() if pa.types.is_null(values.type) else _OF_KIND[self.kind].entries(self, values)
         if self.told.missing != "indicator":
             return found
@@ -171,20 +170,14 @@ class Column:
 
 
 def count(name: str, values: Any, told: Told) -> Counted:
-    """What some rows of a column say.
-
-    Raises DataError: As of ``Column.entries``.
-    """
-    refuse_missing(name, values, told)
+    """What some rows of a column say; a DataError as of ``Column.entries``."""
+    values, _ = refuse_missing(name, values, told)
     found = Counted() if pa.types.is_null(values.type) else _OF_KIND[told.kind].count(name, values, told)
     return replace(found, rows=len(values))
 
 
 def settle(name: str, counted: Counted, told: Told) -> Column:
-    """The features of a column from what all its rows say.
-
-    Raises DataError: It has more values than it may.
-    """
+    """The features of a column from what all its rows say; too many values are a DataError."""
     kept = sorted(value for value, rows in counted.values.items() if rows >= told.min_count)
     if len(kept) > told.max_values:
         raise DataError(
@@ -207,16 +200,20 @@ def settle(name: str, counted: Counted, told: Told) -> Column:
     )
 
 
-def refuse_missing(name: str, values: Any, told: Told) -> NDArray[np.bool_]:
-    """Where values are missing, if they may be."""
+def refuse_missing(name: str, values: Any, told: Told) -> tuple[Any, NDArray[np.bool_]]:
+    """The values, and where they are missing, if they may be; among numbers and dates in texts, marks of that are."""
+    marked = told.kind in ("number", "date") and arrow.is_text(values.type)
+    if marked:
+        values = pc.if_else(pc.match_substring_regex(values, MISSING_MARK), pa.scalar(None, values.type), values)
     gone = arrow.missing(values)
     if told.missing == "refuse" and gone.any():
+        what = "null, or a mark such as NA" if marked else "null or NaN"
         raise DataError(
-            f"{int(gone.sum())} of {len(gone)} values are missing (null or NaN), the first in row {arrow.row_of(gone)}",
+            f"{int(gone.sum())} of {len(gone)} values are missing ({what}), the first in row {arrow.row_of(gone)}",
             column=name,
             hint='fill them, or give missing="zero" or missing="indicator"',
         )
-    return gone
+    return values, gone
 
 
 def _nothing() -> Entries:
@@ -580,10 +577,7 @@ def looks_like_dates(texts: Any) -> Any:
 
 
 def restored(about: Any) -> Column:
-    """A column from its JSON form (a ``Document``), trusting nothing.
-
-    Raises ModelFormatError, UsageError.
-    """
+    """A column from its JSON form (a ``Document``), trusting nothing."""
     told = about.child("told")
     given = {key: told.fields.get(key) for key in (*OPTIONS, "kind", "given")}
     given["parts"] = tuple(told.strings("parts") or ())

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.text.murmur import murmur3
 from dboost.data.features import arrow
-from dboost.data.features.kinds import looks_like_dates
+from dboost.data.features.kinds import MISSING_MARK, looks_like_dates
 from dboost.errors import DataError
 
 TEXT, DROP = "text", "drop"
@@ -33,6 +33,42 @@ _BEGIN = 200
 # The compiled loops of text have no types yet.
 _HASHES: Any = murmur3
 _WRITTEN = r"(?s)^(\[.*\]|\{.*\})$"
+# Shapes of texts that a person reads as something else than a category; most of a column have one for it to be told.
+_GROUPED = r"[-+]?[0-9]{1,3}([.,' \x{a0}\x{2009}\x{202f}]?[0-9]{3})*([.,][0-9]+)?"
+_SHAPES = {
+    "missing": MISSING_MARK,
+    "point": r"^\s*[-+]?(inf|[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?|[0-9]+\.?[eE][-+]?[0-9]+)\s*$",
+    "whole": r"^\s*[-+]?(0|[1-9][0-9]*)\.?\s*$",
+    "comma": r"^\s*[-+]?[0-9]+([. \x{a0}][0-9]{3})*,([0-9]{1,2}|[0-9]{4,})\s*$",
+    "grouped": r"^\s*[-+]?[0-9]{1,3}([.,' \x{a0}\x{2009}\x{202f}][0-9]{3})+([.,][0-9]+)?\s*$",
+    "amount": rf"^\s*(\({_GROUPED}\)|(\p{{Sc}}|[A-Z]{{3}}\s)\s*{_GROUPED}|"
+    rf"{_GROUPED}\s*(%|‰|\p{{Sc}}|\s[A-Za-zµ]{{1,4}}))\s*$",
+    "day": r"^\s*([0-9]{4}[./ -]([0-9]{1,2}|\p{L}{3,9})[./ -][0-9]{1,2}|[0-9]{1,2}[./ -]([0-9]{1,2}|\p{L}{3,9}\.?)"
+    r"[./ -]+[0-9]{4}|\p{L}{3,9}\.? [0-9]{1,2},? [0-9]{4})\s*([T ][0-9:.]+.*)?$",
+    "clock": r"^\s*[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?\s*$",
+    "digits": r"^\s*[-+\x{2212}]?\p{Nd}+([.,]\p{Nd}+)?\s*$",
+    "tags": r"^[^;|]+([;|]\s*[^;|]+)+$",
+    "blanks": r"^\s.*\S|\S\s$",
+}
+NUMBERS_IN_TEXTS = "texts that are numbers"
+_NUMBER_TOLD = "to use them as numbers, write them like 1234.5"
+# What is said of a column, by the shape that most of its texts have, and what to do; the first that fits is said.
+_REMARKS = {
+    "point": ("numbers", "tell the kind 'number' and mend the others"),
+    "whole": ("whole numbers", "tell the kind 'number', or 'category' where they are names"),
+    "day": ("dates", "to use their parts, write them like 2021-03-31"),
+    "comma": ("numbers with a decimal comma", f"{_NUMBER_TOLD}, or of CSV give decimal=','"),
+    "grouped": ("numbers with separators of thousands", _NUMBER_TOLD),
+    "amount": ("numbers with a unit or a sign", _NUMBER_TOLD),
+    "clock": ("times of the day", "to use them as numbers, write them as hours like 13.5"),
+    "digits": ("numbers in other digits or with another sign", _NUMBER_TOLD),
+}
+# A share of texts that have a shape, and fewer different whole numbers than these may well be names of categories.
+_MOST, _CODES = 0.9, 12
+# Whole numbers that are days written without signs between.
+_FIRST_DAY, _LAST_DAY = 1900_01_01, 2100_12_31
+# A share of texts with a semicolon or a bar inside from which on they look like tags.
+_SOME = 0.3
 
 
 @dataclass(frozen=True)
@@ -42,15 +78,16 @@ class Seen:
     # ``null``, ``number``, ``boolean``, ``category``, ``date``, ``text``, ``list``, ``numbers`` (lists of them),
     # ``weights``, or the Arrow type of what is none of these.
     form: str
-    # rows, words, dates, written: Texts (or lists) that are there, their words (of lists, whether one has an element),
-    # how many of them are dates, and how many a written list or dict.
+    # rows, words, dates, written: Texts (or lists, or whole numbers) that are there, their words (of lists, whether one
+    # has an element; of whole numbers their sum), how many of them are dates, and how many a written list or dict.
     rows: int = 0
     words: int = 0
     dates: int = 0
     written: int = 0
     hashes: NDArray[np.uint32] | None = None  # The smallest hashes of the texts, ascending.
-    short: int = 0  # short, long: Lengths of lists of numbers.
+    short: int = 0  # short, long: Least and greatest of the lengths of lists of numbers, or of whole numbers.
     long: int = 0
+    shapes: tuple[int, ...] = ()  # How many texts have each of ``_SHAPES``.
 
     def merge(self, other: Seen, name: str) -> Seen:
         """Both parts together."""
@@ -76,6 +113,7 @@ class Seen:
             hashes,
             min(self.short, other.short),
             max(self.long, other.long),
+            tuple(map(sum, zip(self.shapes, other.shapes, strict=True))),
         )
 
     def distinct(self) -> float:
@@ -85,10 +123,7 @@ class Seen:
         return min(float(self.rows), (_SKETCH - 1) * 2.0**32 / (float(self.hashes[-1]) + 1.0))
 
     def kind(self, name: str) -> tuple[str, str]:
-        """The kind, and why, in words.
-
-        Raises DataError: Values of this type are no features.
-        """
+        """The kind, and why, in words; values of a type that is no feature are a DataError."""
         if self.form == "null":
             return DROP, "no value is there"
         if self.form == "numbers":
@@ -119,8 +154,13 @@ class Seen:
         )
 
     def _of_text(self) -> tuple[str, str]:
-        if self.dates == self.rows:
+        count = dict(zip(_SHAPES, self.shapes, strict=True))
+        numbers, rows = count["point"] + count["whole"], self.rows - count["missing"]
+        if self.dates == rows > 0:
             return "date", "texts that are dates"
+        # whole numbers alone may be names of categories, such as 10115, which somebody keeps as texts
+        if numbers == rows > 0 and (count["point"] or count["missing"]):
+            return "number", NUMBERS_IN_TEXTS
         words, distinct = self.words / max(self.rows, 1), self.distinct()
         said = f"{words:.3g} words a value, {distinct:,.0f} different values"
         if words >= _WORDS:
@@ -130,9 +170,39 @@ class Seen:
             return (TEXT, said) if words >= 1.5 else (DROP, f"{said}: an identifier")
         return "category", said
 
+    def remark(self, kind: str) -> str:
+        """What a person may see in values that are taken for a kind, and what to do; empty where there is nothing."""
+        if self.form == "number":
+            return self._on_numbers()
+        if self.form != "text" or kind not in (TEXT, DROP, "category"):
+            return ""
+        count = dict(zip(_SHAPES, self.shapes, strict=True))
+        if count["whole"] == self.rows and self.distinct() <= _CODES:
+            return ""
+        count["point"] += count["whole"] if count["point"] else 0
+        for shape, (what, remedy) in _REMARKS.items():
+            if count[shape] and count[shape] + count["missing"] >= _MOST * self.rows:
+                return f"{count[shape]:,} of {self.rows:,} texts look like {what}; {remedy}"
+        if kind == "category" and count["tags"] >= _SOME * self.rows:
+            return f"{count['tags']:,} of {self.rows:,} texts look like tags; tell the kind 'tags' and their separator"
+        if kind == "category" and count["blanks"]:
+            return f"{count['blanks']:,} of {self.rows:,} texts begin or end with a blank: other values than without it"
+        return ""
 
-def look(name: str, values: Any) -> Seen:
-    """What some rows of a column say of its kind."""
+    def _on_numbers(self) -> str:
+        if (
+            self.rows > _CODES
+            and self.long - self.short + 1 == self.rows
+            and self.words == self.rows * (self.short + self.long) // 2
+        ):
+            return "whole numbers that count the rows look like an identifier; tell 'drop' where they are one"
+        if _FIRST_DAY <= self.short <= self.long <= _LAST_DAY:
+            return "whole numbers like 20210331 look like dates; to use their parts, write them like 2021-03-31"
+        return ""
+
+
+def look(name: str, values: Any, point: bool = True) -> Seen:
+    """What some rows of a column say of its kind; `point` is whether one in a text may stand before a fraction."""
     form, types = values.type, pa.types
     if types.is_null(form):
         return Seen("null")
@@ -140,12 +210,17 @@ def look(name: str, values: Any) -> Seen:
         return Seen("boolean" if types.is_boolean(form.value_type) else "category")
     if types.is_boolean(form):
         return Seen("boolean")
+    if types.is_integer(form):
+        held = values.drop_null()
+        ends = pc.min_max(held).as_py()
+        total = int(held.to_numpy(zero_copy_only=False).sum(dtype=np.float64))
+        return Seen("number", len(held), total, short=ends["min"] or 0, long=ends["max"] or 0)
     if arrow.is_number(form):
         return Seen("number")
     if types.is_date(form) or types.is_timestamp(form):
         return Seen("date")
     if arrow.is_text(form):
-        return _look_at_texts(pc.cast(values.drop_null(), pa.large_string()))
+        return _look_at_texts(pc.cast(values.drop_null(), pa.large_string()), point)
     if arrow.is_pairs(form):
         return Seen("weights")
     if types.is_struct(form) and not form.num_fields:
@@ -166,7 +241,7 @@ def look(name: str, values: Any) -> Seen:
     return Seen(str(form))
 
 
-def _look_at_texts(texts: Any) -> Seen:
+def _look_at_texts(texts: Any, point: bool) -> Seen:
     begin = pc.utf8_slice_codeunits(texts, 0, _BEGIN)
     words = pc.sum(pc.count_substring_regex(begin, r"\S+")).as_py() or 0
     dates = pc.sum(looks_like_dates(begin)).as_py() or 0
@@ -181,7 +256,12 @@ def _look_at_texts(texts: Any) -> Seen:
         _HASHES(stored, places.copy(), hashes)
     if not len(texts):
         return Seen("null")
-    return Seen("text", len(texts), int(words), int(dates), int(written), np.unique(hashes.view(np.uint32))[:_SKETCH])
+    shapes = tuple(
+        0 if shape == "point" and not point else int(pc.sum(pc.match_substring_regex(begin, pattern)).as_py())
+        for shape, pattern in _SHAPES.items()
+    )
+    smallest = np.unique(hashes.view(np.uint32))[:_SKETCH]
+    return Seen("text", len(texts), int(words), int(dates), int(written), smallest, shapes=shapes)
 
 
 def look_at_all(columns: Mapping[str, Any]) -> dict[str, Seen]:

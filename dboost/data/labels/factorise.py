@@ -37,14 +37,7 @@ class Factorised(NamedTuple):
 
 
 def factorise(values: Any) -> Factorised:
-    """Distinct labels and the number of each row's label among them.
-
-    `values`: Array, shape (m,). NumPy array, Arrow array or chunked array, pandas Series or categorical, or a list.
-    Returns kind, str: ``"none"`` for an empty block.
-    Returns distinct, array, shape (d,): Distinct labels, in no particular order.
-    Returns codes, int64 array, shape (m,).
-    Raises DataError: A label is missing, labels of one block mix types, or they are continuous.
-    """
+    """The kind of labels ("none" of none), the different ones in no order, and the number of each row's among them."""
     if is_arrow(values):
         return _factorise_arrow(values)
     array = np.asarray(values)

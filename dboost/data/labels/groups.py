@@ -17,13 +17,7 @@ from dboost.errors import DataError
 
 
 def group_numbers(values: Any, n_rows: int, **where: Any) -> NDArray[np.uint64]:
-    """A number for each row, uint64 (m,), that tells its group from others: 64 bits of a digest of the value.
-
-    Raises
-    ------
-    DataError
-        Another number of rows, a missing value, or values that are neither texts nor whole numbers.
-    """
+    """A number for each row, uint64 (m,), that tells its group: 64 bits of a digest of a text or whole number."""
     try:
         kind, distinct, codes = factorise(values)
     except DataError as fault:

@@ -105,10 +105,7 @@ class LabelCoder:
     exponent: int = 0
 
     def codes(self, labels: Any) -> NDArray[np.int64]:
-        """Class numbers of a block's labels, int64 (m,); an unknown label or another type is a DataError.
-
-        `labels` may be what ``factorise`` found in them.
-        """
+        """Class numbers of labels, or of what ``factorise`` found, int64 (m,); unknown ones are a DataError."""
         assert self.classes is not None
         kind, distinct, codes = labels if isinstance(labels, Factorised) else factorise(labels)
         if kind == "none":
@@ -127,13 +124,7 @@ class LabelCoder:
         return table[codes]
 
     def encode(self, labels: Any, weight: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Encoded labels, and weights in the unit of the plan times class factors, for rows that are kept.
-
-        `labels`: Array-like, shape (m,), or (m, k) for tasks and several targets.
-        `weight`: float64 array, shape (m,).
-        Returns y, array: See ``dboost.partition.Partition``.
-        Returns weight, float64 array, shape (m,).
-        """
+        """Labels as in ``Partition``, and float64 weights in the plan's unit times class factors, of kept rows."""
         weight = scaled(weight, self.exponent)
         if self.task == "regression":
             return regression_targets(labels), weight
@@ -177,10 +168,7 @@ def check_weight(weight: Any, n_rows: int, **where: Any) -> NDArray[np.float64]:
 
 
 def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
-    """Report on the labels and weights of one block (all rows; those of weight 0 are only counted).
-
-    `labels` may be what ``factorise`` found in them.
-    """
+    """Report on labels (or what ``factorise`` found) and weights of a block; rows of weight 0 are only counted."""
     keep = weight > 0
     with np.errstate(over="ignore"):
         # a sum without bound is refused once all blocks are known
@@ -238,18 +226,7 @@ def plan_labels(
     class_weight: str | Mapping[Any, float] | None = None,
     task_names: Sequence[str] | None = None,
 ) -> LabelCoder:
-    """Choose the encoding from the report on all rows.
-
-    `stats`: Merged over all blocks.
-    `task`: ``"classification"`` is binary for two classes and multiclass for more.
-    `classes`: All labels there may be; without it, the labels found.
-    `class_weight`: Of labels, or of the texts of labels that are numbers, to weights. Balanced: (sum of weights) /
-    (classes * sum of weights of the class), which respects sample weights.
-    `task_names`: Names of the label columns (tasks, several targets), for messages.
-    Raises DataError: No rows, all weights 0, one class, labels outside `classes`, a task with one label only, a target
-    without any value, weights or targets beyond what float64 can sum.
-    Raises UsageError: `classes` or `class_weight` have no meaning here.
-    """
+    """Choose the encoding from the report on all rows; what cannot be learned is refused."""
     if stats.n_rows == 0:
         raise DataError("no rows: Found array with 0 sample(s) while a minimum of 1 is required")
     if stats.n_kept == 0:
@@ -418,14 +395,7 @@ def _some(values: Sequence[Any]) -> str:
 
 
 def weights_by_label(class_weight: Mapping[Any, float], labels: Iterable[Any]) -> dict[Any, float]:
-    """The weights under the labels themselves.
-
-    Keys of JSON and TOML are texts: where the labels are numbers, a text names the label that is written so. Keys that
-    name no label stay as they are.
-
-    `labels`: All classes.
-    Raises UsageError: When two keys name one label.
-    """
+    """The weights under the labels themselves: a text of JSON or TOML names the number that is written so."""
     written: dict[str, Any] = {}
     for label in labels:
         if isinstance(label, int | float) and not isinstance(label, bool):
@@ -492,18 +462,21 @@ def stats_of_one(stats: LabelStats, one: Any) -> LabelStats:
 
 # -- what a person should know of labels -------------------------------------------------------------------------------
 
+# Texts that stand for a label that is missing, more likely than not.
+_MARKS = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "?"))
 # So many are named in a note; the rest are counted.
 _NAMED = 3
 
 
 def label_notes(count: Mapping[Any, int], where: Mapping[Any, str | None]) -> tuple[str, ...]:
-    """Notes on the labels found in a data set.
+    """Notes on the rows of each label, and the only file of each (None where several have it)."""
+    return tuple(note for note in (_on_blanks(count), _on_marks(count), _on_files(count, where)) if note)
 
-    `count`: Rows of each label.
-    `where`: The only file with that label, or None where several have it; empty where the data is in no files, or in
-    one.
-    """
-    return tuple(note for note in (_on_blanks(count), _on_files(count, where)) if note)
+
+def _on_marks(count: Mapping[Any, int]) -> str:
+    marks = [label for label in count if isinstance(label, str) and label.strip().lower() in _MARKS]
+    shown = ", ".join(_rows(label, count) for label in marks)
+    return f"a class is called {shown}. Drop these rows if it means that the label is missing" if marks else ""
 
 
 def _on_blanks(count: Mapping[Any, int]) -> str:

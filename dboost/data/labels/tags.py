@@ -72,10 +72,7 @@ def as_arrow(labels: Any) -> Any:
 
 
 def tags_in_texts(texts: Any, separator: str) -> Any:
-    """Lists of the tags that stand in texts, as an Arrow array.
-
-    Raises DataError: They are no texts.
-    """
+    """Lists of the tags that stand in texts (else a DataError), as an Arrow array."""
     from dboost.data.features.arrow import arrow_of, is_text, split_tags
 
     held = arrow_of("y", texts)
@@ -85,10 +82,7 @@ def tags_in_texts(texts: Any, separator: str) -> Any:
 
 
 def flat_tags(labels: Any) -> tuple[int, NDArray[np.int64], list[str], NDArray[np.int64]]:
-    """Rows, and of every tag of a row its row, and its number among the different tags.
-
-    Raises DataError: The tags of a row are missing, or one of them is.
-    """
+    """How many rows, and of every tag its row and its number among the different tags; missing ones are a DataError."""
     import pyarrow as pa
 
     from dboost.data.features.arrow import flat_lists, missing, row_of, texts_of

@@ -84,11 +84,7 @@ class ParquetBlock:
     group: str | None = None  # The column whose values tell which rows belong together.
 
     def load(self) -> Partition:
-        """Decode, check and encode.
-
-        Raises DataError: The file changed or is damaged, or holds what the plan does not allow; names file, column, row
-        group.
-        """
+        """Decode, check and encode; a DataError names file, column and row group."""
         return self._partition(self.read(label=True))
 
     def load_rows(self) -> Partition | StreamedPartition:
@@ -135,11 +131,7 @@ class ParquetBlock:
             return to_csc(pieces, n, dtype=dtype, keep=keep, names=known)
 
     def read(self, *, features: bool = True, label: bool = False) -> RawRows:
-        """Read the row groups.
-
-        `features`: Decode the feature columns.
-        `label`: Decode the columns of labels, weights and groups.
-        """
+        """Read the row groups: the features, and with `label` the columns of labels, weights and groups."""
         pieces: list[CsrPiece] = []
         labels: list[Any] = []
         weights: list[NDArray[np.float64]] = []

@@ -49,11 +49,7 @@ class _Leaf:
 
 
 def chunks_of(footer: bytes) -> list[list[Chunk]]:
-    """The column chunks of each row group, in the order of the stored columns.
-
-    `footer`: Without its length and the mark ``PAR1``.
-    Raises FooterError: For anything that PyArrow's ``column`` would not survive.
-    """
+    """The column chunks of each row group, of a bare footer; what PyArrow would not survive is a FooterError."""
     whole = _Reader(footer).struct()
     leaves = list(_leaves(_list(whole, 2, "schema")))
     found = []

@@ -113,16 +113,7 @@ class ParquetData:
         return html(self)
 
     def of_one_label(self, label: Any) -> ParquetData:
-        """The same rows, labelled True where they have this label and False elsewhere.
-
-        Parameters
-        ----------
-        label : label of the data, not missing
-
-        Returns
-        -------
-        ParquetData
-        """
+        """The same rows, labelled True where they have this label and False elsewhere."""
         found = copy(self)
         found._one = label
         return found
@@ -133,14 +124,7 @@ class ParquetData:
         return self._one
 
     def opened(self) -> ParquetData:
-        """The same rows, whose files, manifest and footers are read once: whoever is given it reads none of them again.
-
-        A file that changes afterwards is refused when its rows are read.
-
-        Returns
-        -------
-        ParquetData
-        """
+        """The same rows, whose files, manifest and footers are read once; files that change afterwards are refused."""
         if self._opened is not None:
             return self
         found = copy(self)
@@ -160,15 +144,7 @@ class ParquetData:
         return self.resolve()[0]
 
     def resolve(self) -> tuple[list[tuple[str, str]], Manifest | None, str | None]:
-        """The files, the manifest that speaks for them, and the split when the whole of one is meant.
-
-        Raises
-        ------
-        UsageError
-            A URL of another scheme, or a split that does not exist or was not chosen.
-        DataError
-            Nothing there, or the manifest is damaged.
-        """
+        """The files, the manifest that speaks for them, and the split when the whole of one is meant."""
         if self._opened is not None:
             return list(self._opened.files), self._opened.manifest, self._opened.split
         if not isinstance(self.path, str | os.PathLike):

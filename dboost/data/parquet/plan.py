@@ -25,7 +25,7 @@ from dboost.data.meaning import column_kind, fits, joint_type, say_index
 from dboost.data.memory.in_memory import BLOCK_COST
 from dboost.data.parquet.block import ParquetBlock, block_width, scan_block
 from dboost.data.parquet.read import NUMBERS, FileInfo, Layout, inspect_file, with_folders
-from dboost.data.planned import Plan, class_counts, class_list, class_weights, n_outputs, plan_coder
+from dboost.data.planned import Plan, class_list, plan_coder
 from dboost.data.prepared.mapper import InProcess, Mapper
 from dboost.errors import DataError, UsageError
 from dboost.notices import warn_user
@@ -86,42 +86,30 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     if classes is None:
         several = sum(1 for info in infos if sum(info.rows)) > 1
         notes.extend(label_notes(stats.count, stats.where if several else {}))
-    return Plan(
+    return Plan.of(
+        coder,
+        stats,
         items=tuple(ready),
         rows=tuple(block.rows for block in ready),
         n_features=layout.n_features,
         feature_names=names,
         classes=task_classes,
-        n_outputs=n_outputs(coder, stats),
-        task=coder.task,
         digest=digest.hexdigest,
         nbytes_estimate=nbytes,
         streams=nbytes > budget,
-        class_counts=class_counts(coder, stats),
-        class_weights=class_weights(coder, stats),
         notes=tuple(notes),
-        coder=coder,
     )
 
 
 def blocks_of(data: ParquetData, *, n_features: int | None = None, labels: bool = False) -> list[ParquetBlock]:
-    """Specs of consecutive row groups, for predictions and their evaluation.
-
-    ``block.read(label=...)`` decodes one anywhere; see ``dboost.data.parquet.block``.
-
-    `n_features`: Width of the rows, for example the number of features of a model; None as in `data`.
-    `labels`: Whether label and weight columns have to be there.
-    """
+    """Specs of consecutive row groups, for predictions and evaluation; `labels`: whether these must be there."""
     return plan_blocks(data, engine=None, n_features=n_features, labels=labels)[0]
 
 
 def looked_at(
     data: ParquetData, infos: Sequence[FileInfo], manifest: Manifest | None, n_features: int | None = None
 ) -> tuple[list[ParquetBlock], Layout, tuple[str, ...]]:
-    """The blocks, the layout and the label columns as footers alone tell them.
-
-    The width of sparse rows that neither a manifest nor `n_features` tells is unknown (-1).
-    """
+    """The blocks, the layout (of width -1 where nothing tells it) and the label columns as footers alone tell them."""
     label = _label_columns(data, manifest)
     _check_named(infos, {"label": label, **_beside(data)})
     layout = _layout(data, infos, manifest, label, n_features)
@@ -136,10 +124,7 @@ def plan_blocks(
     labels: bool = False,
     select: Callable[[Layout, Manifest | None], Layout] | None = None,
 ) -> tuple[list[ParquetBlock], list[FileInfo], Manifest | None]:
-    """Read all footers, compare them, and cut the row groups into blocks (labels not yet read).
-
-    `select` may narrow the layout before anything is compared, so that what is not read need not fit.
-    """
+    """All footers, compared, and blocks of row groups; `select` narrows the layout before anything is compared."""
     mapper: Mapper = InProcess() if engine is None else engine
     data = data.opened()
     _, manifest, split = data.resolve()
@@ -203,10 +188,7 @@ def _check_named(infos: Sequence[FileInfo], named: Mapping[str, Sequence[str]]) 
 
 
 def _kinds(infos: Sequence[FileInfo]) -> dict[str, str]:
-    """The reference: the columns of the first file, each with the kind that holds what all files have in it.
-
-    A file whose values do not fit to those before it does not change that: ``_check_drift`` refuses it.
-    """
+    """The columns of the first file, each with the kind that holds all files' values; drift is refused elsewhere."""
     kinds, types = dict(infos[0].kinds), dict(infos[0].types)
     for info in infos[1:]:
         for name, kind in info.kinds.items():
@@ -304,10 +286,7 @@ def _feature_columns(
 
 
 def sparse_columns(kinds: Mapping[str, str]) -> tuple[str, str] | None:
-    """The columns of sparse rows, where they have the names and kinds that ``dboost prepare`` gives them.
-
-    `kinds`: Kind of each column that may be one.
-    """
+    """Of columns and kinds the two of sparse rows, if they have the names and kinds that ``dboost prepare`` gives."""
     known = kinds.get("indices") == "list<int>" and kinds.get("values") in ("list<float32>", "list<float64>")
     return ("indices", "values") if known else None
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dboost.data.meaning import MARK, arrow_of, column_kind, ending_of, folder_values, index_columns, is_text
+from dboost.data.meaning import FILE, MARK, arrow_of, column_kind, ending_of, folder_values, index_columns, is_text
 from dboost.data.memory.in_memory import dense_piece, numeric_column
 from dboost.data.parquet.footer import Chunk, FooterError, chunks_of
 from dboost.data.sparse.csr import CsrPiece
@@ -74,21 +74,11 @@ class FileInfo:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the features are.
+    """Where the features are: numeric columns, one fixed-size list column, or two of lists (indices, values)."""
 
-    Parameters
-    ----------
-    kind : {"columns", "fixed", "lists"}
-        Numeric columns; one fixed-size list column; two list columns (indices, values).
-    columns : tuple of str
-    n_features : int
-        -1 while unknown (lists only).
-    dtype : float32 or float64
-    """
-
-    kind: str
+    kind: str  # ``columns``, ``fixed`` or ``lists``.
     columns: tuple[str, ...]
-    n_features: int
+    n_features: int  # -1 while unknown (lists only).
     dtype: np.dtype[Any]
 
     @property
@@ -210,9 +200,12 @@ def inspect_file(item: tuple[str, str]) -> FileInfo:
         return FileInfo(ref, kinds, types, index, rows, leaves, not any(rows) or _has_checksums(path), sizes)
 
 
-def with_folders(infos: Sequence[FileInfo]) -> list[FileInfo]:
-    """What the footers of all files of a data set say, and the columns that the files' folders hold."""
+def with_folders(infos: Sequence[FileInfo], named: bool = False) -> list[FileInfo]:
+    """What footers of all files say, and the columns that folders hold; `named`: the name of the file is one too."""
     columns, kinds = folder_values([info.ref.name for info in infos])
+    if named and not any(FILE in info.kinds for info in infos):
+        kinds = {FILE: "str"} | kinds
+        columns = [{FILE: info.ref.name} | more for info, more in zip(infos, columns, strict=True)]
     found = []
     for info, values in zip(infos, columns, strict=True):
         more = tuple((name, kinds[name], value) for name, value in values.items() if name not in info.kinds)
@@ -294,11 +287,7 @@ def read_group(file: pq.ParquetFile, ref: FileRef, group: int, wanted: Sequence[
 
 
 def decode_features(table: pa.Table, layout: Layout, path: str, group: int) -> list[CsrPiece]:
-    """The features of one decoded row group as CSR pieces; list columns are not copied.
-
-    Raises DataError: Nulls, lists of another width, lists of indices and values of different lengths, values that are
-    no numbers.
-    """
+    """The features of a decoded row group as CSR pieces, lists not copied; what is no clean number is a DataError."""
     where: dict[str, Any] = {"file": path, "row_group": group}
     if layout.kind == "lists":
         return _decode_lists(table, layout, where)

@@ -41,10 +41,7 @@ class Summary:
 
 
 def summary(data: Any) -> Summary | None:
-    """Look at ``ParquetData``; None where there are too many files to look at each.
-
-    Raises DataError, UsageError, OSError: The files are not there, or not what `data` says.
-    """
+    """Look at ``ParquetData``; None where there are too many files to look at each."""
     data = data.opened()
     files, manifest, split = data.resolve()
     if len(files) > MOST_FILES:

@@ -70,10 +70,7 @@ class TextColumns:
 def read_span(
     span: tuple[FileRef, int, int, int], columns: Sequence[str], types: Mapping[str, Any] | None = None
 ) -> pa.Table:
-    """Some rows of one row group; the rest of a large row group is decoded but never held.
-
-    Columns of `types` are brought to the type that they have over all files.
-    """
+    """Some rows of a row group, of which no more is held; columns of `types` get the type that all files share."""
     ref, group, start, stop = span
     with as_data_errors(ref.path, group), open_file(ref.path) as file:
         parts, first = [], 0
@@ -153,11 +150,7 @@ def counts_of(folder: str, chunk: TextChunk) -> AnyPath:
 
 
 def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> CountedChunk:
-    """Count the terms over the rows of `split`, into a file in `folder`.
-
-    Where these are all rows of the chunk, the counts of every document are kept there too, so that the second pass need
-    not read the text again.
-    """
+    """Count the terms of the rows of `split` into a file; of whole chunks the counts of every document too."""
     texts: list[pa.ChunkedArray] = []
     for span in chunk.spans:
         ref, group = span[0], span[1]
@@ -196,10 +189,7 @@ def _transform(folder: str, file: str, sha256: str, rule: TextRule, hashing: int
 
 
 def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dict[str, str]) -> list[dict[str, Any]]:
-    """Write one file per split of the chunk; returns what the manifest says about each.
-
-    The vocabulary is read from `folder` once per process: it would be large to send with every task.
-    """
+    """Write one file per split; what the manifest says of each. A process reads the vocabulary once."""
     transform = _transform(folder, vocabulary["file"], vocabulary["sha256"], how.rule, how.hashing)
     kept_counts = counts_of(folder, chunk)
     if how.split is not None or not kept_counts.exists():
@@ -226,10 +216,7 @@ def write_rows(
     columns: Sequence[str],
     rows_of: Callable[[FileRef, int, pa.Table], Any],
 ) -> list[dict[str, Any]]:
-    """Write the features of the rows of each span, which a function gives in turn, into a file per split.
-
-    `columns` are those that the function needs of the table beside the columns that are copied.
-    """
+    """Write the features that a function gives of each span into a file per split; `columns` are those it needs."""
     label = how.label if chunk.labelled else None
     # the text columns are dropped unless they are kept on purpose
     others = list(dict.fromkeys([*([label] if label else []), *how.keep]))

@@ -26,12 +26,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from dboost.data.manifest import Manifest
 from dboost.data.meaning import column_kind
 from dboost.data.parquet.read import as_data_errors, chunks_in, open_file
 from dboost.errors import DataError, UsageError
+from dboost.files.documents import to_toml
 from dboost.files.paths import PathLike, local_path
 from dboost.notices import warn_user
 
@@ -135,17 +134,15 @@ class Contract:
         """The contract as TOML."""
         lines = [] if self.rows is None else [f"rows = [{self.rows[0]}, {self.rows[1]}]", ""]
         for name, expected in self.columns.items():
-            lines += [f"[columns.{_toml(name)}]", *(f"{key} = {_toml(value)}" for key, value in expected.items()), ""]
+            fields = [f"{key} = {to_toml(value)}" for key, value in expected.items()]
+            lines += [f"[columns.{to_toml(name)}]", *fields, ""]
         if self.labels is not None:
-            lines += ["[labels]", f"known = {_toml(list(self.labels))}", ""]
+            lines += ["[labels]", f"known = {to_toml(list(self.labels))}", ""]
         return "\n".join(lines)
 
 
 def kept(contract: Contract, seen: Mapping[str, Seen], manifest: Manifest, *, refuses: bool) -> Manifest:
-    """The manifest with what is not as it is expected, which is warned of, or a refusal.
-
-    Raises DataError.
-    """
+    """The manifest with what is not as it is expected, which is warned of, or a refusal (DataError)."""
     found = contract.differences(seen, _rows(manifest), _labels(manifest))
     if found and refuses:
         more = f" (and {len(found) - 3} more)" if len(found) > 3 else ""
@@ -183,10 +180,7 @@ def contract_of(seen: Mapping[str, Seen], manifest: Manifest) -> Contract:
 
 
 def read_contract(path: PathLike) -> Contract:
-    """A contract from its file.
-
-    Raises UsageError: It is not there, is no TOML, or holds something that has no meaning.
-    """
+    """A contract from its TOML file; what is not there or has no meaning is a UsageError."""
     file = local_path(path, "expect")
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -226,17 +220,3 @@ def _share(value: Any) -> bool:
 def _pair(value: Any) -> bool:
     numbers = isinstance(value, list) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in value)
     return numbers and len(value) == 2 and value[0] <= value[1]
-
-
-def _toml(value: Any) -> str:
-    """A value of TOML."""
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml(one) for one in value) + "]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | np.integer):
-        return str(int(value))
-    if isinstance(value, float | np.floating):
-        return repr(float(value))
-    text = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    return f'"{text}"'

@@ -60,10 +60,7 @@ class Copy:
 
 
 def copy_documents(item: Copy, wanted: Wanted, kinds: Mapping[str, str], picking: Picking) -> dict[str, int]:
-    """Copy the wanted columns of some rows of a file into a Parquet file; how many were refused, by reason.
-
-    `kinds` are those of the columns of files of text, over all of these. Runs on workers.
-    """
+    """Copy some rows of a file, of kinds over all files, into Parquet; how many were refused, by reason. On workers."""
     with opened(item, wanted, kinds, picking.where) as (schema, tables):
         return _copied(item, schema, tables, picking)
 
@@ -102,24 +99,23 @@ def opened(
 
 def look_at(
     item: Copy, wanted: Wanted, kinds: Mapping[str, str], where: str | None, split: tuple[str, str] | None
-) -> dict[str, Seen]:
-    """What the rows of a file say of the kind of each wanted column; of one split, (column, name), where it is given.
-
-    Runs on workers.
-    """
+) -> tuple[int, dict[str, Seen]]:
+    """How many rows a file (or its split) has, and what they say of the kind of each wanted column. On workers."""
     found: dict[str, Seen] = {}
+    rows = 0
     with opened(item, wanted, kinds, where) as (schema, tables):
         for table in tables:
             table = _fitting(table, where, item.path)
             if split is not None:
                 table = table.filter(pc.equal(pc.cast(table.column(split[0]), pa.string()), split[1]))
+            rows += table.num_rows
             for name in schema.names:
                 try:
-                    seen = look(name, arrow_array(name, table.column(name)))
+                    seen = look(name, arrow_array(name, table.column(name)), wanted.dialect.decimal != ",")
                     found[name] = found[name].merge(seen, name) if name in found else seen
                 except DataError as fault:
                     raise DataError(fault.what, file=item.path, column=name, hint=fault.hint) from fault
-    return found
+    return rows, found
 
 
 def _with(table: pa.Table, constants: Mapping[str, Any]) -> pa.Table:

@@ -80,11 +80,7 @@ class Wanted:
 
 
 def document_files(where: Any) -> list[tuple[str, str]]:
-    """(path, name) of every file of documents, in the order of the rows.
-
-    `where`: Files, or one folder, in which all files have one format.
-    Raises DataError: Nothing there, or files of several formats.
-    """
+    """(path, name) of every file of documents, in the order of rows: of files, or of a folder of one format."""
     if isinstance(where, str | os.PathLike):
         where = current(any_path(where, "source").absolute())
         files = matches(where)
@@ -114,12 +110,7 @@ def document_files(where: Any) -> list[tuple[str, str]]:
 
 
 def column_types(item: tuple[str, Sequence[str]], wanted: Wanted) -> dict[str, frozenset[str]]:
-    """What each wanted column of a file, (path, columns that its folders hold), may hold; see ``meaning.KINDS``.
-
-    An optional column that is not there is left out, and so is one of its folders. Runs on workers.
-
-    Raises DataError: The file cannot be read, lacks a column, or has values of several types in one.
-    """
+    """What wanted columns of a file (its path, and folders' columns) may hold; optional ones may lack. On workers."""
     path, folders = item
     wanted = replace(wanted, optional=(*wanted.optional, *folders))
     if format_of(path) != CSV:
@@ -130,10 +121,7 @@ def column_types(item: tuple[str, Sequence[str]], wanted: Wanted) -> dict[str, f
 
 
 def joint_kinds(reports: Sequence[Mapping[str, frozenset[str]]], paths: Sequence[str]) -> dict[str, str]:
-    """One kind per column over all files, ``null`` for no value at all.
-
-    Raises DataError: Text in one JSON file and numbers in another.
-    """
+    """One kind per column over all files, ``null`` for no value at all; text beside numbers in JSON is a DataError."""
     joint: dict[str, frozenset[str]] = {}
     for report, path in zip(reports, paths, strict=True):
         for name, kinds in report.items():
@@ -161,6 +149,8 @@ def csv_errors(path: str) -> Iterator[None]:
         except pa.ArrowInvalid as fault:
             if "UTF8" in str(fault):
                 raise no_utf8(path) from fault
+            if "Empty CSV" in str(fault):
+                raise DataError("the file is empty, or has no row below its first one", file=path) from fault
             if "straddl" not in str(fault):
                 raise
             raise DataError(
@@ -232,6 +222,7 @@ def _csv(path: str, names: list[str] | None, types: Mapping[str, Any], dialect: 
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
+            decimal_point=dialect.decimal or ".",
         ),
     )
 
@@ -255,7 +246,8 @@ def _csv_types(path: str, wanted: Wanted) -> dict[str, frozenset[str]]:
         for batch in reader:
             for name in names:
                 if name not in wanted.texts and found[name] != {"str"}:
-                    found[name] &= kinds_of_texts(batch.column(name).drop_null(), target=name in wanted.labels)
+                    told, target = batch.column(name).drop_null(), name in wanted.labels
+                    found[name] &= kinds_of_texts(told, target=target, decimal=wanted.dialect.decimal)
     return found
 
 

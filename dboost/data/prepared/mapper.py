@@ -19,15 +19,12 @@ class Mapper(Protocol):
 
     def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
         """fn(item, *args) for every item, in the order of the items."""
-        ...
 
     def on_driver(self, fn: Callable[[S], T], items: Sequence[S]) -> list[T]:
         """fn(item) for every item, on threads of this process."""
-        ...
 
     def run_in_background(self, fn: Callable[[], T]) -> Callable[[], T]:
         """Begin fn() beside what the caller does next; the function that is returned gives its result."""
-        ...
 
 
 @runtime_checkable
@@ -37,7 +34,6 @@ class Clustered(Protocol):
     @property
     def client(self) -> Any:
         """The ``distributed.Client``."""
-        ...
 
 
 class InProcess:

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from dboost.data.absent_column import absent_column
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
-from dboost.data.meaning import Dialect, column_kind, joint_type
+from dboost.data.meaning import FILE, Dialect, column_kind, joint_type
 from dboost.data.parquet.read import FileInfo, inspect_file, with_folders
 from dboost.data.prepared.chunk import (
     COUNTS,
@@ -90,88 +90,35 @@ def prepare_text(
     table: TableTransform | None = None,
     separator: str | None = None,
     encoding: str | None = None,
+    decimal: str | None = None,
     label_separator: str | None = None,
 ) -> Manifest:
-    """Turn documents into a folder that ``ParquetData`` reads.
+    """Turn documents into a folder that ``ParquetData`` reads, and give its manifest.
 
-    Parameters
-    ----------
-    source : path, list of paths, or dict of split name to path or list
-        Files of documents in Parquet, CSV (``.csv``, ``.tsv``) or JSON lines (``.jsonl``, ``.ndjson``), compressed or
-        not, or folders of them; see ``dboost.data.prepared.documents`` for the types that columns of the last two have.
-    out : path
-        New folder; see ``dboost.data.manifest`` for what is in it.
-    text : str or sequence of str
-        Text columns; several are joined by a newline.
-    label : str, optional
-        Label column, copied: classes (text, integers, booleans, bytes, floats that are whole), or the targets of a
-        regression (floats of which one is a fraction). Documents of other splits than the one that is learned from need
-        not have labels.
-    keep : sequence of str
-        Further columns to copy, for example identifiers.
-    split : str, optional
-        Column that names the split of each row; without it and without a dict everything is ``"train"``.
-    tokenizer : {"words", "identifiers"}
-        See ``dboost.data.prepared.text``.
-    ngrams, stop_words, sublinear_tf, binary
-        See ``dboost.data.prepared.text.TextRule``.
-    min_df, max_df : int or float
-        A term is kept when it is in at least `min_df` and at most `max_df` documents: a number of documents, or as a
-        float a share. Counted over the split ``"train"`` (over the only split, if there is one).
-    max_features : int, optional
-        Keep the most frequent of these terms.
-    hashing : int, optional
-        Hash tokens into that many buckets; names are then lost, memory is bounded.
-    where : str, optional
-        A filter of rows, such as ``'year >= 2020 and lang in ("en", "de")'``; see ``dboost.data.prepared.where``.
-        It may name columns of the files and of their folders (``year=2020/``).
-    on_bad_rows : {"refuse", "quarantine"}
-        Whether a document without a text, or without a label in the split that is learned from, ends the preparation,
-        or is put aside with its file, row and reason into ``_refused`` within the folder, and counted in the manifest.
-    expect : path, optional
-        A contract that the documents must keep; see ``dboost.data.prepared.contract``.
-    on_drift : {"refuse", "note"}
-        Whether documents that do not are refused, or prepared with a warning and a note in the manifest.
-    write_contract : path, optional
-        A file for the contract that these documents keep, to begin with.
-    force : bool
-        Replace a folder made by an earlier call.
-    engine : object with ``map(fn, items, *args, name=...)``, optional
-        Where the chunks are processed; in this process by default. All workers must see `source` and `out`.
-    table : TableTransform, optional
-        What makes features of a table of several kinds of columns. `text` is then those of its columns that are texts,
-        and the parameters of terms, from `tokenizer` to `hashing`, are those that it holds itself.
-    separator, encoding : str, optional
-        What stands between the fields of CSV, and how characters are bytes in it and in JSON lines, where the files do
-        not tell it themselves by their first rows, or a mark at their beginning.
-    label_separator : str, optional
-        What stands between the tags of a label that is one text, such as ``";"``; its lists of tags are written.
+    What the parameters mean is said by the keys of ``dboost prepare``. `source` is a path, a list of them, or a dict of
+    these by split; with `split`, a column, or without either, the only split is ``"train"``. The vocabulary is learned
+    from ``"train"``, or the only split; documents of others need no labels. `text` may be several columns, joined by a
+    newline. `keep` may name ``"file"``, the file that a row comes from, where no column is called so. `engine` maps the
+    chunks, in this process by default; all workers must see `source` and `out`. `table` makes features of a table of
+    several kinds of columns: `text` is then those of its columns that are texts, and the parameters of terms, from
+    `tokenizer` to `hashing`, are those that it holds itself. Where `decimal` is given, every column of numbers that are
+    written so is one of numbers, also where they end in zeros.
 
-    Returns
-    -------
-    Manifest
-
-    Raises
-    ------
-    UsageError
-        The folder exists, or a parameter has no meaning.
-    DataError
-        Missing columns, drift between files, missing documents or labels, an empty vocabulary.
-    StorageError
-        The folder cannot be written. Nothing is left behind, an older folder is kept. What a killed process has left
-        of the same folder is removed.
+    Raises UsageError, DataError: A parameter has no meaning or the folder exists; columns, documents or labels are
+    missing, files drift, no term is left.
+    Raises StorageError: The folder cannot be written. Nothing is left behind, and an older folder is kept.
     """
     stop = (stop_words,) if isinstance(stop_words, str) else tuple(stop_words)
     rule = TextRule(tokenizer, ngrams, stop, sublinear_tf, binary)
     how = TextColumns((text,) if isinstance(text, str) else tuple(text), label, tuple(keep), split, rule, hashing)
     how = replace(how, label_separator=label_separator)
     if table is not None:
-        how = replace(how, text=table.texts, features=table.reads, tags=table.tags)
+        how = replace(how, **dict(zip(("text", "features", "tags"), table.columns, strict=True)))
     _check_settings(how, min_df, max_df, max_features)
     target = any_path(out, "out").absolute()
     _check_target(target, force)
     mapper: Mapper = InProcess() if engine is None else engine
-    wanted = replace(_wanted(how), dialect=Dialect(separator, encoding))
+    wanted = replace(_wanted(how), dialect=Dialect(separator, encoding, decimal))
     splits, learned = splits_of(source, split)
     how = replace(how, learned=learned)
     settings = {
@@ -313,7 +260,7 @@ def _wanted(how: TextColumns) -> Wanted:
     label = (how.label,) if how.label else ()
     tags = (*how.tags, *(label if how.label_separator is not None else ()))
     kept = tuple(name for name in (*how.features, *how.keep) if name not in (*texts, *tags))
-    return Wanted(texts, () if how.label_separator is not None else label, kept, tags=tags)
+    return Wanted(texts, () if how.label_separator is not None else label, kept, (FILE,), tags=tags)
 
 
 def _check_settings(how: TextColumns, min_df: Any, max_df: Any, max_features: Any) -> None:
@@ -363,7 +310,7 @@ def _copied_kinds(how: TextColumns) -> dict[str, str]:
 def _plan(sources: Sources, how: TextColumns, mapper: Mapper) -> tuple[list[TextChunk], dict[str, Any]]:
     """Chunks, and the types of the columns that are read."""
     files = [file for _, file in sources.files]
-    found = with_folders(mapper.map(inspect_file, files, name="read-footers"))
+    found = with_folders(mapper.map(inspect_file, files, name="read-footers"), FILE in how.keep)
     infos = [(owner, info) for (owner, _), info in zip(sources.files, found, strict=True)]
     bare = _unlabelled(infos, how)
     types = check_columns([(info, owner in bare) for owner, info in infos], how)

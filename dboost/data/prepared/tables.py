@@ -34,39 +34,23 @@ class TableTransform(Protocol):
     """Columns of a table to features, learned from its parts."""
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        """The columns that it reads and that are no texts."""
-        ...
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """Those of them that are tags in one text."""
-        ...
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """Those that are texts."""
-        ...
+    def columns(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """The columns that are texts, the others that it reads, and those of them that are tags in one text."""
 
     def limits(self, text: str) -> tuple[int | float, int | float, int | None] | None:
         """``min_df``, ``max_df`` and ``max_features`` of a column of text; None where its terms are hashed."""
-        ...
 
     def count(self, columns: Mapping[str, Any]) -> Any:
         """What some rows say of the columns that are no texts."""
-        ...
 
     def documents(self, text: str, values: Any) -> Any:
         """Some values of a column of text as texts, of which none is missing."""
-        ...
 
     def count_terms(self, text: str, values: Any) -> Any:
         """The terms of some values of a column of text (``TermCounts``), or their counts where they are hashed."""
-        ...
 
     def merge(self, parts: Sequence[Any]) -> Any:
         """What several parts say together."""
-        ...
 
     def settled(
         self, counted: Any, rows: int, terms: Mapping[str, tuple[Any, int | None]], folder: AnyPath
@@ -75,12 +59,10 @@ class TableTransform(Protocol):
 
         `terms` are the counts of each column of text that are within its limits, and how many there were.
         """
-        ...
 
     @property
     def read(self) -> Callable[[str, str], Any]:
         """The function (folder, SHA-256) that gives a transform again, importable on workers."""
-        ...
 
 
 def _file(folder: str, text: int, chunk: int) -> AnyPath:

@@ -78,11 +78,7 @@ def bucket_name(token: str, buckets: int) -> str:
 
 @dataclass(frozen=True)
 class TextRule:
-    """How documents become terms, and what their counts become.
-
-    Raises UsageError: For an unknown tokeniser, and for identifiers that are to be joined or left out: these are cut by
-    Python, and nothing is done to them afterwards.
-    """
+    """How documents become terms, and what counts become; identifiers are neither joined nor left out (UsageError)."""
 
     tokenizer: str = "words"  # A key of ``TOKENISERS``.
     ngrams: int = 1  # Terms of up to so many words, joined by a blank; words alone by default.
@@ -233,10 +229,7 @@ def _terms_in(stream: Any, first: int, end: int) -> tuple[pa.Array, Any, Any, ND
 
 
 def count_texts(texts: Any, tokenizer: str | TextRule, hashing: int | None) -> TermCounts:
-    """Count the terms of documents.
-
-    `hashing`: Number of buckets, where terms are hashed.
-    """
+    """Count the terms of documents; with `hashing`, in so many buckets."""
     counted = count_piece(documents(texts), TextRule.of(tokenizer).words())
     if hashing is None:
         return term_counts(counted)
@@ -267,10 +260,7 @@ def _shards(hashes: NDArray[np.uint32]) -> NDArray[np.int64]:
 
 
 def count_terms(texts: Any, tokenizer: str | TextRule, hashing: int | None) -> pa.Table:
-    """Document and term frequency of every term of some documents; see ``count_texts``.
-
-    Returns pyarrow.Table: Columns ``term``, ``df``, ``tf``.
-    """
+    """Document and term frequency of every term of some documents, in the columns ``term``, ``df``, ``tf``."""
     return count_texts(texts, tokenizer, hashing).frequencies()
 
 
@@ -309,14 +299,7 @@ def choose_vocabulary(
     max_features: int | None,
     n_terms: int | None = None,
 ) -> tuple[list[str], NDArray[np.int64], NDArray[np.float64]]:
-    """Terms sorted by name, their document frequencies and idf.
-
-    `counts`: Of ``merge_counts``, or what ``vocabulary.gather`` has left of it.
-    `min_df`, `max_df`: Bounds on the document frequency: a number of documents, or as a float a share of them.
-    `max_features`: Keep the most frequent terms (by total count, ties by name).
-    `n_terms`: How many terms there were, where `counts` has not all of them.
-    Raises DataError: No term is left.
-    """
+    """Terms of ``merge_counts`` (or ``gather``) within the bounds, sorted by name, document frequencies and idf."""
     all_df, n_terms = counts.column("df").to_numpy(), counts.num_rows if n_terms is None else n_terms
     chosen, terms = choose(
         all_df,
@@ -333,13 +316,7 @@ def choose_vocabulary(
 
 
 class TextTransform:
-    """Documents to rows, with a fixed vocabulary.
-
-    `tokenizer`: A key of ``TOKENISERS``, or all of what is done to documents.
-    `terms`: Term of each feature.
-    `idf`: float64 array, shape (number of terms,).
-    `hashing`: Number of buckets, where terms are buckets.
-    """
+    """Documents to rows, with a fixed vocabulary: terms (buckets, with `hashing`) and their idf."""
 
     def __init__(
         self, tokenizer: str | TextRule, terms: Any, idf: NDArray[np.float64], hashing: int | None = None
@@ -351,10 +328,7 @@ class TextTransform:
         self.table = table_of(found.cast(pa.large_string()))
 
     def transform(self, texts: Any, dtype: Any = np.float64) -> Any:
-        """Rows of length 1, or empty, as a ``scipy.sparse.csr_array`` (documents, terms).
-
-        `dtype`: What the values are rounded to, which are computed in float64.
-        """
+        """Rows of length 1, or empty, as a CSR array; computed in float64, then rounded to `dtype`."""
         if self.hashing is not None:
             return self.weigh(count_texts(texts, self.rule, self.hashing), dtype)
         counted = count_piece(documents(texts), self.rule.words(), self.table)

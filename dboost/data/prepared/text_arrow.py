@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dboost.data.absent_column import listed
+from dboost.data.named_columns import names_of
 from dboost.errors import DataError, UsageError, without_values
 
 # More pieces than this, or pieces of fewer bytes on average, are first joined: each costs a call of a loop.
@@ -40,10 +42,7 @@ class Segment:
         return Segment(self.data, self.offsets[begin : end + 1], self.first + begin)
 
     def text(self, place: int) -> str:
-        """One document.
-
-        Raises DataError: Its bytes are no UTF-8.
-        """
+        """One document; bytes that are no UTF-8 are a DataError."""
         content = self.data[self.offsets[place] : self.offsets[place + 1]].tobytes()
         try:
             return content.decode("utf-8")
@@ -103,34 +102,20 @@ def segments(array: pa.ChunkedArray) -> list[Segment]:
 
 def _column(values: Any, column: str | None) -> Any:
     """The column of a table; anything else as it is."""
-    names = getattr(values, "column_names", None) if isinstance(values, pa.Table | pa.RecordBatch) else None
-    if isinstance(values, pa.RecordBatch):
-        names = values.schema.names
-    elif names is None and _of(values, "pandas", "DataFrame"):
-        names = list(values.columns)
-    elif names is None and _of(values, "polars", "DataFrame"):
-        names = values.columns
-    if names is None:
+    names = [] if getattr(values, "ndim", 2) == 1 else names_of(values)
+    if not names:
         if column is not None:
             raise UsageError(
                 f"column={column!r}, but the documents are no table: {type(values).__name__}",
                 hint="give a DataFrame or a Table, or leave column out",
             )
         return values
-    if column is None and len(names) == 1:
-        column = names[0]
-    if column is None:
-        raise UsageError(
-            f"a table of {len(names)} columns, and none is named", hint=f"set column to one of {_listed(names)}"
-        )
+    if column is None and len(names) > 1:
+        raise UsageError(f"a table of {len(names)} columns, and none is named", hint=f"set column; {listed(names)}")
+    column = names[0] if column is None else column
     if column not in names:
-        raise DataError("no such column", column=str(column), hint=f"there are {_listed(names)}")
-    return values.column(column) if isinstance(values, pa.Table | pa.RecordBatch) else values[column]
-
-
-def _listed(names: Sequence[Any]) -> str:
-    shown = ", ".join(repr(name) for name in names[:10])
-    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+        raise DataError("no such column", column=str(column), hint=listed(names))
+    return values[column]
 
 
 def _of(values: Any, module: str, name: str) -> bool:

@@ -96,11 +96,7 @@ def count_pieces(
 
 
 def join(counted: Sequence[Counted]) -> tuple[Terms, list[NDArray[np.int32]], NDArray[np.int64]]:
-    """One table for all pieces.
-
-    Returns tuple: The table, which is that of the first piece with more in it; for each piece the numbers of its terms
-    there; and in how many documents each term is.
-    """
+    """One table for all pieces (the first's, extended), the numbers of each piece's terms there, and all df."""
     terms = counted[0].terms
     numbers = [np.arange(terms.number, dtype=np.int32)]
     numbers += [terms.enter(one.terms.arena, one.terms.offsets()) for one in counted[1:]]
@@ -131,10 +127,7 @@ def total_counts(counted: Sequence[Counted], numbers: Sequence[NDArray[np.int32]
 
 
 def count_limits(documents: int, min_df: int | float, max_df: int | float) -> tuple[float, float]:
-    """Fewest and most documents that a term may be in; a float is a share of them.
-
-    Raises UsageError: `max_df` is less than `min_df`.
-    """
+    """Fewest and most documents that a term may be in, a float being a share; a UsageError where they cross."""
     low = min_df if isinstance(min_df, int | np.integer) else min_df * documents
     high = max_df if isinstance(max_df, int | np.integer) else max_df * documents
     if high < low:
@@ -153,17 +146,7 @@ def choose(
     names: Any,
     n_terms: int | None = None,
 ) -> tuple[NDArray[np.int64], pa.Array]:
-    """The terms that become features, sorted by name.
-
-    `min_df`, `max_df`: Bounds on the number of documents that have the term: a number, or as a float a share of them.
-    `max_features`: Keep the most frequent of these terms; ties by name.
-    `total`: Gives how often each term is in all documents; called where it is needed.
-    `names`: From numbers of terms to their names.
-    `n_terms`: How many terms there were, where some that are beyond the bounds are not here.
-    Returns tuple of int64 array, pyarrow.Array: Numbers and names of the terms, in the order of the features.
-    Raises UsageError: `max_df` is less than `min_df`.
-    Raises DataError: No term is left.
-    """
+    """Numbers and names of the terms within the bounds (ties by name), sorted by name; `n_terms`: with those gone."""
     n_terms = df.shape[0] if n_terms is None else n_terms
     if n_terms == 0:
         raise DataError(

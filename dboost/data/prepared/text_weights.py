@@ -65,10 +65,7 @@ class Weights:
         return idf
 
     def tf(self, largest: int) -> NDArray[Any]:
-        """What counts up to `largest` become.
-
-        The table is never larger than 8/3 of the longest document, which needs three bytes for a word and its end.
-        """
+        """What counts up to `largest` become: a table never larger than 8/3 of the longest document."""
         counts = np.arange(largest + 1, dtype=self.dtype)
         if self.binary:
             counts[1:] = 1
@@ -90,10 +87,7 @@ class Columns:
 
 
 def first_seen(chosen: NDArray[np.int64], n_terms: int) -> Columns:
-    """Columns in the order in which the corpus first has their terms.
-
-    `chosen`: Number of the term of each feature.
-    """
+    """Columns in the order in which the corpus first has their terms, of the term of each feature."""
     order_of_terms = np.argsort(chosen, kind="stable")
     column = np.full(n_terms, -1, np.int32)
     column[chosen[order_of_terms]] = np.arange(chosen.shape[0], dtype=np.int32)
@@ -102,11 +96,7 @@ def first_seen(chosen: NDArray[np.int64], n_terms: int) -> Columns:
 
 
 def in_order_of_features(feature: NDArray[np.int64], kept: NDArray[np.int64]) -> Columns:
-    """Columns in the order of their features.
-
-    `feature`: int64 array, shape (terms,). Feature of each term.
-    `kept`: The terms that have one, sorted by it.
-    """
+    """Columns in the order of their features, of the feature of each term and the terms that have one, sorted by it."""
     column = np.full(feature.shape[0], -1, np.int32)
     here = np.arange(kept.shape[0], dtype=np.int32)
     column[kept] = here
@@ -126,14 +116,7 @@ def present(counts: Counts, n_features: int) -> tuple[Counts, Columns]:
 def rows(
     parts: Sequence[tuple[Counts, Columns]], weights: Weights, idf: NDArray[Any], mapper: Mapper, dtype: Any = None
 ) -> sparse.csr_array:
-    """Rows of all documents, in turn.
-
-    `parts`: Consecutive documents.
-    `idf`: Array, shape (features,).
-    `mapper`: On whose threads the parts are weighed.
-    `dtype`: What the values are rounded to at last, by default the type that `weights` computes in.
-    Returns scipy.sparse.csr_array, shape (documents, features).
-    """
+    """Rows of consecutive documents, weighed on the threads of a mapper, as a CSR array, at last rounded to `dtype`."""
     lengths = mapper.on_driver(_lengths, parts)
     total = int(sum(int(one.sum()) for one in lengths))
     n_documents = sum(one.shape[0] for one in lengths)
@@ -214,12 +197,7 @@ class Buckets:
 def by_bucket(
     part: Counts, bucket: NDArray[np.int32], sign: NDArray[np.int32], n_buckets: int, binary: bool = False
 ) -> Counts:
-    """The counts of documents by the bucket of each term, where terms may share one.
-
-    `bucket`, `sign`: int32 array, shape (terms,). Bucket of each term, and what its count is multiplied by.
-    `binary`: Whether a bucket counts once in a document that has it.
-    Returns Counts: Its `df` has the shape (n_buckets,).
-    """
+    """The counts of documents by the bucket of each term, signed; `binary`: once in a document. `df` is by bucket."""
     indptr = np.empty_like(part.indptr)
     ids, counts = np.empty_like(part.ids), np.empty_like(part.counts)
     state = np.zeros(n_buckets, np.int64)

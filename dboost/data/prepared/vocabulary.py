@@ -56,10 +56,7 @@ def counted_terms(
     max_features: int | None,
     mapper: Mapper,
 ) -> tuple[pa.Table, int]:
-    """The counts of the terms that may become features, and how many distinct terms there are; see ``count_shards``.
-
-    Raises DataError: No process has room for the vocabulary.
-    """
+    """The counts of terms that may become features, and how many distinct terms there are, if a process has room."""
     shards = count_shards(files, size, documents, min_df, max_df, mapper)
     refuse_many(shards, max_features, block_budget(mapper))
     return gather(shards, max_features), sum(shard.terms for shard in shards)
@@ -68,11 +65,7 @@ def counted_terms(
 def count_shards(
     files: Sequence[AnyPath], size: int, documents: int, min_df: int | float, max_df: int | float, mapper: Mapper
 ) -> list[Kept]:
-    """Add the counts of all terms, and keep those in so many documents.
-
-    `files`: Of ``TermCounts.save``.
-    `size`: Bytes of the terms in all of them.
-    """
+    """Add the counts of all terms in files of so many bytes, and keep those in so many documents."""
     tasks = min(max(-(-size // TASK_BYTES), 1), SHARDS)
     cuts = [SHARDS * i // tasks for i in range(tasks + 1)]
     limits = count_limits(documents, min_df, max_df)
@@ -93,11 +86,7 @@ def _count_some(shards: tuple[int, int], files: Sequence[str], limits: tuple[flo
 
 
 def refuse_many(shards: Sequence[Kept], max_features: int | None, memory: int) -> None:
-    """Refuse a vocabulary that no process could hold, before a feature is written.
-
-    `memory`: Bytes that a process has for it.
-    Raises DataError.
-    """
+    """Refuse (DataError), before a feature is written, a vocabulary that so many bytes of a process do not hold."""
     rows, size = sum(shard.rows for shard in shards), sum(shard.size for shard in shards)
     if max_features is not None and rows > max_features:
         rows, size = max_features, size * max_features // rows

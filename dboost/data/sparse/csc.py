@@ -247,10 +247,7 @@ def _without_duplicates(indptr: Any, rows: Any, values: Any) -> tuple[Any, Any, 
 def _from_usual(
     pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any], each: Each | None
 ) -> tuple[Any, Any, Any, int] | None:
-    """The block by the faster way, and the number of duplicates in it.
-
-    None where a piece has zeros, faults, or values of another type.
-    """
+    """The block by the faster way, and its duplicates; None where a piece has zeros, faults, or another type."""
     parts, run = ([pieces], InProcess().on_driver) if each is None else (_parts(pieces, n_features), each)
     counted = run(lambda part: _counted(part, n_features, dtype), parts)
     if any(one is None for one in counted):

@@ -94,11 +94,7 @@ def dense_to_csr(dense: Values, indptr: Int64, indices: Int32, values: Values) -
 
 
 def as_rows_of(pieces: Sequence[CsrPiece], n_features: int) -> tuple[Any, Any, Any] | None:
-    """Join pieces by row: (int64 pointer, int32 index, float32 values), without a copy where there is one piece.
-
-    None unless ``to_csc`` would take all stored values as they are: float32, finite, no zeros, no duplicates, columns
-    in range and ascending.
-    """
+    """Pieces joined by row (int64, int32, float32), one alone uncopied; None where ``to_csc`` would change values."""
     pointers, index, data, first_value = [np.zeros(1, np.int64)], [], [], 0
     for piece in pieces:
         first, stop = int(piece.indptr[0]), int(piece.indptr[-1])
