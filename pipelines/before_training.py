@@ -26,7 +26,6 @@ from dboost.data.parquet.block import ParquetBlock
 from dboost.data.parquet.plan import looked_at, refuse_giants
 from dboost.data.parquet.read import FileInfo, inspect_file, open_file, read_group, with_folders
 from dboost.engine.dask.assignment import assign
-from dboost.engine.dask.tasks import SHARE_IN_USE
 from dboost.engine.local import LocalEngine
 from dboost.engine.machine import available_cores, available_memory
 from dboost.engine.memo import SHARE_OF_MEMORY
@@ -142,8 +141,13 @@ def needs_of(shape: Shape, outputs: int, room: Room) -> Needs:
 def kept_by(place: Place) -> float:
     """Bytes of blocks, and of what is derived from them, that the engine keeps in a process (``MemoStore``)."""
     kept = SHARE_OF_MEMORY * place.memory
+    if not place.limited:
+        return kept
+    # loads Dask, which a fit in one process does without
+    from dboost.engine.dask.tasks import SHARE_IN_USE
+
     # A worker that would be paused for what it remembers remembers less.
-    return max(0.0, min(kept, SHARE_IN_USE * place.memory - LIBRARIES)) if place.limited else kept
+    return max(0.0, min(kept, SHARE_IN_USE * place.memory - LIBRARIES))
 
 
 def in_work(decoded: float, rows: int, outputs: int) -> float:

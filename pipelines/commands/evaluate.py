@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from dboost import metrics
 from dboost.errors import UsageError
-from dboost.estimators.persistence import find_model, read_transform
+from dboost.estimators.model_folders import find_model, read_transform
 from dboost.model.fitted import Model
 from dboost.partition import NUMBERS
 
@@ -18,8 +18,8 @@ from ..config import (
     ClusterSettings,
     DataSettings,
     FromOne,
-    LogSettings,
     JudgedDataSettings,
+    LogSettings,
     OutputSettings,
     Text,
     key,

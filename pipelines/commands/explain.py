@@ -13,7 +13,7 @@ import pyarrow as pa
 from dboost.data.parquet.plan import blocks_of
 from dboost.errors import DataError, UsageError
 from dboost.estimators.document_features import DocumentFeatures
-from dboost.estimators.persistence import find_model, read_transform
+from dboost.estimators.model_folders import find_model, read_transform
 from dboost.estimators.text_features import TextFeatures
 from dboost.model.explained import Contributions, contributions
 from dboost.model.fitted import Model

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dboost.errors import UsageError
-from dboost.estimators.persistence import find_model, read_transform
+from dboost.estimators.model_folders import find_model, read_transform
 from dboost.files import store_folders
 from dboost.files.storage import sha256_json, write_file, write_folder
 from dboost.files.stores import AnyPath, StorePath, any_path
@@ -40,7 +40,7 @@ from ..predicting.parts import asked_of, label_all, put_together
 from ..predicting.rows import Read, are_raw, check_transform, prepared_rows, raw_rows
 from ..runs.fingerprints import of_input, of_model
 from ..runs.folder import TABLES
-from .train import PARTS, kept_beside
+from ..unfinished import PARTS, kept_beside
 
 MARKER = "_predictions.json"
 _OF = "of"

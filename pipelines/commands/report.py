@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from dboost.errors import DataError, UsageError
-from dboost.estimators.persistence import find_model, read_transform
+from dboost.estimators.model_folders import find_model, read_transform
 from dboost.files.storage import check_writable, write_file
 from dboost.files.store_folders import local_copy
 from dboost.files.stores import any_path
 
-from ..config import LogSettings, JudgedDataSettings, Switch, Text, key
+from ..config import JudgedDataSettings, LogSettings, Switch, Text, key
 from ..console import Console
 from ..inputs import read_model
 from ..report_page.held_out import look_at

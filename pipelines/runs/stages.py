@@ -20,7 +20,7 @@ import dboost
 from dboost.data import load_manifest
 from dboost.data.manifest import FORMAT_VERSION, MANIFEST
 from dboost.errors import UsageError
-from dboost.estimators.persistence import read_transform
+from dboost.estimators.model_folders import read_transform
 from dboost.files.storage import write_file
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path
