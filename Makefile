@@ -103,8 +103,8 @@ coverage: $(TESTED) $(READY)
 $(PEERS)/.ready: Makefile
 	$(PYTHON) -m venv --clear $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check 'numpy<2' 'pandas<3' scipy scikit-learn
-	@for peer in celer==0.7.4 cyanure==1.2.2 python-glmnet==2.6.1 skglm==0.5 xgboost-cpu==3.2.0 pyspark==4.3.0 \
-	    lightgbm==4.7.0 abess==0.4.11 snapml==1.17.2 adelie==1.1.52; do \
+	@for peer in celer==0.7.4 cyanure==1.2.2 python-glmnet==2.6.1 skglm==0.5 snapml==1.17.2 \
+	    adelie==1.1.52; do \
 	    $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check $$peer \
 	    || echo "$$peer cannot be installed here; the table will say so" >&2; done
 	@touch $@

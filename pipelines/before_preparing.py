@@ -25,7 +25,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, DboostError, StorageError
 from dboost.files.stores import any_path
 
-from .before_training import BARE_WORKER, ENDED_AT, MIB, Place, Room, in_words, room_of
+from .before_training import BARE_WORKER, ENDED_AT, MIB, Place, Room, in_seconds, in_words, room_of, say
 
 LIBRARIES = 220 * MIB
 """Bytes. A worker, or the process of a command, before a document weighs anything (measured)."""
@@ -93,7 +93,7 @@ class Preparation:
         free = "" if self.free is None else f" of {in_words(self.free)} free"
         memory = f"{in_words(self.memory)} of {in_words(self.fullest.memory)}{where}"
         disk = f"disk about {in_words(self.disk)}{free}"
-        lines = (f"pre-flight: {what}, about {self.seconds:.2g} s", f"memory {memory}; {disk}")
+        lines = (f"pre-flight: {what}, {in_seconds(self.seconds)}", f"memory {memory}; {disk}")
         return (*lines, self.advice) if self.advice else lines
 
     @property
@@ -150,10 +150,7 @@ def announce(settings: Any, client: Any, console: Any) -> None:
     if not room.places or not found.text:
         return
     found.refuse(str(settings.out))
-    console.event("preflight", **found.values())
-    if console.mode != "json":
-        # A line of a terminal each; what follows the first belongs to it.
-        console.say("\n  ".join(found.lines))
+    say(found, console)
 
 
 def preparation_of(settings: Any, room: Room) -> Preparation:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psutil
@@ -26,7 +26,6 @@ from dboost.data.parquet.block import ParquetBlock
 from dboost.data.parquet.plan import looked_at, refuse_giants
 from dboost.data.parquet.read import FileInfo, inspect_file, open_file, read_group, with_folders
 from dboost.engine.dask.assignment import assign
-from dboost.engine.dask.tasks import SHARE_IN_USE
 from dboost.engine.local import LocalEngine
 from dboost.engine.machine import available_cores, available_memory
 from dboost.engine.memo import SHARE_OF_MEMORY
@@ -76,10 +75,37 @@ models of few columns."""
 
 
 @dataclass(frozen=True)
+class Place:
+    """A process that works on partitions."""
+
+    name: str  # address of a worker; of this process "this process"
+    memory: int  # bytes it may use
+    # Whether it is ended when it takes more. A worker without a limit of its own, and this process, share what the
+    # machine has.
+    limited: bool
+    threads: int
+
+
+@dataclass(frozen=True)
+class Room:
+    """All of them."""
+
+    places: tuple[Place, ...]  # the workers; without a cluster this process alone
+    cluster: bool
+    driver: int  # bytes that this process may use
+    swap: int  # bytes of swap of this machine
+
+    @property
+    def threads(self) -> int:
+        """Threads of all places together."""
+        return sum(place.threads for place in self.places)
+
+
+@dataclass(frozen=True)
 class Memory:
     """Bytes that one process takes, by what they are for."""
 
-    name: str  # as in ``Place``
+    place: Place
     libraries: float  # libraries and compiled loops
     held: float  # blocks that stay, and what is derived from them
     in_work: float  # blocks that are being decoded, residuals and sums of all threads
@@ -107,6 +133,16 @@ class Needs:
     network: float  # bytes between this process and all workers in a pass; 0 without a cluster
 
     @property
+    def fullest(self) -> Memory:
+        """The process that has least to spare of the memory it may use."""
+        return max(self.places, key=lambda one: one.total / one.place.memory)
+
+    @property
+    def pass_in_words(self) -> str:
+        """The seconds of a pass."""
+        return in_seconds(self.seconds)
+
+    @property
     def travelling(self) -> float:
         """Seconds that the bytes of a pass take on the network."""
         return self.network / NETWORK
@@ -128,12 +164,12 @@ def needs_of(shape: Shape, outputs: int, room: Room) -> Needs:
         held = min(HELD * decoded + 8.0 * outputs * sum(one.n_rows for one in blocks), kept)
         largest = sorted((in_work(one.nbytes_estimate, one.n_rows, outputs) for one in blocks), reverse=True)
         work = sum(largest[: place.threads]) + SUMS_ALIVE * sums * min(place.threads, len(blocks))
-        places.append(Memory(place.name, LIBRARIES, held, work, decoded, kept))
+        places.append(Memory(place, LIBRARIES, held, work, decoded, kept))
     if not room.cluster:
-        (here,) = places
-        whole = Memory(here.name, LIBRARIES + several, here.held, here.in_work + model, here.decoded, here.kept)
+        whole = replace(places[0], libraries=LIBRARIES + several, in_work=places[0].in_work + model)
         return Needs((whole,), whole.total, _seconds(shape, outputs, room), 0.0)
-    driver = LIBRARIES + several + sums * (nodes + 1) + model + _of_examples(shape)
+    # the examples of the columns of the model are sent to the driver, to form curvature from
+    driver = LIBRARIES + several + sums * (nodes + 1) + model + float(shape.nbytes)
     # The model goes to every worker, and sums come back from every node of the tree that a worker has to itself.
     network = 8.0 * ACTIVE_SHARE * (shape.features or 0) * outputs * len(bundles) + sums * nodes
     return Needs(tuple(places), driver, _seconds(shape, outputs, room) + TURN, network)
@@ -142,8 +178,13 @@ def needs_of(shape: Shape, outputs: int, room: Room) -> Needs:
 def kept_by(place: Place) -> float:
     """Bytes of blocks, and of what is derived from them, that the engine keeps in a process (``MemoStore``)."""
     kept = SHARE_OF_MEMORY * place.memory
+    if not place.limited:
+        return kept
+    # loads Dask, which a fit in one process does without
+    from dboost.engine.dask.tasks import SHARE_IN_USE
+
     # A worker that would be paused for what it remembers remembers less.
-    return max(0.0, min(kept, SHARE_IN_USE * place.memory - LIBRARIES)) if place.limited else kept
+    return max(0.0, min(kept, SHARE_IN_USE * place.memory - LIBRARIES))
 
 
 def in_work(decoded: float, rows: int, outputs: int) -> float:
@@ -154,11 +195,6 @@ def in_work(decoded: float, rows: int, outputs: int) -> float:
 def least_in_work(decoded: float, rows: int, outputs: int) -> float:
     """Bytes below which a block cannot be worked on: its columns, and one table of residuals in float32."""
     return decoded + (4.0 * rows * outputs if outputs > 1 else 0.0)
-
-
-def _of_examples(shape: Shape) -> float:
-    """Bytes of the examples that a driver is sent to form curvature from: those of the columns of the model."""
-    return float(shape.nbytes)
 
 
 def _bundles(shape: Shape, room: Room) -> dict[str, tuple[int, int, int]]:
@@ -173,33 +209,6 @@ def _bundles(shape: Shape, room: Room) -> dict[str, tuple[int, int, int]]:
 def _seconds(shape: Shape, outputs: int, room: Room) -> float:
     busy = max(1, min(room.threads, len(shape.blocks)))
     return shape.values * (READING + WORK * outputs) / busy
-
-
-@dataclass(frozen=True)
-class Place:
-    """A process that works on partitions."""
-
-    name: str  # address of a worker; of this process "this process"
-    memory: int  # bytes it may use
-    # Whether it is ended when it takes more. A worker without a limit of its own, and this process, share what the
-    # machine has.
-    limited: bool
-    threads: int
-
-
-@dataclass(frozen=True)
-class Room:
-    """All of them."""
-
-    places: tuple[Place, ...]  # the workers; without a cluster this process alone
-    cluster: bool
-    driver: int  # bytes that this process may use
-    swap: int  # bytes of swap of this machine
-
-    @property
-    def threads(self) -> int:
-        """Threads of all places together."""
-        return sum(place.threads for place in self.places)
 
 
 def room_of(client: Any = None) -> Room:
@@ -346,11 +355,6 @@ class Preflight:
     advice: str  # one sentence; empty where there is nothing to say
 
     @property
-    def fullest(self) -> Memory:
-        """The process that has least to spare of the memory it may use."""
-        return _fullest(self.needs, self.room)
-
-    @property
     def lines(self) -> tuple[str, ...]:
         """What the data is, what it takes, and the advice where there is some: a line each."""
         shape, needs = self.shape, self.needs
@@ -359,7 +363,7 @@ class Preflight:
         what = f"{shape.rows:,} rows, {shape.values:,} values, {columns}, {_counted(self.outputs, 'output')} in {parts}"
         if not shape.all_labels:
             what += f" (at least {self.outputs:,}: the labels of the first rows)"
-        passes = f"about {needs.seconds:.2g} s"
+        passes = needs.pass_in_words
         if self.room.cluster:
             passes += f" and {in_words(needs.network)} between driver and workers"
         takes = f"memory {self.memory}; {passes} a pass"
@@ -373,26 +377,18 @@ class Preflight:
     @property
     def memory(self) -> str:
         """The memory of the fullest process, in words."""
-        fullest = self.fullest
-        there = next(place.memory for place in self.room.places if place.name == fullest.name)
-        words = f"{in_words(fullest.total)} of {in_words(there)}"
+        fullest = self.needs.fullest
+        words = f"{in_words(fullest.total)} of {in_words(fullest.place.memory)}"
         return f"{words} on the fullest of {len(self.room.places)} workers" if self.room.cluster else words
 
     def values(self) -> dict[str, Any]:
         """All of it as plain values, for an event."""
         shape, needs, room = self.shape, self.needs, self.room
         places = [
-            {
-                "name": place.name,
-                "memory": place.memory,
-                "threads": place.threads,
-                "needed": round(need.total),
-                "libraries": round(need.libraries),
-                "held": round(need.held),
-                "in_work": round(need.in_work),
-                "streams": need.streams,
-            }
-            for place, need in zip(room.places, needs.places, strict=True)
+            {name: getattr(need.place, name) for name in ("name", "memory", "threads")}
+            | {"needed": round(need.total), "streams": need.streams}
+            | {name: round(getattr(need, name)) for name in ("libraries", "held", "in_work")}
+            for need in needs.places
         ]
         return {
             "rows": shape.rows,
@@ -472,7 +468,11 @@ def announce(data: Any, client: Any, kind: str, console: Any) -> None:
     if not room.places:
         # The workers of a cluster may come later: the fit waits for them, and says so.
         return
-    found = judged(shape, room, kind)
+    say(judged(shape, room, kind), console)
+
+
+def say(found: Any, console: Any) -> None:
+    """Say an estimate as some lines and one event."""
     console.event("preflight", **found.values())
     if console.mode != "json":
         # A line of a terminal each; what follows the first belongs to it.
@@ -505,18 +505,12 @@ def _refuse(shape: Shape, outputs: int, room: Room) -> None:
             )
 
 
-def _fullest(needs: Needs, room: Room) -> Memory:
-    shares = [need.total / place.memory for need, place in zip(needs.places, room.places, strict=True)]
-    return needs.places[shares.index(max(shares))]
-
-
 def _advice(shape: Shape, needs: Needs, room: Room) -> str:
     """What would serve the training best, in one sentence."""
-    fullest = _fullest(needs, room)
-    place = next(one for one in room.places if one.name == fullest.name)
+    fullest = needs.fullest
     limit = "more memory for each worker (--memory-limit)" if room.cluster else "a machine of more memory"
-    if fullest.total > place.memory:
-        if fullest.libraries > 0.5 * place.memory:
+    if fullest.total > fullest.place.memory:
+        if fullest.libraries > 0.5 * fullest.place.memory:
             return f"libraries alone may take {in_words(fullest.libraries)}: fewer workers, or {limit}"
         return f"memory may run out: smaller row groups, fewer threads for each process, or {limit}"
     if room.cluster and needs.driver > room.driver:
@@ -548,6 +542,11 @@ def _to_hold_all(needs: Needs, room: Room, limit: str) -> str:
 
 def _counted(count: int, thing: str) -> str:
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
+
+
+def in_seconds(count: float) -> str:
+    """Seconds, in words."""
+    return f"about {count:.2g} s" if count >= 0.01 else "less than 0.01 s"
 
 
 def in_words(count: float) -> str:

@@ -28,18 +28,18 @@ from .signals import SIGNALS, Interrupted, Received, listening
 # group -> name -> what it does; the module `commands.<name>` (or `demo`) has SETTINGS and
 # run(settings, console) -> exit code.
 GROUPS = {
-    "all at once": {
-        "demo": "train and judge three models on the source code this machine has",
-        "run": "do what is not done yet of the run that a file describes",
-        "resume": "go on with a run that was broken off",
-        "runs": "list runs and how each stands",
+    "start here": {
+        "demo": "see it work: a model of the source code that this machine has",
+        "run": "prepare, train, judge and label as one file says; skips what is done",
+        "resume": "go on with a run, or a command, that was interrupted",
+        "runs": "list runs, and whether each is done",
     },
     "step by step": {
         "prepare": "from documents to features: a vocabulary, tf-idf, Parquet",
         "train": "fit a model to prepared data, or to a table of numbers",
-        "path": "fit models of falling strengths",
+        "path": "fit models from few features to many, as the penalty weakens",
         "evaluate": "judge a model on data with labels",
-        "predict": "label data with a model",
+        "predict": "label new data with a model",
     },
     "reading a model": {
         "inspect": "show which features a model uses, and which classes share them",
@@ -47,13 +47,13 @@ GROUPS = {
         "report": "write a model as one HTML page",
     },
     "every night, and on clusters": {
-        "retrain": "make a challenger for the champion, and promote it or say why not",
-        "rollback": "make the champion before this one the champion again",
+        "retrain": "train on newer data; put the model to use if it is good enough",
+        "rollback": "put the model before this one to use again",
         "submit": "put a run on a cluster and leave it there",
-        "logs": "what a run has said, and says",
+        "logs": "show what a run has printed, and follow it",
         "stop": "end a run that was submitted; resume goes on with it",
-        "doctor": "look whether a machine or cluster is fit for a training",
-        "warm": "compile loops before a fit needs them, here or into a folder that goes along",
+        "doctor": "check whether this machine or a cluster can do a training",
+        "warm": "compile loops ahead of the first fit, here or for another machine",
     },
 }
 COMMANDS = {name: does for group in GROUPS.values() for name, does in group.items()}
@@ -143,7 +143,7 @@ class Commands(click.Group):
         for title, commands in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), does) for name, does in commands.items()])
-        formatter.write("\n`dboost COMMAND --help` lists the keys that most need, `--help all` all of them.\n")
+        formatter.write("\n`dboost COMMAND --help` lists what is used most, `--help all` everything.\n")
 
 
 def clicked(command: Command) -> click.Command:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import socket
 import time
@@ -25,7 +26,7 @@ from dboost.errors import ClusterError, SchedulerLostError, UsageError
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
-from .config import ClusterSettings
+from .config import ClusterSettings, given
 from .console import Console
 from .places.place import Request
 from .places.registry import PLACES
@@ -152,6 +153,15 @@ def request_of(settings: ClusterSettings) -> Request:
     return Request(
         settings.workers, settings.memory_limit, settings.hosts or (), settings.tls, dict(settings.options or {})
     )
+
+
+def cluster_overrides(settings: ClusterSettings) -> list[str]:
+    """What was said of the cluster, as a run takes it over its file."""
+
+    def text(value: Any) -> str:
+        return json.dumps(value) if isinstance(value, dict) else ",".join(value) if isinstance(value, tuple) else value
+
+    return [f"cluster.{name}={text(value)}" for name, value in given(settings, ClusterSettings).items()]
 
 
 @contextlib.contextmanager

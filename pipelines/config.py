@@ -244,6 +244,13 @@ class OutputSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModelFolderSettings:
+    """Which model."""
+
+    model: Text | None = key(None, "folder of a model, a run or a retraining", positional=1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClusterSettings:
     """Where the work runs."""
 

@@ -32,7 +32,7 @@ from dboost.errors import DboostError, DboostWarning
 from dboost.progress import Remaining, of_share, telling, words
 from dboost.redact import redact, redact_urls, redact_value
 
-from .fitting_table import FittingTable
+from .fitting_table import grid
 
 # A page is laid out for this width wherever there is no terminal to ask.
 PLAIN_WIDTH = 100
@@ -320,11 +320,7 @@ def _plain_line(cells: list[str]) -> str:
 
 
 def _table(title: str, rows: deque[list[str]]) -> Group:
-    table = FittingTable()
-    for _, heading, _ in COLUMNS:
-        table.add_column(heading, right=True)
-    for row in rows:
-        table.add_row(*row)
+    table = grid([heading for _, heading, _ in COLUMNS], rows, left=())
     return Group(*([Text(title)] if title else []), table)
 
 

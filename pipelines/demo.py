@@ -6,7 +6,6 @@ Covers: the documents, the run file, its run, and a page about what came out. Do
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.text import Text as Words
 
-from dboost.files.documents import to_toml
 from dboost.files.storage import write_file, write_folder
 
 from . import pages
+from .cluster import cluster_overrides
 from .commands.train import NOT_CONVERGED
 from .config import ClusterSettings, LogSettings, OneOf, OutputSettings, Text, key, tables_to_toml
 from .console import Console, finite
@@ -82,7 +81,7 @@ def run(settings: DemoSettings, console: Console) -> int:
             write_run(documents, source, Path(folder))
         Path(folder, MARKER).write_text(json.dumps({"documents": counts}) + "\n", encoding="utf-8")
     console.say(f"dboost run {out}/{RUN}")
-    done = execute(Path(out, RUN), overrides=cluster_of(settings), console=console)
+    done = execute(Path(out, RUN), overrides=cluster_overrides(settings), console=console)
     shown = page(out, source, counts, Path(done.folder), done.evaluation or {}, console)
     values = {"documents": counts, "evaluation": done.evaluation, "seconds": dict(console.seconds)}
     write_file(Path(out, MARKER), (json.dumps(finite(values), indent=1, default=str) + "\n").encode())
@@ -91,12 +90,6 @@ def run(settings: DemoSettings, console: Console) -> int:
         console.say(f"{what}:\n  {command}")
     console.say(f"the report of the run: {done.folder / 'report.html'}")
     return 0 if done.converged else NOT_CONVERGED
-
-
-def cluster_of(settings: ClusterSettings) -> list[str]:
-    """What was said of the cluster, as a run takes it."""
-    said = [(field.name, getattr(settings, field.name), field.default) for field in dataclasses.fields(ClusterSettings)]
-    return [f"cluster.{name}={to_toml(value)}" for name, value, default in said if value != default]
 
 
 def write_documents(table: pa.Table, folder: Path) -> dict[str, Any]:

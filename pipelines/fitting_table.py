@@ -128,12 +128,14 @@ def folded(heading: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def grid(headings: Sequence[str], rows: Iterable[Sequence[str]], left: Iterable[int] = (0,)) -> FittingTable:
+def grid(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], left: Iterable[int] = (0,), widest: int | None = None
+) -> FittingTable:
     """A table of these rows; columns of `left` are words, which may be cut, and others are numbers."""
     table = FittingTable()
     for j, heading in enumerate(headings):
-        words = j in left
-        table.add_column(heading, right=not words, least=LEAST_WORDS if words else None)
+        how: dict[str, Any] = {"least": LEAST_WORDS, "widest": widest} if j in left else {"right": True}
+        table.add_column(heading, **how)
     for row in rows:
         table.add_row(*row)
     return table

@@ -30,12 +30,13 @@ from dboost.data.parquet.read import NUMBERS, FileInfo, first_of
 from dboost.data.prepared.documents import document_files, header_of
 from dboost.data.sources import copy_tables, source_of_copy
 from dboost.errors import DataError, DboostError, UsageError
-from dboost.estimators.persistence import find_model
+from dboost.estimators.model_folders import find_model, is_one_vs_rest, is_pipeline, pipeline_parts
 from dboost.files import store_folders
 from dboost.files.storage import check_writable, sha256_json, write_file
 from dboost.files.store_folders import current, local_copy
 from dboost.files.stores import StorePath, any_path
 from dboost.hypotheses.columns import ColumnSet
+from dboost.model import fitted
 from dboost.model.fitted import Model
 from dboost.model.tasks import leading
 
@@ -141,19 +142,15 @@ def one_or_all(found: tuple[str, ...] | None) -> str | list[str] | None:
 
 def read_model(path: str | None) -> Model:
     """A saved model, from any folder in which ``find_model`` finds one."""
-    from dboost.estimators import persistence
-    from dboost.estimators.one_vs_rest import is_one_vs_rest
-    from dboost.model import fitted as model
-
     found = find_model(str(path))
     if not current(any_path(found, "model")).is_dir():
         raise DataError("there is no such model folder", file=str(path), hint="make one with `dboost train`")
     folder = os.fspath(local_copy(found))
-    if persistence.is_pipeline(folder):
-        folder = persistence.pipeline_parts(folder)[2]
+    if is_pipeline(folder):
+        folder = pipeline_parts(folder)[2]
     if is_one_vs_rest(folder):
         return read_one_for_each(folder)
-    return model.read_model(folder)
+    return fitted.read_model(folder)
 
 
 def refuse_existing(out: str | None, marker: str, force: bool) -> None:

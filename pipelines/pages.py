@@ -194,12 +194,8 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
 def weight_table(model: Model, order: NDArray[np.int64]) -> Group:
     """The weights of a regression, with their signs."""
     words = model.hypotheses.words()
-    table = FittingTable()
-    table.add_column("feature" if model.plain else "hypothesis", least=LEAST_WORDS)
-    table.add_column("weight", right=True)
-    for j in order.tolist():
-        table.add_row(words[j], f"{model.weights[j, 0]:+.4g}")
-    what = "features" if model.plain else "hypotheses"
+    one, what = ("feature", "features") if model.plain else ("hypothesis", "hypotheses")
+    table = grid((one, "weight"), [(words[j], f"{model.weights[j, 0]:+.4g}") for j in order.tolist()])
     return titled(f"Weights, the strongest {len(order)} of {model.n_hypotheses:,} {what}", table)
 
 
@@ -213,19 +209,14 @@ def sharing(model: Model) -> Group:
     counts = np.count_nonzero(both_sides(model), axis=1)
     k = len(model.classes)
     edges = list(range(1, k + 1)) if k <= 12 else sorted({1, 2, 3, 5, *np.linspace(8, k, 7).astype(int).tolist()})
-    table = FittingTable()
-    table.add_column("classes", right=True)
-    table.add_column("features", right=True)
-    table.add_column("", least=LEAST_WORDS)
     low, found = 1, []
     for high in edges:
-        found.append((low, high, int(np.count_nonzero((counts >= low) & (counts <= high)))))
+        number = int(np.count_nonzero((counts >= low) & (counts <= high)))
+        found.append((f"{low}" if low == high else f"{low}-{high}", number))
         low = high + 1
-    most = max((number for *_, number in found), default=0) or 1
-    for low, high, number in found:
-        if number:
-            table.add_row(f"{low}" if low == high else f"{low}-{high}", f"{number:,}", "#" * -(-50 * number // most))
-    return titled("How many classes share a feature", table)
+    most = max((number for _, number in found), default=0) or 1
+    rows = [(classes, f"{number:,}", "#" * -(-50 * number // most)) for classes, number in found if number]
+    return titled("How many classes share a feature", grid(("classes", "features", ""), rows, left={2}))
 
 
 def class_table(model: Model, top: int) -> Group:
@@ -309,47 +300,37 @@ def confusion_table(found: metrics.Evaluation, model: Model, top: int) -> Group 
     if found.confusion is None:
         return None
     labels, counts = labels_of(model), found.confusion
-    table = FittingTable()
     if len(labels) <= LARGEST_MATRIX:
+        table = FittingTable()
         table.add_column("", least=LEAST_WORDS, widest=40)
         for letter in LETTERS[: len(labels)]:
             table.add_column(letter, right=True)
         for letter, label, row in zip(LETTERS, labels, counts.tolist()):
             table.add_row(f"{letter} {label}", *(f"{count:.6g}" if count else "." for count in row))
         return titled("Confusion: the right class in rows, the predicted one in columns", table)
-    for heading in ("right", "predicted", "examples", "of the class"):
-        words = heading in ("right", "predicted")
-        table.add_column(heading, right=not words, least=LEAST_WORDS if words else None)
-    wrong = counts * (1 - np.eye(len(labels)))
+    rows, wrong = [], counts * (1 - np.eye(len(labels)))
     for flat in np.argsort(-wrong, axis=None, kind="stable")[:top].tolist():
         right, said = divmod(flat, len(labels))
         if wrong[right, said] > 0:
             share = wrong[right, said] / counts[right].sum()
-            table.add_row(labels[right], labels[said], f"{wrong[right, said]:.6g}", percent(share))
-    return titled("The most frequent mistakes", table)
-
-
-NAMES = ("task", "tag")
+            rows.append((labels[right], labels[said], f"{wrong[right, said]:.6g}", percent(share)))
+    return titled("The most frequent mistakes", grid(("right", "predicted", "examples", "of the class"), rows, {0, 1}))
 
 
 def task_table(found: metrics.Evaluation, model: Model, top: int) -> Group | None:
     """Error and log-loss of each task, the worst first."""
     if found.task_errors is None or found.task_log_losses is None:
         return None
-    table = FittingTable()
     order = np.argsort(-np.nan_to_num(found.task_errors, nan=-1.0), kind="stable")[:top].tolist()
     tags = model.tags is not None and found.task_f1 is not None
-    for heading in ("tag" if tags else "task", "error", "log-loss", *(("F1", "precision", "recall") if tags else ())):
-        table.add_column(heading, right=heading not in NAMES, least=LEAST_WORDS if heading in NAMES else None)
+    judged = (found.task_f1, found.task_precision, found.task_recall) if tags else ()
+    headings = ("tag" if tags else "task", "error", "log-loss", *(("F1", "precision", "recall") if tags else ()))
+    rows = []
     for r in order:
         error, loss = float(found.task_errors[r]), float(found.task_log_losses[r])
-        if error == error:
-            judged = (found.task_f1, found.task_precision, found.task_recall) if tags else ()
-            more = [f"{float(values[r]):.3f}" for values in judged if values is not None]
-            table.add_row(labels_of(model)[r], percent(error), f"{loss:.4f}", *more)
-        else:
-            table.add_row(labels_of(model)[r], "no label", "", *(("", "", "") if tags else ()))
-    return titled(f"Tasks, the {len(order)} with the largest error", table)
+        figures = [percent(error), f"{loss:.4f}", *(f"{float(one[r]):.3f}" for one in judged if one is not None)]
+        rows.append((labels_of(model)[r], *(figures if error == error else ["no label", *[""] * (len(figures) - 1)])))
+    return titled(f"Tasks, the {len(order)} with the largest error", grid(headings, rows))
 
 
 def per_class(found: metrics.Evaluation) -> dict[str, Any]:
@@ -370,14 +351,11 @@ def recall_table(found: metrics.Evaluation, model: Model, top: int) -> Group | N
     order = list(range(len(labels)))
     if len(labels) > top:
         order = np.argsort(np.nan_to_num(figures["recall"], nan=2.0), kind="stable")[:top].tolist()
-    table = FittingTable()
-    table.add_column("class", least=LEAST_WORDS, widest=40)
-    for heading in ("examples", "precision", "recall"):
-        table.add_column(heading, right=True)
+    rows = []
     for r in order:
-        shares = [percent(float(figures[name][r])) if figures[name][r] == figures[name][r] else "none"
-                  for name in ("precision", "recall")]  # fmt: skip
-        table.add_row(labels[r], f"{has[r]:.6g}", *shares)
+        shares = [float(figures[name][r]) for name in ("precision", "recall")]
+        rows.append((labels[r], f"{has[r]:.6g}", *("none" if math.isnan(one) else percent(one) for one in shares)))
+    table = grid(("class", "examples", "precision", "recall"), rows, widest=40)
     more = f", the {len(order)} of {len(labels)} with the lowest recall" if len(order) < len(labels) else ""
     said = "precision: of what was called so, how much is; recall: of what is so, how much was called so"
     return titled(f"By class{more} ({said})", table)
@@ -385,26 +363,13 @@ def recall_table(found: metrics.Evaluation, model: Model, top: int) -> Group | N
 
 def evaluation_values(found: metrics.Evaluation, model: Model) -> dict[str, Any]:
     """The figures of an evaluation as plain values."""
+    figures = {name: value for name, value in vars(found).items() if name != "coverage_counts"}
     return {
-        "examples": found.weight,
-        "error": found.error,
-        "log_loss": found.log_loss,
-        "coverage": found.coverage,
-        "mean_margin": found.mean_margin,
-        "min_margin": found.min_margin,
+        "examples": figures.pop("weight"),
+        **figures,
         **use_values(model),
         "classes": model.classes.tolist(),
-        "confusion": found.confusion,
         **per_class(found),
-        "task_errors": found.task_errors,
-        "task_log_losses": found.task_log_losses,
-        "micro_f1": found.micro_f1,
-        "macro_f1": found.macro_f1,
-        "precision_at": found.precision_at,
-        "depth": found.depth,
-        "task_f1": found.task_f1,
-        "task_precision": found.task_precision,
-        "task_recall": found.task_recall,
     }
 
 

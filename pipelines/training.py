@@ -26,9 +26,7 @@ from .config import given
 from .console import finite
 from .inputs import read_model
 from .model_settings import ALL, CrossValidationSettings, EstimatorSettings, ModelSettings, TrainedSettings
-
-# The file of a fit, and the folder of several, in the folder of the progress.
-FIT, SEVERAL = "fit", "several"
+from .unfinished import FIT, SEVERAL
 
 Record = Mapping[str, Any]
 

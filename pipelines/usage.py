@@ -117,7 +117,7 @@ class SettingsCommand(click.Command):
             items = {item.name: item for _, found in topics for item in found}
             rest = [(title, sum(item.name not in self.kind.first for item in found)) for title, found in topics]
             count = ", ".join(f"{title} ({n})" for title, n in rest if n)
-            topics = [("what most need", [items[name] for name in self.kind.first])]
+            topics = [("used most", [items[name] for name in self.kind.first])]
             more = [*more[:1], ("-h, --help all", f"this text with all keys: {count}")]
         sections = [
             (title, [(_shown(item, types[item.name]), help_of(item, self.kind)) for item in items])

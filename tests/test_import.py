@@ -32,6 +32,7 @@ STEPS = {
         "X = numpy.random.default_rng(0).normal(size=(60, 4)); y = X[:, 0] > 0\n"
         "dboost.BoostedClassifier().fit(X, y).predict(X)"
     ),
+    "commands": "from dboost_pipelines.commands import evaluate, predict, report, train",
 }
 
 
@@ -69,6 +70,10 @@ def test_dask_is_not_imported_without_need(loaded):
 
 def test_local_estimators_do_not_import_dask(loaded):
     assert "sklearn" in loaded["fit"] and not {"dask", "distributed"} & loaded["fit"]
+
+
+def test_commands_load_dask_where_there_is_a_cluster_alone(loaded):
+    assert not {"dask", "distributed"} & loaded["commands"]
 
 
 def test_public_names_resolve():

@@ -9,7 +9,6 @@ document. Does not cover: the binary fits.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -29,11 +28,11 @@ from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.estimators import predicting
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.history import Table
+from dboost.estimators.model_folders import ONE_VS_REST, check_part
 from dboost.estimators.repr import ShownMixin, html_maps
 from dboost.estimators.scoring import accuracy, agree
 from dboost.estimators.shareboost import ShareBoostClassifier
 from dboost.files.documents import (
-    MAX_JSON_BYTES,
     MODEL_FILE,
     check_distinct,
     decode_labels,
@@ -42,7 +41,7 @@ from dboost.files.documents import (
     to_json,
 )
 from dboost.files.paths import PathLike, local_path
-from dboost.files.storage import read_plain_file, sha256_bytes, write_folder
+from dboost.files.storage import sha256_bytes, write_folder
 from dboost.interruption import as_raised
 from dboost.model.tasks import leading, log_probabilities, probabilities
 
@@ -307,17 +306,11 @@ def _union_path(fitted: list[Any]) -> Table:
     return Table(records)
 
 
-ONE_VS_REST = "one_vs_rest.json"
 _FORMAT = "dboost one-vs-rest"
 _VERSION = 2
 # Version 1 had no digest of the document.
 _VERSIONS = (1, _VERSION)
 _SEALED_FROM = 2
-
-
-def is_one_vs_rest(path: PathLike) -> bool:
-    """Whether a folder holds the models of several classes."""
-    return os.path.lexists(os.path.join(local_path(path), ONE_VS_REST))
 
 
 def _write(path: PathLike, classes: NDArray[Any], models: Sequence[Any], given: bool, force: bool) -> None:
@@ -367,17 +360,3 @@ def read_one_vs_rest(path: PathLike, load: Callable[[PathLike], Any]) -> tuple[N
 def _folder_of(place: int) -> str:
     """The folder of a model."""
     return f"class-{place}"
-
-
-def check_part(folder: str, digest: str, belongs: str) -> None:
-    """Refuse a link, and a model that is not the one which was saved in this folder of a larger one."""
-    try:
-        mode = os.lstat(folder).st_mode
-    except OSError as error:
-        raise ModelFormatError(f"cannot be opened: {error.strerror or error}", file=folder) from error
-    if not stat.S_ISDIR(mode):
-        raise ModelFormatError("is no folder; links are not followed", file=folder)
-    if sha256_bytes(read_plain_file(folder, MODEL_FILE, max_bytes=MAX_JSON_BYTES)) != digest:
-        raise ModelFormatError(
-            f"is not the model that was saved {belongs}", file=folder, hint="the folder was changed; restore the model"
-        )

@@ -1,21 +1,18 @@
-"""Models on disk: saving and loading them, and finding the folder of a model within what a user may name.
+"""Models on disk: saving and loading them.
 
 Covers: the folder of a scikit-learn ``Pipeline`` of one transformer and one estimator, which is the model and the
 transform: ``pipeline.json`` describes the transform and holds the digest of the model's document, which in turn holds
 that of its arrays, so that a transform put beside another model is refused. Reading runs no code from a folder. Does
 not cover: the document and the arrays (``dboost.model.fitted``), the folder of one model for each class
-(``one_vs_rest``), what a run or a home holds besides (``dboost_pipelines``).
+(``one_vs_rest``), finding a model within what a user may name (``model_folders``).
 """
 
 from __future__ import annotations
 
 import copy
 import inspect
-import json
 import os
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from sklearn.base import clone
@@ -32,99 +29,33 @@ from dboost.estimators.fitting import UNSAVED
 from dboost.estimators.joined_features import JoinedFeatures, with_feature_names
 from dboost.estimators.jointboost import JointBoostClassifier
 from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
+from dboost.estimators.model_folders import (
+    PART,
+    PIPELINE,
+    PIPELINE_FORMAT,
+    PIPELINE_VERSION,
+    find_model,
+    is_one_vs_rest,
+    is_pipeline,
+    pipeline_parts,
+    read_transform,
+)
 from dboost.estimators.multitask import MultiTaskBoostedClassifier
 from dboost.estimators.multitask_cv import MultiTaskBoostedClassifierCV
 from dboost.estimators.multitask_regressor_cv import MultiTaskBoostedRegressorCV
-from dboost.estimators.one_vs_rest import (
-    ONE_VS_REST,
-    OneVsRestBoostedClassifier,
-    check_part,
-    is_one_vs_rest,
-    read_one_vs_rest,
-)
+from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier, read_one_vs_rest
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
 from dboost.estimators.regressor import BoostedRegressor, MultiTaskBoostedRegressor
 from dboost.estimators.regressor_cv import BoostedRegressorCV
 from dboost.estimators.shareboost import ShareBoostClassifier
-from dboost.estimators.transform_files import TAKES, described, kind_of, read_beside, restored
-from dboost.files.documents import MODEL_FILE, Document, read_document, to_json
-from dboost.files.paths import PathLike, local_path
+from dboost.estimators.transform_files import TAKES, described, kind_of
+from dboost.files.documents import MODEL_FILE, Document, to_json
+from dboost.files.paths import PathLike
 from dboost.files.storage import sha256_bytes, write_folder
 from dboost.files.store_folders import local_copy
-from dboost.files.stores import is_store
 from dboost.hypotheses import family_from_json
 from dboost.losses import loss_of_model
 from dboost.model.fitted import Model, read_model
-
-# In a run and in a saved pipeline, the folder of the model.
-PART = "model"
-# In the home of a retraining: which version is the champion, and the folder of the versions, which are runs.
-CHAMPION, VERSIONS = "champion.json", "versions"
-VERSION = re.compile(r"v\d{4,}")
-# A run that has no model yet is told by either of these.
-_RUN = ("run.toml", "stages.json")
-
-
-def find_model(path: PathLike) -> str:
-    """The folder that holds the model itself, which `path` is, or has in it.
-
-    `path`: Folder of a model, of ``save_model`` of a pipeline, of a run, or of a retraining, whose champion is meant.
-    One that is none of them is given back as it is, for its reader to refuse.
-    """
-    given = os.fspath(path)
-    # a store holds models and pipelines; runs and homes are kept on disks
-    if is_store(given):
-        return given
-    folder = local_path(given)
-    if not folder.is_dir():
-        raise DataError("there is no such model folder", file=given, hint="make one with `dboost train`")
-    if (folder / CHAMPION).is_file():
-        folder = _champion(folder)
-    if _holds_model(folder):
-        return str(folder)
-    if _holds_model(folder / PART):
-        return str(folder / PART)
-    if any((folder / name).is_file() for name in _RUN):
-        raise DataError("the run has no model yet", file=str(folder), hint="`dboost resume` goes on with it")
-    return given
-
-
-def read_transform(path: PathLike) -> Any | None:
-    """The transform of a model's folder as ``find_model`` gives it; None where it was trained on features."""
-    folder = local_copy(path)
-    if is_pipeline(folder):
-        return pipeline_parts(folder)[1]
-    return read_beside(folder)
-
-
-def _holds_model(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (MODEL_FILE, PIPELINE, ONE_VS_REST))
-
-
-def _champion(home: Path) -> Path:
-    """The run of the champion."""
-    file = home / CHAMPION
-    try:
-        version = json.loads(file.read_bytes())["version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            "does not say which version is the champion", file=str(file), hint="`dboost retrain` makes it again"
-        ) from error
-    if version is None:
-        raise DataError("no version is the champion yet", file=str(file), hint="`dboost retrain` makes one")
-    if not isinstance(version, str) or VERSION.fullmatch(version) is None:
-        raise DataError(f"names {version!r}, which is no version", file=str(file), hint="`dboost retrain` mends it")
-    return home / VERSIONS / version
-
-
-PIPELINE = "pipeline.json"
-_PIPELINE_FORMAT = "dboost pipeline"
-_PIPELINE_VERSION = 1
-
-
-def is_pipeline(path: PathLike) -> bool:
-    """Whether a folder holds a transform and a model."""
-    return os.path.lexists(os.path.join(local_path(path), PIPELINE))
 
 
 def save_model(model: Any, path: PathLike, *, force: bool = False) -> None:
@@ -173,7 +104,7 @@ def save_model(model: Any, path: PathLike, *, force: bool = False) -> None:
     with write_folder(path, marker=PIPELINE, force=force) as folder:
         model[1].save(folder / PART)
         digest = sha256_bytes((folder / PART / MODEL_FILE).read_bytes())
-        about = {"format": _PIPELINE_FORMAT, "version": _PIPELINE_VERSION, "steps": names}
+        about = {"format": PIPELINE_FORMAT, "version": PIPELINE_VERSION, "steps": names}
         document = {**about, "transform": described(model[0], folder), "model": digest}
         (folder / PIPELINE).write_bytes(to_json(document))
 
@@ -198,18 +129,6 @@ def _read_pipeline(path: PathLike, load: Callable[[PathLike], Any]) -> Pipeline:
     if estimator.n_features_in_ != len(features.get_feature_names_out()):
         raise ModelFormatError("the model has another number of features than its transform", file=folder)
     return Pipeline([(names[0], features), (names[1], estimator)])
-
-
-def pipeline_parts(path: PathLike) -> tuple[tuple[str, ...], Any, str]:
-    """The names of the steps, the transform, and the folder of the model, which is the one that belongs to it."""
-    document = read_document(path, PIPELINE, _PIPELINE_FORMAT, (_PIPELINE_VERSION,), _PIPELINE_VERSION)
-    names = document.strings("steps") or ()
-    if len(names) != 2 or names[0] == names[1] or any("__" in name or not name for name in names):
-        raise ModelFormatError("field steps: expected two different names", file=document.file)
-    features = restored(document.child("transform"), path)
-    folder = os.path.join(local_path(path), PART)
-    check_part(folder, document.text("model"), "with this transform")
-    return names, features, folder
 
 
 # Only these can come out of a folder: the file names one, it never brings code.

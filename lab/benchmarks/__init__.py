@@ -36,7 +36,5 @@ class Entry:
 REGISTRY: dict[str, Entry] = {
     "peers": Entry("suite", "seconds to 1e-2, 1e-4, 1e-6 against every peer on one machine", options=True),
     "path": Entry("paths", "a whole path of 50 strengths against peers with paths", options=True),
-    "distributed": Entry("distributed", "in-process and on Dask against Spark MLlib", options=True),
     "overhead": Entry("overhead", "what Dask costs over the in-process fit, and per pass"),
-    "stumps": Entry("stumps", "the best of all stumps over a million rows in every round, beside LightGBM's rounds"),
 }

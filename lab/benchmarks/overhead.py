@@ -4,7 +4,7 @@ Run with ``python -m lab bench overhead``; writes ``overhead.md`` and ``overhead
 
 Covers: two worker processes, and 64 workers inside this process (the load of a large cluster on scheduler and driver);
 each kind of pass that a fit has; small sums that the driver merges and large ones that workers reduce.
-Does not cover: whole fits (``distributed``).
+Does not cover: whole fits (``suite``).
 
 The overhead of a pass is the wall time of ``Engine.map_reduce`` less the longest time that a worker computed in it. In
 one process 64 workers share one interpreter: nothing is pickled between them, but the work of all of them for the

@@ -21,7 +21,7 @@ from ..before_training import judged, room_of, shape_of
 from ..cluster import connect
 from ..config import ClusterSettings, DataSettings, LogSettings
 from ..console import Console
-from ..fitting_table import FittingTable
+from ..fitting_table import grid
 from ..inputs import open_data
 
 GOOD, ADVICE, BAD = "good", "advice", "bad"
@@ -65,13 +65,8 @@ def run(settings: DoctorSettings, console: Console) -> int:
         path = None if settings.data is None else str(current(any_path(settings.data, "data").resolve()))
         patient = Patient(client, data, path)
         found = [finding for check in CHECKS for finding in check(patient)]
-    table = FittingTable()
-    table.add_column("check", least=12)
-    table.add_column("")
-    table.add_column("found", least=20)
-    table.add_column("what to do", least=16)
-    for one in found:
-        table.add_row(one.check, one.state, one.found, one.advice)
+    rows = [(one.check, one.state, one.found, one.advice) for one in found]
+    table = grid(("check", "", "found", "what to do"), rows, left=range(4))
     worst = BAD if any(one.state == BAD for one in found) else ADVICE if any(one.advice for one in found) else GOOD
     words = {GOOD: "a training can begin", ADVICE: "a training works, see the advice", BAD: "a training cannot work"}
     values = {"verdict": worst, "findings": [vars(one) for one in found]}
@@ -157,7 +152,7 @@ def memory(patient: Patient) -> Iterator[Finding]:
     except (ClusterError, DataError) as error:
         yield Finding("memory", BAD, error.what, error.hint or "")
         return
-    words = f"{found.memory}, about {found.needs.seconds:.2g} s a pass"
+    words = f"{found.memory}, {found.needs.pass_in_words} a pass"
     yield Finding("memory", ADVICE if found.advice else GOOD, words, found.advice)
 
 

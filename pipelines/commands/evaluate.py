@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from dboost import metrics
 from dboost.errors import UsageError
-from dboost.estimators.persistence import find_model, read_transform
+from dboost.estimators.model_folders import find_model, read_transform
+from dboost.files.storage import write_folder
 from dboost.model.fitted import Model
 from dboost.partition import NUMBERS
 
@@ -18,13 +20,14 @@ from ..config import (
     ClusterSettings,
     DataSettings,
     FromOne,
-    LogSettings,
     JudgedDataSettings,
+    LogSettings,
+    ModelFolderSettings,
     OutputSettings,
     Text,
     key,
 )
-from ..console import Console
+from ..console import Console, finite
 from ..inputs import is_text_table, open_data, read_model, refuse_existing
 from ..predicting.judged import Strangers, labelled_rows, sums_of
 from ..predicting.rows import are_raw
@@ -35,13 +38,12 @@ Figures = metrics.Evaluation | targets.RegressionFigures
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateSettings(JudgedDataSettings, ClusterSettings, OutputSettings, LogSettings):
+class EvaluateSettings(ModelFolderSettings, JudgedDataSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost evaluate` takes; `out` is optional."""
 
     required: ClassVar[tuple[str, ...]] = ("model", "data")
     first: ClassVar[tuple[str, ...]] = ("model", "data", "label", "text", "out", "top", "split", "workers", "force")
 
-    model: Text | None = key(None, "folder of a model, a run or a retraining", positional=1)
     out: Text | None = key(None, "folder for the figures as JSON; it must not exist (default: none)")
     top: FromOne = key(15, "rows of the longer tables")
 
@@ -68,11 +70,20 @@ def done(settings: EvaluateSettings, console: Console, client: Any = None) -> di
     with Cluster(settings, console, client, [settings.data]) as cluster:
         there = cluster.client()
         with console.stage("evaluate"):
-            found, strangers = judged(settings, model, folder, there)
+            found = judged(settings, model, folder, there)
+    return shown(*found, model, settings.top, console, settings.out, settings.force)
+
+
+def shown(
+    found: Figures, strangers: Strangers, model: Model, top: int, console: Console, out: str | None, force: bool = False
+) -> dict[str, Any]:
+    """Print the figures, and save them as JSON where `out` says so; returns them as plain values."""
     values = values_of(found, model) | {"unknown_classes": {str(label): n for label, n in strangers.counts.items()}}
-    console.page("evaluation", page(found, model, settings.top, strangers), values)
-    if settings.out is not None:
-        write(settings.out, values, settings.force)
+    console.page("evaluation", page(found, model, top, strangers), values)
+    if out is not None:
+        with write_folder(out, marker=MARKER, force=force) as folder:
+            text = json.dumps(finite(values), indent=1, default=str) + "\n"
+            Path(folder, MARKER).write_text(text, encoding="utf-8")
     return values
 
 
@@ -83,7 +94,7 @@ def values_of(found: Figures, model: Model) -> dict[str, Any]:
     return pages.evaluation_values(found, model)
 
 
-def page(found: Figures, model: Model, top: int, strangers: Strangers | None = None) -> list[Any]:
+def page(found: Figures, model: Model, top: int, strangers: Strangers) -> list[Any]:
     """The figures as renderables."""
     if isinstance(found, targets.RegressionFigures):
         return [pages.facts(pages.regression_rows(found, pages.labels_of(model)) + pages.model_facts(model))]
@@ -92,22 +103,10 @@ def page(found: Figures, model: Model, top: int, strangers: Strangers | None = N
         pages.confusion_table(found, model, top),
         pages.task_table(found, model, top),
     ]
-    shown = [table for table in tables if table is not None]
+    shown = [part for table in tables if table is not None for part in ("", table)]
     rows = pages.evaluation_rows(found, model)
-    rows[1:1] = [("", words) for words in (strangers.words() if strangers else [])]
-    return [pages.facts(rows + pages.model_facts(model)), "", *shown]
-
-
-def write(out: str, values: dict[str, Any], force: bool) -> None:
-    """The figures as a folder with one JSON file."""
-    import json
-
-    from dboost.files.storage import write_folder
-
-    from ..console import finite
-
-    with write_folder(out, marker=MARKER, force=force) as folder:
-        Path(folder, MARKER).write_text(json.dumps(finite(values), indent=1, default=str) + "\n", encoding="utf-8")
+    rows[1:1] = [("", words) for words in strangers.words()]
+    return [pages.facts(rows + pages.model_facts(model)), *shown]
 
 
 def judged(settings: DataSettings, model: Model, folder: str, client: Any) -> tuple[Figures, Strangers]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from dboost.data.parquet.plan import blocks_of
 from dboost.errors import DataError, UsageError
 from dboost.estimators.document_features import DocumentFeatures
-from dboost.estimators.persistence import find_model, read_transform
+from dboost.estimators.model_folders import find_model, read_transform
 from dboost.estimators.text_features import TextFeatures
 from dboost.model.explained import Contributions, contributions
 from dboost.model.fitted import Model
@@ -21,20 +21,19 @@ from dboost.partition import NUMBERS
 
 from .. import pages
 from ..cluster import engine_on
-from ..config import DataSettings, FromOne, FromZero, LogSettings, Text, key
+from ..config import DataSettings, FromOne, FromZero, LogSettings, ModelFolderSettings, Text, key
 from ..console import Console
-from ..fitting_table import FittingTable
+from ..fitting_table import grid
 from ..inputs import for_a_while, open_data, read_model, staging_for
 from ..predicting.rows import are_raw, check_transform, feature_positions, raw_rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainSettings(DataSettings, LogSettings):
+class ExplainSettings(ModelFolderSettings, DataSettings, LogSettings):
     """What `dboost explain` takes."""
 
     required: ClassVar[tuple[str, ...]] = ("model",)
 
-    model: Text | None = key(None, "folder of a model, a run or a retraining", positional=1)
     text: Text | None = key(None, "document to explain; - reads it from the standard input", positional=3)
     data: Text | None = key(None, "data with the row, in place of a document: features as the model reads them")
     row: FromZero = key(0, "row of the data, counted from 0")
@@ -119,19 +118,14 @@ def table(
     if not found.words:
         return [*parts, "It has no feature that the model uses: the answer is that of the intercept."]
     order = np.argsort(-np.abs(np.stack(columns)).max(axis=0), kind="stable")[:top]
-    grid = FittingTable()
-    grid.add_column("feature", least=12, widest=40)
-    grid.add_column("value", right=True)
-    columns_of_table = found.columns if holds else None
-    if columns_of_table is not None:
-        grid.add_column("the column holds", least=8, widest=40)
-    for label in shown:
-        grid.add_column(label, right=True)
+    rows = []
     for j in order.tolist():
-        held = [] if columns_of_table is None or not holds else [_shortly(holds[columns_of_table[j]])]
-        grid.add_row(found.words[j], f"{found.values[j]:.3g}", *held, *(f"{column[j]:+.3f}" for column in columns))
+        held = [_shortly(holds[found.columns[j]])] if holds and found.columns is not None else []
+        rows.append((found.words[j], f"{found.values[j]:.3g}", *held, *(f"{column[j]:+.3f}" for column in columns)))
+    held = ["the column holds"] if holds and found.columns is not None else []
+    made = grid(("feature", "value", *held, *shown), rows, left={0, 2} if held else {0}, widest=40)
     title = f"What speaks for (+) and against (-), the strongest {len(order)} of {len(found.words)}"
-    return [*parts, pages.titled(title, grid)]
+    return [*parts, pages.titled(title, made)]
 
 
 def _shortly(value: Any) -> str:

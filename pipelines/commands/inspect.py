@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .. import pages
-from ..config import FromOne, LogSettings, Text, key
+from ..config import FromOne, LogSettings, ModelFolderSettings, key
 from ..console import Console
 from ..inputs import read_model
 
 
 @dataclass(frozen=True, kw_only=True)
-class InspectSettings(LogSettings):
+class InspectSettings(ModelFolderSettings, LogSettings):
     """What `dboost inspect` takes."""
 
     required: ClassVar[tuple[str, ...]] = ("model",)
 
-    model: Text | None = key(None, "folder of a model, a run or a retraining", positional=1)
     top: FromOne = key(30, "features that are listed")
 
 

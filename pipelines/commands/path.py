@@ -11,7 +11,8 @@ from ..console import Console
 from ..inputs import as_parquet, is_text_table, open_data, refuse_existing
 from ..runs.folder import TABLES
 from ..training import plan_training, save_path
-from .train import TrainSettings, fit, kept_beside, outcome
+from ..unfinished import kept_beside
+from .train import TrainSettings, fit, outcome
 
 MARKER = "path.json"
 

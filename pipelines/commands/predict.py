@@ -9,16 +9,15 @@ the command is given again after a break: neither the data nor the predictions a
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from dboost.errors import UsageError
-from dboost.estimators.persistence import find_model, read_transform
+from dboost.estimators.model_folders import find_model, read_transform
 from dboost.files import store_folders
-from dboost.files.storage import sha256_json, write_file, write_folder
+from dboost.files.storage import sha256_json, write_folder
 from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.model.fitted import Model
 
@@ -27,11 +26,11 @@ from ..config import (
     ClusterSettings,
     FromOne,
     LogSettings,
+    ModelFolderSettings,
     Names,
     NewDataSettings,
     OutputSettings,
     Switch,
-    Text,
     key,
 )
 from ..console import Console, finite
@@ -39,15 +38,14 @@ from ..inputs import ENDING, as_parquet, is_text_table, read_model, refuse_exist
 from ..predicting.parts import asked_of, label_all, put_together
 from ..predicting.rows import Read, are_raw, check_transform, prepared_rows, raw_rows
 from ..runs.fingerprints import of_input, of_model
-from ..runs.folder import TABLES
-from .train import PARTS, kept_beside
+from ..runs.folder import TABLES, claim
+from ..unfinished import PARTS, kept_beside
 
 MARKER = "_predictions.json"
-_OF = "of"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictSettings(NewDataSettings, ClusterSettings, OutputSettings, LogSettings):
+class PredictSettings(ModelFolderSettings, NewDataSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost predict` takes."""
 
     required: ClassVar[tuple[str, ...]] = ("model", "data", "out")
@@ -55,7 +53,6 @@ class PredictSettings(NewDataSettings, ClusterSettings, OutputSettings, LogSetti
         "model", "data", "out", "keep", "probabilities", "top", "scores", "text", "workers", "force"
     )  # fmt: skip
 
-    model: Text | None = key(None, "folder of a model, a run or a retraining", positional=1)
     keep: Names | None = key(None, "columns of the data that are carried through, such as identifiers")
     probabilities: Switch = key(False, "write the probability of every class, not only of the predicted one")
     top: FromOne | None = key(None, "write this many most probable classes, in order, with their probabilities")
@@ -148,13 +145,8 @@ def _parts_of(settings: PredictSettings, work: Path, asked: Any) -> AnyPath:
     out = any_path(str(settings.out), "out")
     if isinstance(out, StorePath):
         return out / store_folders.generation(mine)
-    parts = work / PARTS
-    of = parts / _OF
-    if parts.is_dir() and (not of.is_file() or of.read_text(encoding="utf-8") != mine):
-        shutil.rmtree(parts)
-    parts.mkdir(parents=True, exist_ok=True)
-    write_file(of, mine.encode())
-    return parts
+    claim(work / PARTS, mine)
+    return work / PARTS
 
 
 def _telling(console: Console, read: Read) -> Callable[[int, int], None]:

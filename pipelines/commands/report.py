@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from dboost.errors import DataError, UsageError
-from dboost.estimators.persistence import find_model, read_transform
+from dboost.estimators.model_folders import find_model
 from dboost.files.storage import check_writable, write_file
 from dboost.files.store_folders import local_copy
 from dboost.files.stores import any_path
 
-from ..config import LogSettings, JudgedDataSettings, Switch, Text, key
+from ..config import JudgedDataSettings, LogSettings, ModelFolderSettings, Switch, Text, key
 from ..console import Console
 from ..inputs import read_model
 from ..report_page.held_out import look_at
@@ -22,12 +22,11 @@ from . import evaluate
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportSettings(JudgedDataSettings, LogSettings):
+class ReportSettings(ModelFolderSettings, JudgedDataSettings, LogSettings):
     """What `dboost report` takes."""
 
     required: ClassVar[tuple[str, ...]] = ("model",)
 
-    model: Text | None = key(None, "folder of a model, a run or a retraining", positional=1)
     out: Text | None = key(None, "HTML file to write (default: report.html in that folder)")
     force: Switch = key(False, "replace the file")
     title: Text | None = key(None, "title of the page (default: the name of the folder)")
@@ -56,17 +55,8 @@ def run(settings: ReportSettings, console: Console) -> int:
     if not model.history and model.n_hypotheses == 0 and evaluation is None:
         raise DataError("there is nothing to report: the model uses no feature and has no rounds", file=folder)
     title = settings.title or given.resolve().name
-    made = read_json(Path(local_copy(folder)) / "run.json")
     path = read_json(made_by / PATH / "path.json")
-    text = html(
-        model,
-        title=title,
-        evaluation=evaluation,
-        held_out=held_out,
-        path=path,
-        made=made,
-        transform=read_transform(folder),
-    )
+    text = html(model, folder, title=title, evaluation=evaluation, held_out=held_out, path=path)
     write_file(out, text.encode("utf-8", "backslashreplace"))
     console.event("report", out=str(out))
     console.say(f"report: {out}")

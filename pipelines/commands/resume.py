@@ -14,9 +14,9 @@ from ..config import ClusterSettings, LogSettings, Switch, Text, key
 from ..console import Console
 from ..runs.execute import resume
 from ..runs.folder import RUN_FILE
+from ..unfinished import UNFINISHED
 from . import path, predict, train
 from . import run as run_command
-from .train import UNFINISHED
 
 
 @dataclass(frozen=True, kw_only=True)

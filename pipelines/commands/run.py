@@ -22,8 +22,8 @@ Overrides = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSettings(LogSettings):
-    """What `dboost run` takes."""
+class RunFileSettings:
+    """Which run, and where it is done."""
 
     required: ClassVar[tuple[str, ...]] = ("file",)
 
@@ -32,6 +32,12 @@ class RunSettings(LogSettings):
     set: Overrides | None = key(
         None, "value over that of the file, as in model.alpha=1e-4; may be given several times", many=True
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings(RunFileSettings, LogSettings):
+    """What `dboost run` takes."""
+
     take_over: Switch = key(
         False, "go on although the lock names a process of another host, which is known to have ended"
     )

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from dboost.errors import UsageError
 from dboost.files.paths import local_path
 from dboost.files.storage import check_writable, write_file
 
 from ..cluster import check as check_cluster
-from ..cluster import kind_of, request_of
-from ..config import ClusterSettings, LogSettings, Switch, Text, key, tables_to_toml
+from ..cluster import cluster_overrides, kind_of, request_of
+from ..config import ClusterSettings, LogSettings, Switch, key, tables_to_toml
 from ..console import Console
 from ..places.registry import PLACES
 from ..runs.execute import read
@@ -22,22 +22,15 @@ from ..runs.folder import RUN_FILE
 from ..runs.lock import holder_of
 from ..runs.run_file import TABLES, RunFile
 from ..runs.stages import check
-from .run import Overrides
+from .run import RunFileSettings
 
 STARTED = "submitted.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubmitSettings(ClusterSettings, LogSettings):
+class SubmitSettings(RunFileSettings, ClusterSettings, LogSettings):
     """What `dboost submit` takes."""
 
-    required: ClassVar[tuple[str, ...]] = ("file",)
-
-    file: Text | None = key(None, "run file", positional=1)
-    out: Text | None = key(None, "run folder (default: runs/NAME beside the file)")
-    set: Overrides | None = key(
-        None, "value over that of the file, as in model.alpha=1e-4; may be given several times", many=True
-    )
     dry_run: Switch = key(False, "show what would be run and sent; do nothing")
 
 
@@ -46,7 +39,7 @@ SETTINGS = SubmitSettings
 
 def run(settings: SubmitSettings, console: Console) -> int:
     """Start the run; the command ends when it has begun."""
-    found = read(str(settings.file), [*(settings.set or ()), *_cluster(settings)])
+    found = read(str(settings.file), [*(settings.set or ()), *cluster_overrides(settings)])
     check(found)
     if not settings.trust:
         found.refuse_reaching()
@@ -83,21 +76,6 @@ def started_of(folder: str) -> tuple[Path, dict[str, Any]]:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     raise UsageError("was not submitted from here", file=folder, hint="give the folder of a `dboost submit`")
-
-
-def _cluster(settings: SubmitSettings) -> list[str]:
-    """What the command line says of the cluster, as overrides of the file."""
-    found = []
-    for item in fields(ClusterSettings):
-        value = getattr(settings, item.name)
-        if value is None or value == item.default:
-            continue
-        if isinstance(value, dict):
-            value = json.dumps(value)
-        elif isinstance(value, tuple):
-            value = ",".join(value)
-        found.append(f"cluster.{item.name}={value}")
-    return found
 
 
 def _target(settings: SubmitSettings, found: RunFile) -> Path:

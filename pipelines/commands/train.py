@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import os
 import platform
-import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -18,29 +15,23 @@ from dboost.errors import UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
 from dboost.estimators.table_files import transform_of_prepared
 from dboost.estimators.transform_files import write_beside
-from dboost.files.documents import to_toml
-from dboost.files.storage import check_writable, sha256_bytes, sha256_json, write_file, write_folder
-from dboost.files.stores import AnyPath, any_path
+from dboost.files.storage import sha256_json, write_file
 from dboost.redact import redact_value
 
 from .. import pages
 from ..before_training import announce
 from ..cluster import Cluster
-from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, read_toml
+from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings
 from ..console import Console, finite
-from ..inputs import as_parquet, is_text_table, naming_sources, open_data, refuse_existing
+from ..inputs import as_parquet, is_text_table, open_data, refuse_existing
 from ..model_settings import TrainedSettings
 from ..pages import choice_facts, path_table, strength_facts, strengths_table
-from ..runs.folder import TABLES, remove
-from ..runs.lock import LOCK, held, holder_of
-from ..training import FIT, SEVERAL, Trained, Training, plan_training
+from ..runs.folder import TABLES
+from ..training import Trained, Training, plan_training
+from ..unfinished import finished_folder, kept_beside
 
 MARKER = "model.json"
 NOT_CONVERGED = 6
-# Beside the output while it is not finished: its progress, the model so far, and the command, for `dboost resume`.
-UNFINISHED = ".unfinished"
-# In it, the parts of a prediction that stand.
-PARTS = "parts"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,71 +72,6 @@ def done(settings: TrainSettings, console: Console, client: Any = None) -> Train
                 write_manifest(trained.estimator, out, dataclasses.asdict(settings), console, data)
     show(trained, settings, console)
     return trained
-
-
-@contextlib.contextmanager
-def finished_folder(out: str, marker: str, force: bool) -> Iterator[tuple[Path, bool]]:
-    """Where a folder is saved, and whether it may replace one; in a store all of it appears at the end."""
-    found = any_path(out, "out")
-    if isinstance(found, Path):
-        yield found, force
-        return
-    with write_folder(out, marker=marker, force=force) as folder:
-        # the folder is there, and empty
-        yield folder, True
-
-
-def work_folder(out: AnyPath) -> Path:
-    """Where the work for an output is kept until that is finished: beside it, or for a store in the user's folder."""
-    if isinstance(out, Path):
-        return out.with_name(out.name + UNFINISHED)
-    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    return home / "dboost" / f"{out.name}-{sha256_bytes(str(out).encode())[:12]}{UNFINISHED}"
-
-
-@contextlib.contextmanager
-def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]:
-    """A folder beside the output, for what is to survive a break; it goes when the work is done."""
-    out = any_path(str(settings.out), "out").resolve()
-    work = work_folder(out)
-    check_writable(work)
-    values = {item.name: getattr(settings, item.name) for item in dataclasses.fields(settings)}
-    # it may go on from another working folder
-    values |= {"out": str(out), "data": str(any_path(str(settings.data), "data").absolute())}
-    work.mkdir(parents=True, exist_ok=True)
-    try:
-        with held(work, say=console.say):
-            if settings.force and not _same_work(work / f"{command}.toml", values):
-                for left in work.iterdir():
-                    if left.name != LOCK:
-                        remove(left)
-            lines = [
-                f"{name} = {to_toml(value)}" for name, value in values.items() if value is not None and name != "trust"
-            ]
-            write_file(work / f"{command}.toml", ("\n".join(lines) + "\n").encode())
-            goes_on = f"the same command, or `dboost resume {out}`," if isinstance(out, Path) else "the same command"
-            console.left = f"what was done is kept in {work}: {goes_on} goes on"
-            with naming_sources(settings, work / TABLES):
-                yield work
-    except BaseException:
-        # what has done no round yet leaves nothing
-        begun = any((work / name).exists() for name in (FIT, SEVERAL)) or any((work / PARTS).glob("part-*"))
-        if not begun and holder_of(work) is None:
-            shutil.rmtree(work, ignore_errors=True)
-            console.left = ""
-        raise
-    shutil.rmtree(work, ignore_errors=True)
-
-
-def _same_work(file: Path, values: dict[str, Any]) -> bool:
-    """Whether a command that was kept is this one, wherever it runs and whatever it prints."""
-    other = {item.name for kind in (ClusterSettings, LogSettings) for item in dataclasses.fields(kind)}
-    mine = {name: to_toml(value) for name, value in values.items() if value is not None and name not in other}
-    try:
-        kept = read_toml(str(file), "settings file")
-    except UsageError:
-        return False
-    return mine == {name: to_toml(value) for name, value in kept.items() if name not in other}
 
 
 def fit(

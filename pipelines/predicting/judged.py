@@ -24,7 +24,7 @@ from dboost.data.labels.tags import are_tags, flat_tags, tag_signs, tags_in_text
 from dboost.data.labels.targets import many_targets, regression_targets, task_labels
 from dboost.data.parquet.plan import blocks_of
 from dboost.errors import DataError, UsageError
-from dboost.estimators.persistence import read_transform
+from dboost.estimators.model_folders import read_transform
 from dboost.files.store_folders import local_copy
 from dboost.metrics import Evaluation
 from dboost.model.fitted import Model

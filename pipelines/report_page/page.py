@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from dboost.estimators.model_folders import read_transform
+from dboost.files.store_folders import local_copy
 from dboost.model.fitted import Model
 from dboost.redact import redact_value
 
@@ -56,21 +58,22 @@ LARGEST_MATRIX = 20
 
 def html(
     model: Model,
+    folder: str | None = None,
     *,
     title: str,
     evaluation: dict[str, Any] | None = None,
     held_out: HeldOut | None = None,
     path: list[dict[str, Any]] | None = None,
-    made: dict[str, Any] | None = None,
-    transform: Any = None,
 ) -> str:
     """The page.
 
+    `folder`: of the model, as ``find_model`` gives it. Its transform tells words by which a document is from those that
+    all have, and ``run.json`` in it has settings, parameters, versions, cross-validation.
     `path`: the strengths of a path, as in ``path.json``.
-    `made`: ``run.json`` beside the model: settings, parameters, versions, cross-validation.
-    `transform`: of documents: by its weights of terms, words are told by which a document is from those that all have.
     """
     labels = pages.labels_of(model)
+    transform = None if folder is None else read_transform(folder)
+    made = None if folder is None else read_json(Path(local_copy(folder)) / "run.json")
     matter = _matter(model, transform)
     environment = Environment(
         loader=PackageLoader(__package__, "templates"), autoescape=True, undefined=StrictUndefined,

@@ -20,7 +20,7 @@ from time import time as now
 from typing import Any
 
 from dboost.errors import DboostError, UsageError
-from dboost.estimators.persistence import CHAMPION, PART, VERSION, VERSIONS
+from dboost.estimators.model_folders import CHAMPION, PART, VERSION, VERSIONS
 from dboost.files.storage import write_file
 from dboost.files.unfinished import FOLDER, beside_of, clear_abandoned
 

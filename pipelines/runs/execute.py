@@ -33,8 +33,6 @@ from .run_file import RunFile, checked, read_run_file
 from .stages import STAGES, Stage, Work, check
 
 DONE, SKIPPED, LEFT_OUT = "done", "skipped", "left out"
-# In the folder of the progress: which inputs it belongs to.
-_OF = "of"
 
 
 @dataclass(frozen=True)
@@ -211,7 +209,8 @@ def _do(stage: Stage, work: Work, where: Cluster, lease: Lease) -> Outcome:
         return Outcome(SKIPPED, "unchanged")
     console.event("stage_due", stage=stage.name, why=why)
     if stage.name == "train":
-        _progress_of(folder, inputs)
+        if not names.claim(folder / names.CHECKPOINT, sha256_json(inputs)):
+            names.remove(folder / names.PARTIAL)
     # the cluster starts before the stage whose seconds are counted
     work.client()
     started = time.perf_counter()
@@ -225,17 +224,6 @@ def _do(stage: Stage, work: Work, where: Cluster, lease: Lease) -> Outcome:
         for name in (names.CHECKPOINT, names.PARTIAL, names.TABLES):
             shutil.rmtree(folder / name, ignore_errors=True)
     return Outcome(DONE, why, seconds)
-
-
-def _progress_of(folder: RunFolder, inputs: Mapping[str, Any]) -> None:
-    """Make the folder of the progress; one that belongs to other inputs is removed."""
-    progress, mine = folder / names.CHECKPOINT, sha256_json(dict(inputs))
-    of = progress / _OF
-    if progress.is_dir() and (not of.is_file() or of.read_text(encoding="utf-8") != mine):
-        for name in (names.CHECKPOINT, names.PARTIAL):
-            shutil.rmtree(folder / name, ignore_errors=True)
-    progress.mkdir(exist_ok=True)
-    write_file(of, mine.encode())
 
 
 @contextlib.contextmanager

@@ -32,6 +32,8 @@ LABELLED = "predictions.partial"
 TABLES = "tables.partial"
 REPORT_PAGE = "report.html"
 _FORMAT = 1
+# In the folder of work that goes on: the digest of the inputs it belongs to.
+_OF = "of"
 
 
 class RunFolder:
@@ -176,6 +178,17 @@ def _replace(beside: Path, target: Path) -> None:
         os.rename(beside, target)
     except OSError as error:
         raise StorageError(f"cannot write: {error.strerror or error}", file=str(target)) from error
+
+
+def claim(folder: Path, inputs: str) -> bool:
+    """Make a folder of what is done with some inputs, whose digest it keeps; whether what stands there is of these."""
+    of = folder / _OF
+    mine = of.is_file() and of.read_text(encoding="utf-8") == inputs
+    if not mine:
+        remove(folder)
+        folder.mkdir(parents=True)
+        write_file(of, inputs.encode())
+    return mine
 
 
 def remove(path: Path) -> None:

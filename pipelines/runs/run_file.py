@@ -241,4 +241,4 @@ def _defaults(table: str, estimator: str | None) -> dict[str, str]:
 def _words(item: dataclasses.Field[Any]) -> str:
     """The default of a key that has none of its own, as its help says it."""
     _, _, tail = str(item.metadata["help"]).partition("(default: ")
-    return f"default {tail.removesuffix(')')}" if tail else "no default"
+    return f"default {tail.removesuffix(')')}" if tail else "not set"

@@ -21,7 +21,6 @@ from dboost.data import load_manifest
 from dboost.data.manifest import FORMAT_VERSION, MANIFEST
 from dboost.data.meaning import DIALECT
 from dboost.errors import UsageError
-from dboost.estimators.persistence import read_transform
 from dboost.files.storage import write_file
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path
@@ -32,7 +31,7 @@ from ..config import DataSettings, JudgedDataSettings, NewDataSettings, dialect_
 from ..console import Console, finite
 from ..inputs import as_parquet, columns_of, naming_sources, open_data, read_model
 from ..report_page.held_out import look_at
-from ..report_page.page import html, read_json
+from ..report_page.page import html
 from ..training import plan_training, save_path
 from . import fingerprints
 from . import folder as names
@@ -250,12 +249,9 @@ def _inputs_of(work: Work, held_out: NewDataSettings, table: str) -> dict[str, A
 def _evaluate(work: Work, held_out: NewDataSettings) -> dict[str, Any]:
     folder = str(work.folder / names.MODEL)
     model = read_model(folder)
-    found, strangers = evaluate.judged(held_out, model, folder, work.client())
-    values = evaluate.values_of(found, model)
-    values["unknown_classes"] = {str(label): count for label, count in strangers.counts.items()}
-    evaluate.write(str(work.folder.next(names.EVALUATION)), values, force=False)
-    top = int(work.run.table("evaluate")["top"])
-    work.console.page("evaluation", evaluate.page(found, model, top, strangers), values)
+    found = evaluate.judged(held_out, model, folder, work.client())
+    top, out = int(work.run.table("evaluate")["top"]), str(work.folder.next(names.EVALUATION))
+    values = evaluate.shown(*found, model, top, work.console, out)
     return {name: values[name] for name in ("examples", "error", "log_loss", "rmse", "r2") if name in values}
 
 
@@ -309,14 +305,9 @@ def _page(work: Work, values: dict[str, Any]) -> str:
         keep = (work.run.table("predict").get("keep") or ()) if same else ()
         looked = look_at(model, held_out, str(folder), work.client(), keep)
     return html(
-        model,
-        title=work.run.name,
-        evaluation=values.get("evaluation"),
-        held_out=looked,
+        model, str(folder), title=work.run.name, evaluation=values.get("evaluation"), held_out=looked,
         path=values.get("path"),
-        made=read_json(folder / "run.json"),
-        transform=read_transform(str(folder)),
-    )
+    )  # fmt: skip
 
 
 def _versions() -> dict[str, Any]:

@@ -21,11 +21,11 @@ import pytest
 
 from dboost.errors import UsageError
 from lab.__main__ import main
-from lab.benchmarks import REGISTRY, ab, overhead, stumps, suite, trees
+from lab.benchmarks import REGISTRY, ab, overhead, suite, trees
 from lab.benchmarks.ab import Change, Cost
 from lab.benchmarks.curve import TARGETS, Time, suboptimality
 from lab.benchmarks.measure import BEYOND, Case, Found, climb
-from lab.benchmarks.peers import DISTRIBUTED, OURS, PEERS, base, in_turn
+from lab.benchmarks.peers import OURS, PEERS, base, in_turn
 from lab.benchmarks.peers.base import Answer, Task, doubling, small, tightening
 from lab.benchmarks.problems import KINDS, SETS, Problem, chosen
 from lab.benchmarks.process import Failed, Missing, PeerProcess, TimeUp, environment, interpreter
@@ -34,7 +34,7 @@ from lab.benchmarks.worker import Worker
 from lab.oracle import plain
 from lab.oracle.peers import PEER_PYTHON_VARIABLE, store
 
-EVERY = {**PEERS, **DISTRIBUTED, OURS.name: OURS}
+EVERY = {**PEERS, OURS.name: OURS}
 
 
 @pytest.fixture(autouse=True)
@@ -330,7 +330,7 @@ def test_what_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     assert all(callable(entry.load().run) for entry in REGISTRY.values())
 
 
-# ---- passes and stumps -----------------------------------------------------------------------------------------------
+# ---- passes ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_shares_of_a_pass_add_up_and_a_missed_goal_is_shown() -> None:
@@ -354,23 +354,6 @@ def test_the_shares_of_a_pass_add_up_and_a_missed_goal_is_shown() -> None:
         assert one["kernels"] > 0.0 and one["network"] == one["scheduler"] == 0.0
     line = {"workers": 64, "pass": "score", "overhead": 0.2, "wall": 0.3}
     assert overhead.in_ms(line)["goal"] == "150: MISSED" and "goal" not in overhead.in_ms(line | {"workers": 8})
-
-
-def test_rounds_of_stumps_are_timed_and_shown() -> None:
-    from dboost.data.plan import build_plan
-    from dboost.engine.local import LocalEngine
-
-    X, y = stumps.block(0, 400)
-    assert X.tobytes() == stumps.block(0, 400)[0].tobytes() and set(np.unique(y)) == {-1, 1}
-    with LocalEngine(1) as engine:
-        plan = build_plan(X[:, [3, 90, 117, 160]], y, task="binary", engine=engine)
-        found = stumps.boosted(plan, engine, 4, time.process_time)
-    assert len(found["seconds"]) == len(found["processor"]) == 4 and found["passes"]
-    everything = {"rows": 400, "columns": 4, "dask": found, "local": found, "worker peak": [2**20]}
-    everything |= {"machine": {"cores used": "2"}, "lightgbm": {"missing": "No module named 'lightgbm'"}}
-    assert "No module named 'lightgbm'" in "\n".join(stumps.page(everything))
-    peer = {"version": "1.0", "build": 1.0, "rounds": [0.1], "processor": [0.2], "peak": 2**20}
-    assert "LightGBM 1.0" in "\n".join(stumps.page(everything | {"lightgbm": peer}))
 
 
 # ---- two commits -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The measuring runs: same bits, memory, startup.
+"""The measuring runs: same bits, memory.
 
 Covers: the data they write and the figures they take, on small examples. Does not cover: the full runs
 (``python -m lab same-bits`` and its neighbours).
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dboost
-from lab import same_bits, startup
+from lab import same_bits
 from lab.memory import PeakMemory
 from tests.engine.conftest import wait_until
 
@@ -49,9 +49,3 @@ def test_peak_memory_sees_a_child_that_is_gone() -> None:
         child.communicate(b"\n")
     assert peak.children[child.pid] > 60_000_000
     assert peak.driver > 10_000_000
-
-
-def test_startup_is_measured_in_a_fresh_process() -> None:
-    found = startup.measure()
-    assert found["heavy"] == []
-    assert 0 < found["imported"] <= found["first"] <= found["end"]

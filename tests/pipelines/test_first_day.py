@@ -280,7 +280,7 @@ def test_the_page_names_classes_whole_and_says_how_well_each_is_told(tmp_path: P
     assert {(kind, sign) for kind, sign in cells} == {("for", "+"), ("against", "−")}
 
 
-def test_common_words_come_after_those_that_tell_apart() -> None:
+def test_common_words_come_after_those_that_tell_apart(tmp_path: Path) -> None:
     """The order of the map is that of weights times the rarity of a term, less what all classes share."""
     from pipelines.report_page.page import html
 
@@ -289,7 +289,8 @@ def test_common_words_come_after_those_that_tell_apart() -> None:
     model = make_pipeline(
         dboost.TextFeatures(), dboost.BoostedClassifier(penalty="l2_squared", alpha=1e-3)
     ).fit(texts, labels)  # fmt: skip
-    page = html(model[-1].model_, title="t", transform=model[0])
+    dboost.save_model(model, tmp_path / "m")
+    page = html(model[-1].model_, str(tmp_path / "m"), title="t")
     rows = page.split('<table class="map">')[1].split("</table>")[0]
     order = [row.split('class="word">')[1].split("<")[0] for row in rows.split("<tr>")[2:]]
     assert set(order) == {"of", "wave", "cloud", "stone", "dust"} and order[-1] == "of"

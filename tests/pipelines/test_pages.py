@@ -17,6 +17,7 @@ from pipelines import pages
 from pipelines.cli import main
 from pipelines.commands import evaluate
 from pipelines.console import Console
+from pipelines.predicting.judged import Strangers
 
 CERTIFICATE = Certificate(0.5, 1e-4, 0.49, "tol", 0.01, 0.2, 5, 20)
 
@@ -81,7 +82,7 @@ def test_inspect_prints_words_and_json_holds_every_weight(trained: Path, capsys:
 def test_the_evaluation_page_has_the_figures() -> None:
     scores = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
     found = metrics.summarise(metrics.partial(scores, np.array([0, 1, 2], dtype=np.int32)))
-    shown = text_of(evaluate.page(found, SMALL, 10))
+    shown = text_of(evaluate.page(found, SMALL, 10, Strangers({})))
     assert "33.3 % of labels are wrong" in shown
     # Ranks above the right one: 0, 0, and one class above it and one tie.
     assert "0.5000 classes" in shown

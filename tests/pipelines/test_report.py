@@ -80,7 +80,9 @@ def test_labels_and_words_are_text_and_nothing_else(tmp_path: Path) -> None:
     X = pd.DataFrame(rng.normal(size=(60, 3)), columns=[EVIL, "b", '"><img src=x>'])
     y = np.where(X.iloc[:, 0] > 0, EVIL, "plain")
     model = dboost.BoostedClassifier(alpha=0.01).fit(X, y).model_
-    page = html(model, title=EVIL, made={"parameters": {EVIL: EVIL, "password": "CANARY", "data": "s3://me:CANARY@b/x"}})
+    made = {"parameters": {EVIL: EVIL, "password": "CANARY", "data": "s3://me:CANARY@b/x"}}
+    (tmp_path / "run.json").write_text(json.dumps(made))
+    page = html(model, str(tmp_path), title=EVIL)
     found = read(page)
     assert not {"script", "img"} & set(found.tags) and "CANARY" not in page
     assert page.count("&lt;script&gt;") > 4

@@ -1,7 +1,4 @@
-"""The programs that dboost is compared with, one file each: ``PEERS``, and ``in_turn``, the fastest expected first.
-
-Two more are distributed and run by ``python -m lab bench distributed`` only.
-"""
+"""The programs that dboost is compared with, one file each: ``PEERS``, and ``in_turn``, the fastest expected first."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ from . import (
     saga,
     skglm,
     snapml,
-    spark,
 )
 from .base import Answer, Peer, Rung, Task
 
@@ -27,7 +23,6 @@ PEERS: dict[str, Peer] = {
     module.PEER.name: module.PEER
     for module in (liblinear, snapml, skglm, cyanure, glmnet, celer, adelie, saga, lightning)
 }
-DISTRIBUTED: dict[str, Peer] = {spark.PEER.name: spark.PEER}
 
 # By who is first the others are cut off. Two classes as in ``PEERS``.
 _FIRST = {"multinomial": ("saga", "cyanure"), "multitask": ("cyanure",)}
@@ -40,4 +35,4 @@ def in_turn(names: Sequence[str], loss: str, penalty: str) -> list[Peer]:
     return sorted(taking, key=lambda peer: first.index(peer.name) if peer.name in first else len(first))
 
 
-__all__ = ["DISTRIBUTED", "OURS", "PEERS", "Answer", "Peer", "Rung", "Task", "in_turn"]
+__all__ = ["OURS", "PEERS", "Answer", "Peer", "Rung", "Task", "in_turn"]
