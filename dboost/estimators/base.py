@@ -1,7 +1,7 @@
 """What the estimators share: parameters, fitting, fitted attributes, prediction, saving.
 
 Covers: ``BoostedEstimator``, the scikit-learn shape of a fit and its model.
-Does not cover: what differs between labels (``classifier``, ``multitask``), or any mathematics.
+Does not cover: what differs between labels (``classifier``, ``regressor``), or any mathematics.
 """
 
 from __future__ import annotations
@@ -34,14 +34,21 @@ from dboost.boosting.fit import (
 from dboost.data.named_columns import without
 from dboost.errors import ClusterError, UsageError, quoting_no_values
 from dboost.estimators import predicting, repr
-from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
+from dboost.estimators.earlier import followed, start_from
 from dboost.estimators.fitting import PROCESS, model_of, model_so_far, prepared, run
-from dboost.estimators.history import Table, induction_stop
-from dboost.estimators.live_line import live_line
 from dboost.estimators.params import fit_settings
 from dboost.estimators.repr import ShownMixin
+from dboost.estimators.rounds import (
+    CallbackSupportMixin,
+    Rounds,
+    Table,
+    induction_stop,
+    live_line,
+    registered,
+    split,
+    with_callbacks,
+)
 from dboost.estimators.selecting import FRONTIER, Chosen, chooses, holds_out
-from dboost.estimators.warm_start import followed, start_from
 from dboost.files.paths import PathLike
 from dboost.losses import LOSSES, Loss, losses_of
 from dboost.model.fitted import Model

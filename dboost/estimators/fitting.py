@@ -2,7 +2,7 @@
 
 Covers: scikit-learn's checks of local input, and what it refuses in labels, without sorting what need not be sorted;
 what a fit opens and closes, checkpoints, and the model with its certificate and manifest.
-Does not cover: warm starts (``warm_start``), attributes of estimators (``base``), encoding (``dboost.data``), or any
+Does not cover: warm starts (``earlier``), attributes of estimators (``base``), encoding (``dboost.data``), or any
 mathematics.
 """
 

@@ -28,10 +28,10 @@ from dboost.engine.select import open_engine
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.estimators import predicting
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.history import Table
+from dboost.estimators.greedy import ShareBoostClassifier
 from dboost.estimators.repr import ShownMixin, html_maps
+from dboost.estimators.rounds import Table
 from dboost.estimators.scoring import accuracy, agree
-from dboost.estimators.shareboost import ShareBoostClassifier
 from dboost.files.documents import (
     MAX_JSON_BYTES,
     MODEL_FILE,

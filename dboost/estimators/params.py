@@ -21,7 +21,7 @@ from dboost.boosting.fit import FitSettings
 from dboost.boosting.frontier import PREFER
 from dboost.columns.given import PENALTY_FACTORS, ColumnGroups, PerColumn, Signs, given_offset
 from dboost.errors import UsageError
-from dboost.estimators.callbacks import split
+from dboost.estimators.rounds import split
 from dboost.files.paths import PathLike
 from dboost.hypotheses import Family
 from dboost.hypotheses.columns import Columns

@@ -18,11 +18,9 @@ from dboost.boosting.fit import Callback, FitResult
 from dboost.boosting.path import path
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.callbacks import OfModels, split
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import model_of, prepared
-from dboost.estimators.history import Table
-from dboost.estimators.live_line import live_line
+from dboost.estimators.rounds import OfModels, Table, live_line, split
 from dboost.model.fitted import Model
 from dboost.penalties import get_penalty
 

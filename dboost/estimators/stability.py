@@ -34,15 +34,14 @@ from dboost.boosting.planned import columns_of
 from dboost.data.named_columns import flat, without
 from dboost.errors import ClusterError, ConvergenceWarning, DataError, UsageError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifier import BoostedClassifier
+from dboost.estimators.classifier import BoostedClassifier, MultiTaskBoostedClassifier
 from dboost.estimators.fitting import Prepared, prepared
-from dboost.estimators.live_line import live_line
-from dboost.estimators.multitask import MultiTaskBoostedClassifier
 from dboost.estimators.params import number, resolve_seed
 from dboost.estimators.path import check_grid, of_several_fits, told_of
 from dboost.estimators.predicting import kind_of
 from dboost.estimators.regressor import BoostedRegressor
 from dboost.estimators.repr import ShownMixin
+from dboost.estimators.rounds import live_line
 from dboost.notices import warn_user
 from dboost.penalties import get_penalty
 
