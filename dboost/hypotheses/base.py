@@ -127,6 +127,41 @@ class Pool(Protocol):
         ...
 
 
+class SummedWhole:
+    """A pool all of whose hypotheses are summed in every round."""
+
+    @property
+    def searched(self) -> bool:
+        """No."""
+        return False
+
+
+def sums_of_columns(block: Block, columns: range, weight: Array, plus: Array, minus: Array | None) -> Sums:
+    """As ``Pool.sums``, of columns of a block that lie beside each other."""
+    # Not at the top: a model that predicts with raw columns needs no compiled kernel.
+    from dboost.compiled.sparse import columns as kernels
+
+    count, chosen = len(columns), np.arange(columns.start, columns.stop)
+    parts = block.indptr, block.rows, block.values
+    total, absolute, square, peak = (np.zeros(count) for _ in range(4))
+    mine = block.indptr[columns.start : columns.stop + 1]
+    kernels.column_statistics(mine, block.rows, block.values, weight, peak, total, absolute, square)
+    names = ("G",) if minus is None else ("mu_plus", "mu_minus")
+    found = {name: np.empty((count, plus.shape[1])) for name in names}
+    if minus is None:
+        kernels.column_gradient(*parts, plus, chosen, found["G"])
+    else:
+        kernels.column_mu(*parts, plus, minus, chosen, found["mu_plus"], found["mu_minus"])
+    return Sums(add={**found, "square": square, "total": total}, peak={"peak": peak})
+
+
+def side_by_side(parts: Sequence[Sums]) -> Sums:
+    """Sums of some hypotheses, then those of others, and so on, as those of all of them."""
+    add = {name: np.concatenate([sums.add[name] for sums in parts]) for name in parts[0].add}
+    peak = {name: np.concatenate([sums.peak[name] for sums in parts]) for name in parts[0].peak}
+    return Sums(add=add, peak=peak)
+
+
 class Chosen(Protocol):
     """The hypotheses of a model. Frozen and picklable; computes them from raw rows.
 
