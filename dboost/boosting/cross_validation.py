@@ -86,14 +86,7 @@ class HeldOutScorer(Protocol):
     def __call__(self, engine: Engine, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> Array:
         """The score of each result, float64 (T,), greater is better. Folds may be asked for at the same time.
 
-        Parameters
-        ----------
-        engine : Engine
-            That of all rows.
-        fitting : Fitting
-            Of the rows without the fold.
-        left : Left
-        results : sequence of FitResult
+        `engine` has all rows, `fitting` is of those without the fold.
         """
         ...
 
@@ -158,13 +151,8 @@ def cross_validate(
     called with each fit of all rows that was not kept before, `scorer` judges the others beside their loss and error,
     and with `relaxation` their blends with their refits are judged: the shares of one strength after each other.
 
-    Raises
-    ------
-    DataError
-        Fewer than two folds have rows, or one class only is left without some fold; or the strengths are to be chosen,
-        and no feature is used at any.
-    UsageError
-        The strengths are to be chosen, and none is the smallest that leaves W = 0.
+    A DataError where fewer than two folds have rows, or one class only is left without some fold, or no feature is used
+    at any strength; a UsageError where strengths are to be chosen, and none is the smallest that leaves W = 0.
     """
     whole = Fitting(plan, engine, settings)
     warn_if_dropped(whole)
@@ -200,10 +188,7 @@ class FoldPaths:
     def of(cls, plan: Planned, engine: Engine, settings: FitSettings, folds: Folds, **given: Any) -> FoldPaths:
         """Those of the folds that have rows; one pass, and one before it where folds are to be drawn.
 
-        Raises
-        ------
-        DataError
-            Fewer than two have, or one class only is left without some fold.
+        A DataError where fewer than two have, or one class only is left without some fold.
         """
         if folds.given is None and folds.places is None:
             folds = replace(folds, places=placed(plan, engine))

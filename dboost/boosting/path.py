@@ -75,28 +75,12 @@ def along(
     before: Callable[[float], None] | None = None,
     after: Callable[[FitResult], None] | None = None,
 ) -> list[FitResult]:
-    """Fit each strength from the ones before (docs/math.md 8 (iv)).
+    """Fit each of some falling strengths from the ones before (docs/math.md 8 (iv)).
 
-    Parameters
-    ----------
-    alphas : sequence of float
-        Falling.
-    keeper : PathKeeper
-        Fits that it has kept are not made again; a fit that had begun goes on.
-    callback : callable, optional
-        Called with each round's record (``"strength"`` is its place among `alphas`) and the state after it; a true
-        result ends the fit at this strength.
-    stop : threading.Event, optional
-        Once it is set, the path ends after the round, with the fits that have ended.
-    before : callable, optional
-        Called with each strength that is about to be fitted; may refuse it.
-    after : callable, optional
-        Called with each result that was not kept before.
-
-    Returns
-    -------
-    list of FitResult
-        As many as there are strengths, unless `stop` was set.
+    Fits that the keeper has kept are not made again; one that had begun goes on. The callback gets each round's record,
+    whose ``"strength"`` is its place among `alphas`, and the state after it; a true result ends the fit at this
+    strength. Once `stop` is set the path ends after the round, with the fits that have ended. `before` is called with
+    each strength that is about to be fitted, and may refuse it, `after` with each result that was not kept before.
     """
     begun = keeper.progress(fitting, alphas)
     results, running = list(begun.finished), begun.running

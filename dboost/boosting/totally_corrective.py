@@ -165,12 +165,7 @@ _BETTER = 0.9
 def stalled(history: Sequence[Mapping[str, Any]], least: float) -> str:
     """The reason to end a fit whose last rounds led nowhere: "precision" or "stalled"; empty to go on.
 
-    Parameters
-    ----------
-    history : sequence of mapping
-        Records of the rounds.
-    least : float
-        The resolution of the objective, which is taken to be at least that far from zero.
+    `least` is the resolution of the objective, which is taken to be at least that far from zero.
     """
     recent = _last(history, _ROUNDED_ROUNDS)
     if recent:

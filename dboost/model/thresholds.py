@@ -18,12 +18,6 @@ HALF = 0.5
 def best_f1(P: Float, true: NDArray[np.bool_], weight: Float) -> float:
     """The threshold with the best F1, the highest of several; one half where nothing is true.
 
-    Parameters
-    ----------
-    P : float64 array, shape (m,)
-    true : bool array, shape (m,)
-    weight : float64 array, shape (m,)
-
     Examples
     --------
     >>> best_f1(np.array([0.9, 0.4, 0.3, 0.1]), np.array([True, True, False, False]), np.ones(4))
