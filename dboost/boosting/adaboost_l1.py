@@ -412,20 +412,9 @@ class AdaBoostL1:
     constant: bool = True
     keep_zeros: bool = False  # Whether a hypothesis whose weight is zero stays in U.
 
-    @property
-    def name(self) -> str:
-        """ "adaboost_l1"."""
-        return "adaboost_l1"
-
-    @property
-    def exponential(self) -> bool:
-        """Its edges are divided by max |h|, which the scoring of the exponential bound knows."""
-        return True
-
-    @property
-    def optimises(self) -> bool:
-        """It ends by its own rules."""
-        return False
+    name = "adaboost_l1"
+    exponential = True  # Its edges are divided by max |h|, which the scoring of the exponential bound knows.
+    optimises = False  # It ends by its own rules.
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse a step outside (0, 1], losses without a step or a margin, and whatever is not ranked by edges."""

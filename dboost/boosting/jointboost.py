@@ -199,11 +199,7 @@ class JointBoost:
     chunk: int = CHUNK  # Thresholds times classes, or sets of classes, that are searched at once.
     name = "jointboost"
     exponential = True
-
-    @property
-    def optimises(self) -> bool:
-        """It ends by its own rules."""
-        return False
+    optimises = False  # It ends by its own rules.
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse anything but stumps of the values 0 and 1, without a penalty."""

@@ -588,34 +588,15 @@ class Leveraging:
     # Between which every weight stays, each a number or one for each feature.
     bounds: tuple[Bound, Bound] | None = None
 
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return "leveraging"
-
-    @property
-    def learns(self) -> bool:
-        """It asks for a hypothesis in every round, so that a family may learn one."""
-        return True
-
-    @property
-    def exponential(self) -> bool:
-        """It ranks by <d, h>."""
-        return False
-
-    @property
-    def takes_factors(self) -> bool:
-        """Each hypothesis may have a strength of its own, the paper's vector gamma."""
-        return True
+    name = "leveraging"
+    learns = True  # It asks for a hypothesis in every round, so that a family may learn one.
+    exponential = False  # It ranks by <d, h>.
+    optimises = False  # It ends by its own rules.
+    takes_factors = True  # Each hypothesis may have a strength of its own, the paper's vector gamma.
 
     def penalty(self, alpha: Any) -> Penalty:
         """What scoring passes are given for a strength: the l1 penalty, or none for a strength of zero."""
         return RankedNone(self.rule) if alpha == 0.0 else RankedL1(self.rule)
-
-    @property
-    def optimises(self) -> bool:
-        """It ends by its own rules."""
-        return False
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse losses, learners and steps that the algorithms do not have, and pairs without meaning."""

@@ -230,20 +230,9 @@ class ShareBoost:
     keep: int | None = None
     corrective: str = "newton"  # What solves all weights again.
 
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return "shareboost"
-
-    @property
-    def exponential(self) -> bool:
-        """It needs G alone."""
-        return False
-
-    @property
-    def optimises(self) -> bool:
-        """It ends by its own rules."""
-        return False
+    name = "shareboost"
+    exponential = False  # It needs G alone.
+    optimises = False  # It ends by its own rules.
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse what cannot be combined (UsageError)."""

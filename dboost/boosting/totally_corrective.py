@@ -226,15 +226,8 @@ class TotallyCorrective:
         rows = settings.column_groups is None or not settings.column_groups.ties
         return cls(settings.update == "adaboost" or (rows and not math.isfinite(get_loss(settings.loss).kappa)))
 
-    @property
-    def name(self) -> str:
-        """ "totally_corrective"."""
-        return "totally_corrective"
-
-    @property
-    def optimises(self) -> bool:
-        """It ends at the optimum of its objective."""
-        return True
+    name = "totally_corrective"
+    optimises = True  # It ends at the optimum of its objective.
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse sweeps of Newton steps (UsageError)."""

@@ -58,7 +58,26 @@ from dboost.penalties import get_penalty
 INTERRUPTED = "interrupted"
 
 
-class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class ByReferenceMixin:
+    """Clones share `client`, which cannot be copied, and `callbacks`, which are there to be looked at after a fit."""
+
+    client: Any
+    callbacks: Any
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A client belongs to one process.
+        found: dict[str, Any] = super().__getstate__() | {"client": None}  # type: ignore[operator]
+        return found
+
+    def __sklearn_clone__(self) -> Self:
+        bare = copy.copy(self)
+        bare.client, bare.callbacks = None, None
+        new: Self = super(ByReferenceMixin, bare).__sklearn_clone__()  # type: ignore[misc]
+        new.client, new.callbacks = self.client, self.callbacks
+        return new
+
+
+class BoostedEstimator(ByReferenceMixin, ShownMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; not public."""
 
     # The kinds of labels it takes, and what a plan is asked for when `loss` is None.
@@ -398,19 +417,6 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
 
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in self.__dict__
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A client belongs to one process.
-        found: dict[str, Any] = super().__getstate__() | {"client": None}
-        return found
-
-    def __sklearn_clone__(self) -> Self:
-        # By reference: a client cannot be copied, and a callback is there to be looked at after the fit.
-        bare = copy.copy(self)
-        bare.client, bare.callbacks = None, None
-        new: Self = super(BoostedEstimator, bare).__sklearn_clone__()
-        new.client, new.callbacks = self.client, self.callbacks
-        return new
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -244,10 +244,7 @@ class Choice(ChoiceParameters):
                 f"cv={self.cv!r}",
                 hint="expected an integer >= 2, a splitter of scikit-learn, or folds= with the fold of each row",
             )
-        if self.alphas is None:
-            check_grid(self.n_alphas, self.eps)
-        elif len(self.alphas) == 0:
-            raise UsageError("alphas is empty", hint="give at least one strength, or leave alphas out")
+        check_grid(self.alphas, self.n_alphas, self.eps)
         if self.fold_tol is not None:
             number("fold_tol", self.fold_tol)
         if self.rule not in RULES:

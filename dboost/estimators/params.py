@@ -269,6 +269,13 @@ def number(name: str, value: Any) -> float:
     return float(value)
 
 
+def count(name: str, value: Any, least: int = 1) -> int:
+    """An integer >= `least`, or UsageError."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise UsageError(f"{name}={value!r}", hint=f"expected an integer >= {least}")
+    return int(value)
+
+
 def flag(name: str, value: Any) -> bool:
     """True or False, or UsageError."""
     if not isinstance(value, bool | np.bool_):

@@ -20,6 +20,7 @@ from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import model_of, prepared
+from dboost.estimators.params import count
 from dboost.estimators.rounds import OfModels, Table, live_line, split
 from dboost.model.fitted import Model
 from dboost.penalties import get_penalty
@@ -176,10 +177,7 @@ def regularization_path(
         raise UsageError("alpha and warm_start have no meaning for a path", hint="give alphas= for the strengths")
     functions = of_several_fits(chosen.callbacks)
     chosen._fits_several = True
-    if alphas is None:
-        check_grid(n_alphas, eps)
-    elif len(alphas) == 0:
-        raise UsageError("alphas is empty", hint="give at least one strength, or leave alphas out")
+    check_grid(alphas, n_alphas, eps)
     with live_line(chosen.callbacks, X) as line, prepared(chosen, X, y, sample_weight, feature_names) as parts:
         penalty = get_penalty(parts.settings.penalty)
         if penalty.weightless:
@@ -224,9 +222,12 @@ def told_of(functions: Sequence[Callable[[dict[str, Any]], Any]]) -> Callback | 
     return lambda record, state: any([bool(function(dict(record))) for function in functions])
 
 
-def check_grid(n_alphas: Any, eps: Any) -> None:
-    """Refuse a grid of strengths that has no meaning."""
-    if isinstance(n_alphas, bool) or not isinstance(n_alphas, int | np.integer) or n_alphas < 1:
-        raise UsageError(f"n_alphas={n_alphas!r}", hint="expected an integer >= 1")
+def check_grid(alphas: Any, n_alphas: Any, eps: Any) -> None:
+    """Refuse strengths, or where none are given a grid of them, that have no meaning."""
+    if alphas is not None:
+        if len(alphas) == 0:
+            raise UsageError("alphas is empty", hint="give at least one strength, or leave alphas out")
+        return
+    count("n_alphas", n_alphas)
     if not isinstance(eps, int | float | np.number) or not 0 < eps < 1:
         raise UsageError(f"eps={eps!r}", hint="expected a number between 0 and 1")

@@ -31,7 +31,7 @@ from dboost.data.planned import count_rows
 from dboost.errors import DataError, UsageError
 from dboost.estimators import predicting
 from dboost.estimators.fitting import Prepared, check_labels
-from dboost.estimators.params import loss_name, parameters
+from dboost.estimators.params import count, loss_name, parameters
 from dboost.estimators.predicting import MARGINS, Margins, kind_of
 from dboost.estimators.rounds import OfModels, Record
 from dboost.hypotheses.columns import ColumnSet
@@ -525,8 +525,7 @@ class EarlyStopping(OfModels):
         self, X: Any, y: Any = None, sample_weight: Any = None, *, scoring: Any = None, rounds: int = 10,
         gain: float = 0.0,
     ) -> None:  # fmt: skip
-        if isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 1:
-            raise UsageError(f"rounds={rounds!r}", hint="expected an integer >= 1")
+        count("rounds", rounds)
         if not isinstance(gain, int | float | np.number) or not 0.0 <= gain < math.inf:
             raise UsageError(f"gain={gain!r}", hint="expected a finite number >= 0")
         scorer = Scorer("score", _own_score) if scoring is None else scorer_of(scoring)
