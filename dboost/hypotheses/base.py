@@ -12,9 +12,11 @@ hypothesis becomes a stored column of a partition only while a model holds it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,8 @@ from numpy.typing import NDArray
 from dboost.engine.base import Engine
 from dboost.errors import DataError
 from dboost.partition import Partition, Sums
+
+T = TypeVar("T")
 
 Array = NDArray[np.float64]
 Key = tuple[int, ...]
@@ -134,6 +138,29 @@ class SummedWhole:
     def searched(self) -> bool:
         """No."""
         return False
+
+
+def tiles(
+    memo: Any, what: str, token: str, numbers: Iterable[int], build: Callable[[int], T], keeps: Callable[[int], bool]
+) -> Iterator[tuple[int, T]]:
+    """Some tiles of a partition's hypotheses, each made when it is asked for, and remembered where `keeps` says so.
+
+    Tiles that do not fit together would push each other out, and decoded partitions with them.
+    """
+    for number in numbers:
+        made = partial(build, number)
+        yield number, memo.get(f"{what}-{number}", token, made) if keeps(number) else made()
+
+
+def is_whole(value: Any, least: int = 1) -> bool:
+    """Whether a parameter is an integer of at least so much."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+
+
+def is_positive(value: Any) -> bool:
+    """Whether a parameter is a finite number above zero."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return bool(number and 0.0 < value < math.inf)
 
 
 def sums_of_columns(block: Block, columns: range, weight: Array, plus: Array, minus: Array | None) -> Sums:

@@ -36,7 +36,14 @@ Shard = tuple[int, Any]
 
 
 class Joinable:
-    """Gives a family the operator ``|``, and ``from_json`` where its JSON holds its fields."""
+    """Gives a family the operator ``|``, ``from_json`` where its JSON holds its fields, and comparison by its JSON."""
+
+    def __eq__(self, other: object) -> bool:
+        # of a family whose parameters may be arrays; that of others is made of their fields
+        return type(other) is type(self) and self.to_json() == other.to_json()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash(repr(self.to_json()))  # type: ignore[attr-defined]
 
     @classmethod
     def from_json(cls, spec: dict[str, Any]) -> Self:

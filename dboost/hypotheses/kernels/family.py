@@ -25,7 +25,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,7 @@ from scipy import sparse
 from dboost.compiled.sparse.columns import transpose
 from dboost.errors import DataError, ModelFormatError, UsageError, without_values
 from dboost.files.documents import Document
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool, SummedWhole
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool, SummedWhole, is_positive, is_whole, tiles
 from dboost.hypotheses.centres import (
     Centres,
     RowBlock,
@@ -316,29 +316,23 @@ class Kernels(Joinable):
                 raise UsageError(
                     f"support={self.support!r}", hint=f"use one of {', '.join(PERCEPTRONS)}, an integer, or an array"
                 )
-        elif isinstance(self.support, int | np.integer) and not isinstance(self.support, bool):
-            if self.support < 1:
+        elif isinstance(self.support, int | np.integer):
+            if not is_whole(self.support):
                 raise UsageError(f"support={self.support}", hint="expected at least one row")
         else:
             object.__setattr__(self, "support", _given(self.support))
-        if self.gamma != "median" and not _is_positive(self.gamma):
+        if self.gamma != "median" and not is_positive(self.gamma):
             raise UsageError(f"gamma={self.gamma!r}", hint="expected 'median' or a positive number")
         if self.input not in INPUTS:
             raise UsageError(f"input={self.input!r}", hint=f"use one of {', '.join(INPUTS)}")
         if self.max_support is not None:
-            if not isinstance(self.max_support, int | np.integer) or isinstance(self.max_support, bool):
+            if not isinstance(self.max_support, int | np.integer):
                 raise UsageError(f"max_support={self.max_support!r}", hint="expected an integer, or None")
-            if not isinstance(self.support, str) or self.max_support < 1:
+            if not isinstance(self.support, str) or not is_whole(self.max_support):
                 raise UsageError(
                     f"max_support={self.max_support} with support={_shown(self.support)!r}",
                     hint="it is a positive limit for a perceptron; rows at random and given centres have their number",
                 )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kernels) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        return hash(repr(self.to_json()))
 
     def to_json(self) -> dict[str, Any]:
         """The parameters; given centres as lists, by row."""
@@ -437,11 +431,6 @@ class Kernels(Joinable):
         return Centres(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data, numbers)
 
 
-def _is_positive(value: Any) -> bool:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    return bool(number and 0.0 < value < math.inf)
-
-
 def _given(rows: Any) -> Any:
     """Given centres as canonical CSR in float64."""
     try:
@@ -535,7 +524,6 @@ class KernelPool(SummedWhole):
 
     def _slabs(self, partition: Partition, memo: Any, starts: range) -> Iterator[tuple[int, Array]]:
         """The kernel of a partition, TILE centres at a time: the first centre, and an array (at most TILE, m)."""
-        # Blocks that do not fit together would push each other out, and decoded partitions with them.
         keeps = 8 * self.rows_per_worker * len(self.centres) <= memo.budget // 2
         lines = cache(lambda: by_row(partition))
         squares = cache(lambda: squares_of(lines()))
@@ -544,8 +532,7 @@ class KernelPool(SummedWhole):
             centres = self.centres.take(np.arange(start, min(start + TILE, len(self.centres))))
             return kernel_block(lines(), squares(), centres, self.gamma, self.cosine)
 
-        for start in starts:
-            yield start, memo.get(f"kernel-{start}", self.token, partial(build, start)) if keeps else build(start)
+        return tiles(memo, "kernel", self.token, starts, build, lambda start: keeps)
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         """``K(x; row 17)``, or ``K(x; centre 3)`` for given centres; names of raw features have no part in it."""

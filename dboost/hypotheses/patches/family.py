@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool, SummedWhole
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool, SummedWhole, is_positive, is_whole, tiles
 from dboost.hypotheses.centres import draw
 from dboost.hypotheses.clusters import centres_of
 from dboost.hypotheses.patches import patch_loops as loops
@@ -352,10 +352,9 @@ class PatchPool(SummedWhole):
 
     def _kept(self, memo: Any) -> int:
         """How many tiles, from the first, are remembered."""
-        # Tiles that do not fit together would push each other out, and decoded partitions with them.
         return min(self.bank.n_tiles, int(_SHARE * memo.budget / (self.rows_per_worker * TILE * self.bank.n_masks)))
 
-    def _tiles(self, partition: Partition, memo: Any, tiles: Sequence[int]) -> Iterator[tuple[int, Bytes]]:
+    def _tiles(self, partition: Partition, memo: Any, numbers: Sequence[int]) -> Iterator[tuple[int, Bytes]]:
         """The features of a partition, tile by tile."""
         raw = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
         images = cache(lambda: self.bank.images(raw))
@@ -364,9 +363,7 @@ class PatchPool(SummedWhole):
         def build(tile: int) -> Bytes:
             return self.bank.features(images(), tile)
 
-        for tile in tiles:
-            made = partial(build, tile)
-            yield tile, memo.get(f"patches-{tile}", self.token, made) if tile < keeps else made()
+        return tiles(memo, "patches", self.token, numbers, build, lambda tile: tile < keeps)
 
 
 def _pairs(keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -460,15 +457,9 @@ class Patches(Joinable):
             object.__setattr__(self, "templates", _given(self.templates, int(self.size)))
         if self.shape is not None:
             sides = tuple(self.shape) if isinstance(self.shape, tuple | list) else ()
-            if len(sides) != 2 or not all(_whole(side) and side >= self.size for side in sides):
+            if len(sides) != 2 or not all(is_whole(side, self.size) for side in sides):
                 raise UsageError(f"shape={self.shape!r}", hint=f"expected (rows, columns), each at least {self.size}")
             object.__setattr__(self, "shape", (int(sides[0]), int(sides[1])))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Patches) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        return hash(repr(self.to_json()))
 
     def to_json(self) -> dict[str, Any]:
         """The parameters; given templates as lists."""
@@ -604,12 +595,8 @@ def _brought_to(wanted: float, templates: Array, measure: Callable[[Array], Arra
     return np.ascontiguousarray(found, dtype=np.float32)
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def _positive(name: str, value: Any) -> None:
-    if not _whole(value) or value < 1:
+    if not is_whole(value):
         raise UsageError(f"{name}={value!r}", hint="expected a positive integer")
 
 
@@ -630,8 +617,7 @@ def _side(name: str, value: Any) -> int:
 
 
 def _positive_number(name: str, value: Any) -> float:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not 0.0 < float(value) < math.inf:
+    if not is_positive(value):
         raise UsageError(f"{name}={value!r}", hint="expected a number > 0")
     return float(value)
 

@@ -13,7 +13,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool, SummedWhole
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool, SummedWhole, is_whole, tiles
 from dboost.hypotheses.centres import Centres, RowBlock, by_row, distances, draw, squares_of
 from dboost.hypotheses.clusters import centres_of
 from dboost.hypotheses.kernels.kernel_loops import TILE
@@ -191,25 +191,19 @@ class PiecewiseLinear(Joinable):
     radii: Any = 10
 
     def __post_init__(self) -> None:
-        if _whole(self.centres):
-            if self.centres < 1:
+        if isinstance(self.centres, int | np.integer):
+            if not is_whole(self.centres):
                 raise UsageError(f"centres={self.centres}", hint="expected at least one centre")
         else:
             object.__setattr__(self, "centres", _given(self.centres, "centres", 2))
-        if _whole(self.radii):
-            if not 1 <= self.radii <= MOST_RADII:
+        if isinstance(self.radii, int | np.integer):
+            if not is_whole(self.radii) or self.radii > MOST_RADII:
                 raise UsageError(f"radii={self.radii}", hint=f"expected 1 to {MOST_RADII} radii")
         else:
             found = _given(self.radii, "radii", 1)
             if len(found) > MOST_RADII or not found[0] > 0.0 or np.any(np.diff(found) <= 0.0):
                 raise UsageError("radii are not positive and ascending", hint=f"expected at most {MOST_RADII} of them")
             object.__setattr__(self, "radii", found)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PiecewiseLinear) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        return hash(repr(self.to_json()))
 
     def to_json(self) -> dict[str, Any]:
         """The parameters; given centres and radii as lists."""
@@ -267,10 +261,6 @@ class PiecewiseLinear(Joinable):
             centres = centres_of(_drawn(context, _SAMPLE, 5), int(self.centres), context.seed, "centres")
         radii = self.radii if isinstance(self.radii, np.ndarray) else _quantiles(context, centres, int(self.radii))
         return PiecePool(Balls(centres, radii), -(-context.n_rows // max(1, context.engine.n_workers)))
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _given(value: Any, name: str, axes: int) -> Array:
@@ -380,7 +370,6 @@ class PiecePool(SummedWhole):
 
     def _bins(self, partition: Partition, memo: Any, first: int, last: int) -> Iterator[tuple[int, Bins]]:
         """Bins of a partition, a tile of centres at a time: the first centre wanted, and an array (centres, m)."""
-        # What does not fit together would push each other out, and decoded partitions with it.
         keeps = self.rows_per_worker * len(self.balls) <= memo.budget // 2
         lines = cache(lambda: by_row(partition))
         squares = cache(lambda: squares_of(lines()))
@@ -389,9 +378,8 @@ class PiecePool(SummedWhole):
             chosen = np.arange(start, min(start + TILE, len(self.balls)))
             return self.balls.bins(lines(), squares(), chosen)
 
-        for start in range(first - first % TILE, last, TILE):
-            made = partial(build, start)
-            bins = memo.get(f"pieces-{start}", self.token, made) if keeps else made()
+        starts = range(first - first % TILE, last, TILE)
+        for start, bins in tiles(memo, "pieces", self.token, starts, build, lambda start: keeps):
             low, high = max(start, first), min(start + TILE, last)
             yield low, bins[low - start : high - start]
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dboost.compiled.sparse import columns
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document, expect_array
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, taken
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, is_whole, taken
 from dboost.hypotheses.capabilities import THETA, with_gradient
 from dboost.hypotheses.products import children_loops, product_loops
 from dboost.hypotheses.union import Joinable
@@ -439,7 +439,7 @@ class Products(Joinable):
             ("max_degree", self.min_degree if self.max_degree is None else self.max_degree, self.min_degree),
             ("max_opened", self.max_opened, 1),
         ):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            if not is_whole(value, least):
                 raise UsageError(f"Products: {name}={value!r}", hint=f"expected an integer >= {least}")
         if self.scale not in ("max", "range"):
             raise UsageError(f"Products: scale={self.scale!r}", hint='expected "max" or "range"')

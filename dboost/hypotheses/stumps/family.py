@@ -32,7 +32,7 @@ from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.kept import njit
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document, expect_array
-from dboost.hypotheses.base import Array, Block, Context, Key, SummedWhole
+from dboost.hypotheses.base import Array, Block, Context, Key, SummedWhole, is_whole
 from dboost.hypotheses.capabilities import THETA, Gaps
 from dboost.hypotheses.stumps import histograms
 from dboost.hypotheses.union import Joinable
@@ -693,7 +693,7 @@ class Stumps(Joinable):
             ("bins", self.bins, 2, _MOST_BINS),
             ("max_listed", self.max_listed, 0, np.iinfo(np.int64).max),
         ):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+            if not is_whole(value, least) or value > most:
                 hint = f"expected an integer from {least}" + (f" to {most}" if most < 1 << 60 else "")
                 raise UsageError(f"Stumps: {name}={value!r}", hint=hint)
 
