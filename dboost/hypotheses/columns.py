@@ -109,10 +109,7 @@ class ColumnSet:
     indices: NDArray[np.int64]  # (a,): Columns, ascending and distinct.
     names: tuple[str, ...] | None = None  # Their names, when the data has names.
 
-    @property
-    def family(self) -> str:
-        """Name of the family."""
-        return "columns"
+    family = "columns"
 
     @property
     def inputs(self) -> NDArray[np.int64]:

@@ -184,10 +184,7 @@ class LearnedSet:
     n_features: int
     sparse: bool
 
-    @property
-    def family(self) -> str:
-        """Name of the family."""
-        return "learned"
+    family = "learned"
 
     @property
     def inputs(self) -> NDArray[np.int64]:

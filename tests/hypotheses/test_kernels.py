@@ -132,7 +132,7 @@ def test_two_classes_as_codes_or_signs_are_one_perceptron():
 
 @pytest.mark.parametrize("chunk", [1, 7, 64])
 def test_the_perceptron_has_the_same_bits_in_any_chunks(chunk, monkeypatch):
-    from dboost.hypotheses.kernels import perceptron
+    from dboost.hypotheses.kernels import family as perceptron
 
     X, code = make_data(3, m=90, density=0.3, dtype=np.float32)
     before = prepare(Kernels(), X, code)

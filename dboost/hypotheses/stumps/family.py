@@ -466,10 +466,7 @@ class BinnedStumps(StumpsPool):
         """Whether there are stumps inside the bins."""
         return bool(self.hidden.any())
 
-    @property
-    def by_column(self) -> bool:
-        """Yes: every value of a stump is one, and a round needs the margins several times."""
-        return True
+    by_column = True  # Yes: every value of a stump is one, and a round needs the margins several times.
 
     def sums(self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None) -> Sums:
         """What is added up for `complete`: "between" of several outputs; of one what is inside each bin, "bins".
