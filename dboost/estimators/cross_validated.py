@@ -25,15 +25,15 @@ from dboost.data.named_columns import take_column
 from dboost.data.planned import Plan, count_rows
 from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.fitting import Prepared, model_of, prepared
+from dboost.estimators.fitting import Prepared, model_of
 from dboost.estimators.held_out import HeldOut
 from dboost.estimators.params import number, parameters
-from dboost.estimators.path import RegularizationPath, check_grid, of_several_fits, told_of
+from dboost.estimators.path import RegularizationPath, check_grid, for_several_fits
 from dboost.estimators.predicting import kind_of
 from dboost.estimators.relaxed import TOL as RELAXED_TOL
 from dboost.estimators.relaxed import blend, gammas_of
 from dboost.estimators.relaxed import warn_of_ends as warn_of_refit
-from dboost.estimators.rounds import Table, live_line
+from dboost.estimators.rounds import Table
 from dboost.estimators.scoring import Scorer, scorer_of
 from dboost.files.paths import PathLike
 from dboost.model.fitted import Model
@@ -385,7 +385,6 @@ def validated(
     Its `checkpoint` is a folder, and its `callbacks` are told of all fits; `template` is the unfitted estimator of one
     strength, copies of which a scorer is asked about.
     """
-    functions = of_several_fits(estimator.callbacks)
     given = choice.folds
     if given is not None and groups is not None:
         raise UsageError("folds= and groups= both say which rows are held out together", hint="use one of them")
@@ -405,10 +404,7 @@ def validated(
         X, given = take_column(X, given, "folds")
     elif given is not None and kind_of(X) not in ("table", "matrix"):
         raise UsageError("folds= is for data in memory", hint="use a number as cv=")
-    with (
-        live_line(estimator.callbacks, X) as line,
-        prepared(estimator, X, y, sample_weight, feature_names, groups) as parts,
-    ):
+    with for_several_fits(estimator, X, y, sample_weight, feature_names, groups) as (parts, told):
         if isinstance(choice.folds, str):
             parts = replace(parts, named={**parts.named, "folds": choice.folds})
         settings, plan = parts.settings, parts.plan
@@ -440,7 +436,6 @@ def validated(
             if on_model is not None:
                 on_model(model_of(estimator, parts, result))
 
-        told = told_of([*functions, *line])
         results, scores = cross_validate(
             plan, parts.engine, settings, folds, fold_tol, *grid, told, keeper, tell, judge, relaxation
         )

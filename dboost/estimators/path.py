@@ -6,7 +6,8 @@ Does not cover: which strengths, and the solves (``dboost.boosting.path``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from dboost.boosting.path import path
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifier import BoostedClassifier
-from dboost.estimators.fitting import model_of, prepared
+from dboost.estimators.fitting import Prepared, model_of, prepared
 from dboost.estimators.params import count
 from dboost.estimators.rounds import OfModels, Table, live_line, split
 from dboost.model.fitted import Model
@@ -175,31 +176,39 @@ def regularization_path(
     chosen = BoostedClassifier(**params) if estimator is None else clone(estimator).set_params(**params)
     if chosen.alpha not in ("auto", "quick") or chosen.warm_start:
         raise UsageError("alpha and warm_start have no meaning for a path", hint="give alphas= for the strengths")
-    functions = of_several_fits(chosen.callbacks)
     chosen._fits_several = True
     check_grid(alphas, n_alphas, eps)
-    with live_line(chosen.callbacks, X) as line, prepared(chosen, X, y, sample_weight, feature_names) as parts:
+    with for_several_fits(chosen, X, y, sample_weight, feature_names) as (parts, told):
         penalty = get_penalty(parts.settings.penalty)
         if penalty.weightless:
             raise UsageError(f"penalty {penalty.name!r} has no path", hint="use another penalty, or fit once")
-        from dboost.estimators.checkpoint import keeper_of
+        keeper = None
+        if chosen.checkpoint is not None:
+            from dboost.estimators.checkpoint import PathFolder
 
-        keeper = keeper_of(chosen.checkpoint, parts.settings)
+            keeper = PathFolder(chosen.checkpoint, parts.settings)
 
         def tell(result: FitResult) -> None:
             if on_model is not None:
                 on_model(model_of(chosen, parts, result))
 
         grid = (alphas, n_alphas, eps)
-        told = told_of([*functions, *line])
         results = path(parts.plan, parts.engine, parts.settings, *grid, told, keeper, tell)
         models = tuple(model_of(chosen, parts, result) for result in results)
     return RegularizationPath(models, clone(chosen).set_params(checkpoint=None, callbacks=None))
 
 
-def of_several_fits(callbacks: Any) -> list[Callable[[dict[str, Any]], Any]]:
-    """The functions of a parameter `callbacks` that can be told of the rounds of several fits: all of them."""
-    hooks, functions = split(callbacks)
+@contextmanager
+def for_several_fits(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    feature_names: Sequence[str] | None = None,
+    groups: Any = None,
+) -> Iterator[tuple[Prepared, Callback | None]]:
+    """As ``prepared``, with one callback for the rounds of several fits: what all functions of `callbacks` are told."""
+    hooks, functions = split(estimator.callbacks)
     of_models = [one for one in functions if isinstance(one, OfModels)]
     if of_models:
         raise UsageError(
@@ -211,15 +220,13 @@ def of_several_fits(callbacks: Any) -> list[Callable[[dict[str, Any]], Any]]:
             f"the callback {hooks[0]!r} has hooks of scikit-learn's protocol, which is one of a single fit",
             hint="give functions of a round's record",
         )
-    return functions
-
-
-def told_of(functions: Sequence[Callable[[dict[str, Any]], Any]]) -> Callback | None:
-    """One callback for the rounds of several fits."""
-    if not functions:
-        return None
-    # every function is told of every round
-    return lambda record, state: any([bool(function(dict(record))) for function in functions])
+    with (
+        live_line(estimator.callbacks, X) as line,
+        prepared(estimator, X, y, sample_weight, feature_names, groups) as parts,
+    ):
+        every = [*functions, *line]
+        # every function is told of every round
+        yield parts, (lambda record, state: any([bool(one(dict(record))) for one in every])) if every else None
 
 
 def check_grid(alphas: Any, n_alphas: Any, eps: Any) -> None:

@@ -34,13 +34,12 @@ from dboost.data.named_columns import flat, without
 from dboost.errors import ClusterError, ConvergenceWarning, DataError, UsageError
 from dboost.estimators.base import BoostedEstimator, ByReferenceMixin
 from dboost.estimators.classifier import BoostedClassifier, MultiTaskBoostedClassifier
-from dboost.estimators.fitting import Prepared, prepared
+from dboost.estimators.fitting import Prepared
 from dboost.estimators.params import count, number, resolve_seed
-from dboost.estimators.path import check_grid, of_several_fits, told_of
+from dboost.estimators.path import check_grid, for_several_fits
 from dboost.estimators.predicting import kind_of
 from dboost.estimators.regressor import BoostedRegressor
 from dboost.estimators.repr import ShownMixin
-from dboost.estimators.rounds import live_line
 from dboost.notices import warn_user
 from dboost.penalties import get_penalty
 
@@ -383,14 +382,12 @@ class StabilitySelection(ByReferenceMixin, ShownMixin, SelectorMixin, BaseEstima
             pairs out.
         """
         base, seed = self._checked(), resolve_seed(self.random_state)
-        functions = of_several_fits(self.callbacks)
         ended: list[HalfFits] = []
         given = (X, y, sample_weight, feature_names, groups)
-        with live_line(self.callbacks, X) as line, prepared(base, *given) as parts:
+        with for_several_fits(base, *given) as (parts, told):
             settings, plan = parts.settings, parts.plan
             n_candidates = candidates_of(parts)
             grid = (strengths_of(settings, self.alphas), self.n_alphas, self.eps)
-            told = told_of([*functions, *line])
             try:
                 fit_halves(
                     plan, parts.engine, settings, seed, self.n_pairs, *grid, told, ended.append, self.max_seconds
