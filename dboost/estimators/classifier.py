@@ -19,7 +19,7 @@ from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.params import FitParameters, ObjectiveParameters, parameters
 from dboost.estimators.scoring import ClassifyingMixin, accuracy, labels_and_weights
 from dboost.metrics import Evaluation, margin_norm, partial, summarise
-from dboost.model.thresholds import best_f1, least_with_precision
+from dboost.model.tasks import best_f1, least_with_precision
 
 
 @parameters

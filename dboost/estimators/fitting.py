@@ -44,8 +44,7 @@ from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
 from dboost.interruption import as_raised
 from dboost.losses import Loss, get_loss, refuse_invalid
-from dboost.model.fitted import Certificate, Model, Origin
-from dboost.model.stages import Stages
+from dboost.model.fitted import Certificate, Model, Origin, Stages
 from dboost.notices import warn_user
 
 Float = NDArray[np.float64]
