@@ -30,26 +30,31 @@ if TYPE_CHECKING:
         StorageError,
         UsageError,
     )
-    from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier, AdaBoostL1Regressor
-    from dboost.estimators.adaptive import adaptive_factors
-    from dboost.estimators.classifier import BoostedClassifier
+    from dboost.estimators.classifier import BoostedClassifier, MultiTaskBoostedClassifier
     from dboost.estimators.cross_validated import cross_validated
-    from dboost.estimators.cv import BoostedClassifierCV
-    from dboost.estimators.early_stopping import EarlyStopping
+    from dboost.estimators.cv import (
+        BoostedClassifierCV,
+        BoostedRegressorCV,
+        MultiTaskBoostedClassifierCV,
+        MultiTaskBoostedRegressorCV,
+    )
+    from dboost.estimators.earlier import adaptive_factors
     from dboost.estimators.features import Features
+    from dboost.estimators.greedy import (
+        AdaBoostL1Classifier,
+        AdaBoostL1Regressor,
+        JointBoostClassifier,
+        LeveragingClassifier,
+        LeveragingRegressor,
+        ShareBoostClassifier,
+    )
     from dboost.estimators.halving import successive_halving
-    from dboost.estimators.jointboost import JointBoostClassifier
-    from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
-    from dboost.estimators.multitask import MultiTaskBoostedClassifier
-    from dboost.estimators.multitask_cv import MultiTaskBoostedClassifierCV
-    from dboost.estimators.multitask_regressor_cv import MultiTaskBoostedRegressorCV
     from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
     from dboost.estimators.path import regularization_path
     from dboost.estimators.persistence import load_model, load_pipeline, save_model
     from dboost.estimators.regressor import BoostedRegressor, MultiTaskBoostedRegressor
-    from dboost.estimators.regressor_cv import BoostedRegressorCV
     from dboost.estimators.relaxed import relaxed
-    from dboost.estimators.shareboost import ShareBoostClassifier
+    from dboost.estimators.scoring import EarlyStopping
     from dboost.estimators.stability import StabilitySelection
     from dboost.estimators.table_features import TableFeatures
     from dboost.estimators.text_features import TextFeatures
@@ -64,20 +69,20 @@ if TYPE_CHECKING:
     from dboost.penalties.linf_minimum import minimise_linf
 
 _HOMES = {
-    "AdaBoostL1Classifier": "dboost.estimators.adaboost_l1",
-    "AdaBoostL1Regressor": "dboost.estimators.adaboost_l1",
+    "AdaBoostL1Classifier": "dboost.estimators.greedy",
+    "AdaBoostL1Regressor": "dboost.estimators.greedy",
     "BoostedClassifier": "dboost.estimators.classifier",
     "BoostedClassifierCV": "dboost.estimators.cv",
     "BoostedRegressor": "dboost.estimators.regressor",
-    "BoostedRegressorCV": "dboost.estimators.regressor_cv",
+    "BoostedRegressorCV": "dboost.estimators.cv",
     "Columns": "dboost.hypotheses.columns",
-    "LeveragingClassifier": "dboost.estimators.leveraging",
-    "LeveragingRegressor": "dboost.estimators.leveraging",
-    "JointBoostClassifier": "dboost.estimators.jointboost",
-    "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
-    "MultiTaskBoostedClassifierCV": "dboost.estimators.multitask_cv",
+    "LeveragingClassifier": "dboost.estimators.greedy",
+    "LeveragingRegressor": "dboost.estimators.greedy",
+    "JointBoostClassifier": "dboost.estimators.greedy",
+    "MultiTaskBoostedClassifier": "dboost.estimators.classifier",
+    "MultiTaskBoostedClassifierCV": "dboost.estimators.cv",
     "MultiTaskBoostedRegressor": "dboost.estimators.regressor",
-    "MultiTaskBoostedRegressorCV": "dboost.estimators.multitask_regressor_cv",
+    "MultiTaskBoostedRegressorCV": "dboost.estimators.cv",
     "OneVsRestBoostedClassifier": "dboost.estimators.one_vs_rest",
     "ParquetData": "dboost.data.parquet.input",
     "Kernels": "dboost.hypotheses.kernels.family",
@@ -85,13 +90,13 @@ _HOMES = {
     "Patches": "dboost.hypotheses.patches.family",
     "PiecewiseLinear": "dboost.hypotheses.pieces.family",
     "Products": "dboost.hypotheses.products.family",
-    "ShareBoostClassifier": "dboost.estimators.shareboost",
-    "EarlyStopping": "dboost.estimators.early_stopping",
+    "ShareBoostClassifier": "dboost.estimators.greedy",
+    "EarlyStopping": "dboost.estimators.scoring",
     "Features": "dboost.estimators.features",
     "StabilitySelection": "dboost.estimators.stability",
     "Stumps": "dboost.hypotheses.stumps.family",
     "TextFeatures": "dboost.estimators.text_features",
-    "adaptive_factors": "dboost.estimators.adaptive",
+    "adaptive_factors": "dboost.estimators.earlier",
     "cross_validated": "dboost.estimators.cross_validated",
     "TableFeatures": "dboost.estimators.table_features",
     "explain": "dboost.model.explained",

@@ -1,7 +1,7 @@
 """How far work has come, who is told of it, and how long it still takes.
 
 Covers: the listener of the thread that begins a pass, estimates of the time that is left, and how they are said.
-Does not cover: where they are drawn (``dboost.estimators.live_line``, the command line).
+Does not cover: where they are drawn (``dboost.estimators.rounds``, the command line).
 
 A pass tells how many of its items are done when somebody listens, and pays nothing otherwise. The listener is found
 through a context variable and not through the engine, which is opened by those who do not know who listens.

@@ -44,8 +44,7 @@ from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.regressor import BoostedRegressor
 from dboost.first_compile import silence
 from dboost.hypotheses.kernels.family import Kernels
-from dboost.hypotheses.products.family import Products
-from dboost.hypotheses.products.pool import Occurring
+from dboost.hypotheses.products.family import Occurring, Products
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.kernel_cache import VARIABLE, lasting
 from dboost.losses import LOSSES

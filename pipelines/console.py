@@ -279,7 +279,7 @@ class Console:
 def console_of_call(opened: contextlib.ExitStack, show: bool | None = None) -> Console:
     """Where a function says how far it is: by default below the cell of a notebook, and elsewhere nowhere."""
     if show is None:
-        from dboost.estimators.live_line import VARIABLE, kernel_shell
+        from dboost.estimators.rounds import VARIABLE, kernel_shell
 
         show = kernel_shell() is not None and os.environ.get(VARIABLE) != "0"
     return Console("plain", out=None if show else opened.enter_context(open(os.devnull, "w", encoding="utf-8")))

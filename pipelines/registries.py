@@ -64,7 +64,7 @@ def updates() -> tuple[str, ...]:
 
 def scorings() -> tuple[str, ...]:
     """What judges a strength in cross-validation: two sums over the rows, and the scorers of scikit-learn."""
-    from dboost.estimators.scorers import SUMS, scorer_names
+    from dboost.estimators.scoring import SUMS, scorer_names
 
     return (*SUMS, *scorer_names())
 

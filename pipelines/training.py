@@ -205,7 +205,7 @@ def plan_training(settings: TrainedSettings) -> Training:
         grid["eps"] = settings.eps
     from dboost.estimators.path import check_grid
 
-    check_grid(grid.get("n_alphas", 1), grid.get("eps", 0.5))
+    check_grid(alphas, grid.get("n_alphas", 1), grid.get("eps", 0.5))
     return Training("path", kind, parameters, grid)
 
 

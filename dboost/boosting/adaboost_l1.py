@@ -118,17 +118,9 @@ class Ensemble:
 
     @staticmethod
     def of(rows: Rows, signs: Array, held: Rows, peaks: Array) -> Ensemble:
-        """The ensemble of signed rows, repeated ones once.
+        """The ensemble of signed rows (u,), `CONSTANT` for the constant, repeated ones once.
 
-        Parameters
-        ----------
-        rows : int64 array, shape (u,)
-            Rows of W, `CONSTANT` for the constant.
-        signs : float64 array, shape (u,)
-        held : int64 array
-            Rows of the model, which the sums are to hold too.
-        peaks : float64 array, shape (n,)
-            Largest absolute value of each hypothesis.
+        `held` are rows of the model, which the sums are to hold too; `peaks` (n,) largest absolute values.
         """
         # A stable order by row, then with the positive sign first; the constant has no row and comes last.
         last = np.where(rows == CONSTANT, np.iinfo(np.int64).max, rows)
@@ -236,18 +228,7 @@ _PIVOT = 1e-14
 def minimise_quadratic(g: Array, H: Array, start: Array, r: float) -> Array:
     """argmin over z >= 0, sum z <= r of <g, z - start> + (z - start)' H (z - start) / 2.
 
-    Parameters
-    ----------
-    g : float64 array, shape (n,)
-    H : float64 array, shape (n, n)
-        Symmetric, positive semidefinite.
-    start : float64 array, shape (n,)
-        Feasible.
-
-    Returns
-    -------
-    float64 array, shape (n,)
-        Feasible; entries at the bound are exactly zero.
+    H is positive semidefinite, `start` feasible; entries of the result at the bound are exactly zero.
     """
     n = g.shape[0]
     H = H + np.diag(np.full(n, _RIDGE))
@@ -322,14 +303,9 @@ def pulls_at(problem: Problem, active: NDArray[np.int64], W: Array, intercept: A
 def solved(
     problem: Problem, chosen: Ensemble, start: Array, intercept: float | None, budget: float, limits: Limits
 ) -> Solved:
-    """The best weights of the hypotheses of an ensemble within the budget.
+    """The best weights (u,) of an ensemble within the budget, from some within it.
 
-    Parameters
-    ----------
-    start : float64 array, shape (u,)
-        Weights within the budget.
-    intercept : float or None
-        Where a free intercept starts; None where there is none.
+    `intercept` is where a free one starts; None where there is none.
     """
     free = intercept is not None
     z, b = start, 0.0 if intercept is None else intercept
@@ -436,20 +412,9 @@ class AdaBoostL1:
     constant: bool = True
     keep_zeros: bool = False  # Whether a hypothesis whose weight is zero stays in U.
 
-    @property
-    def name(self) -> str:
-        """ "adaboost_l1"."""
-        return "adaboost_l1"
-
-    @property
-    def exponential(self) -> bool:
-        """Its edges are divided by max |h|, which the scoring of the exponential bound knows."""
-        return True
-
-    @property
-    def optimises(self) -> bool:
-        """It ends by its own rules."""
-        return False
+    name = "adaboost_l1"
+    exponential = True  # Its edges are divided by max |h|, which the scoring of the exponential bound knows.
+    optimises = False  # It ends by its own rules.
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse a step outside (0, 1], losses without a step or a margin, and whatever is not ranked by edges."""
@@ -484,11 +449,6 @@ class AdaBoostL1Rounds(GreedyRounds):
 
     They end by "tol" (the margin is certified), "budget" (by eq. 17), "edge" (no hypothesis has an edge above `tol`),
     "precision", "max_rounds" or "callback". Where labels are numbers there are no margins: the first two are not met.
-
-    Parameters
-    ----------
-    problem, settings, null
-        As for ``GreedyRounds``.
     """
 
     certified = True
@@ -614,12 +574,8 @@ class AdaBoostL1Rounds(GreedyRounds):
         """A bound on the loss within the budget where the intercept is free: D(Theta) - r max_j |h_j'Theta|.
 
         Theta is what the loss makes of the residuals U, so that they sum to zero (``losses.base.Repair``); with
-        |h| <= 1 no sum of a hypothesis changes by more than the drift of all examples and the spill.
-
-        Parameters
-        ----------
-        largest : float
-            max_j |h_j'U|.
+        |h| <= 1 no sum of a hypothesis changes by more than the drift of all examples and the spill. `largest` is
+        max_j |h_j'U|.
         """
         problem = self.problem
         repair = problem.objective.repair(at)

@@ -39,13 +39,7 @@ def system_of(settings: FitSettings) -> System:
 
 
 def check_settings(settings: FitSettings) -> None:
-    """Refuse settings that have no meaning, before any data is read.
-
-    Raises
-    ------
-    UsageError
-        Names the parameter, what was found and what is expected.
-    """
+    """Refuse settings that have no meaning, before any data is read (UsageError: the parameter, found and expected)."""
     loss = get_loss(settings.loss)
     penalty = get_penalty(settings.penalty)
     alpha = settings.alpha
@@ -112,13 +106,7 @@ def _check_integer(name: str, value: Any, least: int, optional: bool = False) ->
 
 
 def _check_pairs(settings: FitSettings, penalty: Penalty) -> None:
-    """Refuse what the loss, the penalty or the update cannot be combined with.
-
-    Raises
-    ------
-    UsageError
-        Names both parties and what works instead.
-    """
+    """Refuse what the loss, the penalty or the update cannot be combined with; names both, and what works instead."""
     if settings.system is None:
         system_of(settings).check(settings, penalty)
     else:

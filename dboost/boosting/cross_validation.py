@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dboost import interruption
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped
-from dboost.boosting.path import Nothing, PathKeeper, along, strengths
+from dboost.boosting.path import PathKeeper, along, strengths
 from dboost.boosting.planned import Planned, placed
 from dboost.boosting.relaxed import Relaxation
 from dboost.engine.base import Engine
@@ -86,14 +86,7 @@ class HeldOutScorer(Protocol):
     def __call__(self, engine: Engine, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> Array:
         """The score of each result, float64 (T,), greater is better. Folds may be asked for at the same time.
 
-        Parameters
-        ----------
-        engine : Engine
-            That of all rows.
-        fitting : Fitting
-            Of the rows without the fold.
-        left : Left
-        results : sequence of FitResult
+        `engine` has all rows, `fitting` is of those without the fold.
         """
         ...
 
@@ -112,21 +105,6 @@ class FoldKeeper(Protocol):
     def judged(self, fold: int, alphas: Sequence[float], scores: FoldScores) -> None:
         """Keep the scores of a fold that is done."""
         ...
-
-
-class KeepsNoFold:
-    """Keeps no cross-validation."""
-
-    def path(self, fold: int | None) -> PathKeeper:
-        """No path either."""
-        return Nothing()
-
-    def scores(self, fold: int, alphas: Sequence[float]) -> FoldScores | None:
-        """None."""
-        return None
-
-    def judged(self, fold: int, alphas: Sequence[float], scores: FoldScores) -> None:
-        """Forget them."""
 
 
 T = TypeVar("T")
@@ -158,23 +136,20 @@ def cross_validate(
     called with each fit of all rows that was not kept before, `scorer` judges the others beside their loss and error,
     and with `relaxation` their blends with their refits are judged: the shares of one strength after each other.
 
-    Raises
-    ------
-    DataError
-        Fewer than two folds have rows, or one class only is left without some fold; or the strengths are to be chosen,
-        and no feature is used at any.
-    UsageError
-        The strengths are to be chosen, and none is the smallest that leaves W = 0.
+    A DataError where fewer than two folds have rows, or one class only is left without some fold, or no feature is used
+    at any strength; a UsageError where strengths are to be chosen, and none is the smallest that leaves W = 0.
     """
     whole = Fitting(plan, engine, settings)
     warn_if_dropped(whole)
-    kept, told, stop = KeepsNoFold() if keeper is None else keeper, one_at_a_time(callback), threading.Event()
-    given = {"kept": kept, "told": told, "stop": stop, "scorer": scorer, "relaxation": relaxation}
+    told, stop = one_at_a_time(callback), threading.Event()
+    given = {"kept": keeper, "told": told, "stop": stop, "scorer": scorer, "relaxation": relaxation}
     paths = FoldPaths.of(plan, engine, replace(settings, tol=fold_tol), folds, **given)
     if scorer is not None:
         scorer.begin(engine, paths.folds, paths.masses)
     grid = strengths(whole, alphas, n_alphas, eps, empty=True)
-    results = along(whole, grid.tolist(), kept.path(None), told(fold=None), stop, after=after)
+    results = along(
+        whole, grid.tolist(), None if keeper is None else keeper.path(None), told(fold=None), stop, after=after
+    )
     return results, paths.judged(grid.tolist())
 
 
@@ -190,7 +165,7 @@ class FoldPaths:
     present: dict[int, tuple[int, ...] | None]
     masses: dict[str, Any]  # What is in each fold (``folds.fold_masses``)
     # `kept`, `told`, `scorer`, `relaxation`: as for ``cross_validate``; `stop` ends all fits.
-    kept: FoldKeeper = field(default_factory=KeepsNoFold)
+    kept: FoldKeeper | None = None
     told: Callable[..., Callback | None] = lambda **about: None
     stop: threading.Event = field(default_factory=threading.Event)
     scorer: HeldOutScorer | None = None
@@ -200,10 +175,7 @@ class FoldPaths:
     def of(cls, plan: Planned, engine: Engine, settings: FitSettings, folds: Folds, **given: Any) -> FoldPaths:
         """Those of the folds that have rows; one pass, and one before it where folds are to be drawn.
 
-        Raises
-        ------
-        DataError
-            Fewer than two have, or one class only is left without some fold.
+        A DataError where fewer than two have, or one class only is left without some fold.
         """
         if folds.given is None and folds.places is None:
             folds = replace(folds, places=placed(plan, engine))
@@ -237,14 +209,17 @@ class FoldPaths:
 
     def _without(self, number: int, lane: int, alphas: list[float]) -> FoldScores:
         """The path without one fold, judged on it."""
-        found = self.kept.scores(number, alphas)
+        kept = self.kept
+        found = None if kept is None else kept.scores(number, alphas)
         if found is not None:
             return found
         plan, engine, masses = self.plan, self.engine, self.masses
         left = Left(self.folds, number, self.present[number] if plan.task == "multiclass" else None, lane)
         seen = engine.through(left, f"without fold {number}")
         fitting = without_fold(plan, seen, self.settings, left)
-        fits: list[FitResult] = along(fitting, alphas, self.kept.path(number), self.told(fold=number), self.stop)
+        fits: list[FitResult] = along(
+            fitting, alphas, None if kept is None else kept.path(number), self.told(fold=number), self.stop
+        )
         if len(fits) < len(alphas):
             raise GivenUp
         judged: list[FitResult | None] = [*fits]
@@ -261,7 +236,8 @@ class FoldPaths:
         if self.scorer is not None:
             scores = replace(scores, score=self.scorer(engine, fitting, left, there)[None])
         scores = replace(scores.placed([result is not None for result in judged]), passes=np.array([passes]))
-        self.kept.judged(number, alphas, scores)
+        if kept is not None:
+            kept.judged(number, alphas, scores)
         return scores
 
 
@@ -515,7 +491,7 @@ def fit_halves(
         pair, half = place
         # what is left without the one half is the other
         view = engine.through(Left(pairs[pair], 1 - half, lane=lane), f"half {half} of pair {pair}")
-        fits = along(Fitting(plan, view, settings), grid.tolist(), Nothing(), told(pair=pair, half=half), stop)
+        fits = along(Fitting(plan, view, settings), grid.tolist(), None, told(pair=pair, half=half), stop)
         if len(fits) < len(grid):
             raise GivenUp
         supports = tuple(np.asarray(fit.active, np.int64)[np.any(fit.W != 0.0, axis=1)] for fit in fits)

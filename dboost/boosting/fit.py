@@ -158,19 +158,8 @@ Remembered = tuple[float, Array]
 class Fitting:
     """Data, engine and loss of a fit: the part that all strengths of a path share.
 
-    Parameters
-    ----------
-    plan : Plan
-        Planned data (``dboost.data.plan``).
-    engine : Engine
-        Where the passes run.
-    settings : FitSettings
-        What is asked; `alpha` may change between calls of `fit`.
-
-    Attributes
-    ----------
-    columns : ColumnTable
-        What the settings ask of the stored columns, as they were given.
+    `settings.alpha` may change between calls of `fit`. `columns` is what the settings ask of the stored columns, as
+    they were given.
     """
 
     def __init__(self, plan: Planned, engine: Engine, settings: FitSettings) -> None:
@@ -360,18 +349,10 @@ class Fitting:
     def fit(
         self, alpha: float | str, start: FitResult | None = None, callback: Callback | None = None, resume: Any = None
     ) -> FitResult:
-        """Fit at one strength.
+        """Fit at one strength on the mean loss, or "auto", from a warm start if there is one.
 
-        Parameters
-        ----------
-        alpha : float or "auto"
-            Strength on the mean loss.
-        start : FitResult, optional
-            Warm start.
-        callback : callable, optional
-            Called with each round's record and the state after it; a true result stops the fit.
-        resume : FitState, optional
-            Goes on from a state of the same fit, with the same bits as if it had never stopped.
+        The callback gets each round's record and the state after it; a true result stops the fit. `resume` is a state
+        of the same fit, from which it goes on with the same bits as if it had never stopped.
         """
         problem, settings = self.problem, self.settings
         largest = self.alpha_max()

@@ -37,20 +37,9 @@ class ForwardGreedy:
         """The system, whatever the settings."""
         return cls()
 
-    @property
-    def name(self) -> str:
-        """ "forward"."""
-        return "forward"
-
-    @property
-    def exponential(self) -> bool:
-        """It scores by the exponential bound."""
-        return True
-
-    @property
-    def optimises(self) -> bool:
-        """It ends by its budget of rounds."""
-        return False
+    name = "forward"
+    exponential = True  # It scores by the exponential bound.
+    optimises = False  # It ends by its budget of rounds.
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse a penalty, and whatever asks for more than one hypothesis in a round (UsageError)."""

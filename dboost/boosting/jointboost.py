@@ -57,19 +57,8 @@ TIE = 1e-11
 def shared_by(Bz: Array, Bw: Array, Az: Array, Aw: Array) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
     """Greedy search for the classes that share each of some stumps.
 
-    Parameters
-    ----------
-    Bz, Bw, Az, Aw : float64 arrays, shape (T, k)
-        Sums of w z and of w, below each threshold and elsewhere.
-
-    Returns
-    -------
-    gain : float64 array, shape (T,)
-        What is taken off the weighted squares by the best stage.
-    order : int64 array, shape (T, k)
-        The classes in the order in which they join.
-    count : int64 array, shape (T,)
-        How many of them share the stump at the best stage.
+    From sums of w z and of w (T, k), below each threshold and elsewhere: what is taken off the weighted squares by the
+    best stage (T,), the classes in the order in which they join (T, k), and how many share the stump then (T,).
     """
     T, k = Bz.shape
     every = np.arange(T)
@@ -95,19 +84,9 @@ def shared_by(Bz: Array, Bw: Array, Az: Array, Aw: Array) -> tuple[Array, NDArra
 
 
 def of_all_sets(Bz: Array, Bw: Array, Az: Array, Aw: Array) -> tuple[Array, Bools]:
-    """The best of all sets of classes for each of some stumps.
+    """As `shared_by`, of all sets of classes: the gain (T,) of the best one, and the set as bool (T, k).
 
-    Parameters
-    ----------
-    Bz, Bw, Az, Aw : float64 arrays, shape (T, k)
-        As for `shared_by`.
-
-    Returns
-    -------
-    gain : float64 array, shape (T,)
-        What is taken off the weighted squares by the best set.
-    shares : bool array, shape (T, k)
-        The set; of sets that gain the same the first in binary order, which holds no class that adds nothing.
+    Of sets that gain the same it is the first in binary order, which holds no class that adds nothing.
     """
     k = Bz.shape[1]
     alone = _ratio(Bz + Az, Bw + Aw)
@@ -183,12 +162,8 @@ class Joint:
 def best_stump(total: Sums, shard: Any, pool: Any, chunk: int = CHUNK, search: str = "greedy") -> Joint | None:
     """The best stump of a shard; None where the shard has none.
 
-    Parameters
-    ----------
-    total : Sums
-        "mu_plus" and "mu_minus" (T, k) of the stumps, "bias_plus" and "bias_minus" (k,) of all examples.
-    chunk : int
-        Thresholds times classes, or sets of classes, that are searched at once; the stump does not depend on it.
+    `total` has "mu_plus" and "mu_minus" (T, k) of the stumps, "bias_plus" and "bias_minus" (k,) of all examples.
+    `chunk` thresholds times classes, or sets of classes, are searched at once; the stump does not depend on it.
     """
     plus, minus = total.add["mu_plus"], total.add["mu_minus"]
     T, k = plus.shape
@@ -224,11 +199,7 @@ class JointBoost:
     chunk: int = CHUNK  # Thresholds times classes, or sets of classes, that are searched at once.
     name = "jointboost"
     exponential = True
-
-    @property
-    def optimises(self) -> bool:
-        """It ends by its own rules."""
-        return False
+    optimises = False  # It ends by its own rules.
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse anything but stumps of the values 0 and 1, without a penalty."""

@@ -156,10 +156,7 @@ _EXPECTED = "expected (low, high) with low <= 0 <= high and low < high, each a n
 def given_bounds(bounds: Any) -> tuple[Bound, Bound]:
     """Bounds as plain values: a number or a tuple of them for each side.
 
-    Raises
-    ------
-    UsageError
-        For what are no bounds, or bounds that leave zero out, where every fit begins.
+    A UsageError for what are no bounds, or bounds that leave zero out, where every fit begins.
     """
     if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise UsageError(f"bounds={bounds!r}", hint=_EXPECTED)
@@ -189,10 +186,7 @@ def _side(bounds: Any, side: Any) -> Bound:
 def bounds_of(bounds: tuple[Bound, Bound], problem: Problem, rows: Rows) -> tuple[Array, Array]:
     """Bounds of some rows of W, (a,) each.
 
-    Raises
-    ------
-    UsageError
-        For a number of bounds that is not that of the columns, or bounds for each of hypotheses that are made.
+    A UsageError for a number of bounds that is not that of the columns, or bounds for each of hypotheses that are made.
     """
     found = []
     for side in bounds:
@@ -213,16 +207,9 @@ def bounds_of(bounds: tuple[Bound, Bound], problem: Problem, rows: Rows) -> tupl
 def best_within(problem: Problem, offer: Coordinates, low: Array, high: Array, rule: str) -> Move | None:
     """The coordinate and sign of the best move that the bounds allow; None where nothing falls.
 
-    A move ends at the bound, or where a weight that is penalised passes zero, at which its penalty has a kink.
-
-    Parameters
-    ----------
-    offer : Coordinates
-        All hypotheses, and the constant last where it may be moved, which has no bounds.
-    low, high : float64 arrays, shape (a,)
-        Bounds of the hypotheses.
-    rule : {"edge", "joint"}
-        Whether the steepest move is best, or that of the largest fall of the squared loss.
+    A move ends at the bound, or where a weight that is penalised passes zero, at which its penalty has a kink. The
+    constant comes last in `offer` and has no bounds. `rule` says whether the steepest move is best ("edge"), or that of
+    the largest fall of the squared loss ("joint").
     """
     more = offer.G.shape[0] - low.shape[0]
     low, high = np.append(low, np.full(more, -np.inf)), np.append(high, np.full(more, np.inf))
@@ -325,10 +312,7 @@ class Steepest:
 def every_row(problem: Problem) -> Rows:
     """Rows of W of all hypotheses that vary; those of a family are registered, which is two passes once.
 
-    Raises
-    ------
-    UsageError
-        For a family of more than `MOST_HYPOTHESES`.
+    A UsageError for a family of more than `MOST_HYPOTHESES`.
     """
     if problem.pool is not None:
         if not problem.n_candidates <= MOST_HYPOTHESES:
@@ -390,16 +374,8 @@ def promised(problem: Problem, loss: float, slope: float, reach: float, square: 
     With a largest curvature kappa the objective is below f + slope t + (kappa / 2) square t^2 along the direction, and
     so falls by slope^2 / (2 kappa square). The exponential loss J is below J (cosh(reach t) - e sinh(reach t)) with
     the edge e = -slope / (reach J), the chord of the exponential function over [-reach, reach]; its least value is
-    J sqrt(1 - e^2), which for one hypothesis in {-1, +1} is AdaBoost's 2 J sqrt(err (1 - err)).
-
-    Parameters
-    ----------
-    loss : float
-        The objective now.
-    slope : float
-        Derivative along the direction, not above zero.
-    reach, square : float
-        As in ``Steepest``.
+    J sqrt(1 - e^2), which for one hypothesis in {-1, +1} is AdaBoost's 2 J sqrt(err (1 - err)). `loss` is the objective
+    now, `slope` not above zero, `reach` and `square` as in ``Steepest``.
     """
     if not slope < 0.0:
         return 0.0
@@ -414,13 +390,7 @@ def promised(problem: Problem, loss: float, slope: float, reach: float, square: 
 
 
 class LeveragingRounds(GreedyRounds):
-    """Rounds of one fit; they end by "gradient" or "tol", "precision", "max_rounds" or "callback".
-
-    Parameters
-    ----------
-    problem, settings, null
-        As for ``GreedyRounds``.
-    """
+    """Rounds of one fit; they end by "gradient" or "tol", "precision", "max_rounds" or "callback"."""
 
     def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Leveraging) -> None:
         super().__init__(problem, settings, null)
@@ -618,34 +588,15 @@ class Leveraging:
     # Between which every weight stays, each a number or one for each feature.
     bounds: tuple[Bound, Bound] | None = None
 
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return "leveraging"
-
-    @property
-    def learns(self) -> bool:
-        """It asks for a hypothesis in every round, so that a family may learn one."""
-        return True
-
-    @property
-    def exponential(self) -> bool:
-        """It ranks by <d, h>."""
-        return False
-
-    @property
-    def takes_factors(self) -> bool:
-        """Each hypothesis may have a strength of its own, the paper's vector gamma."""
-        return True
+    name = "leveraging"
+    learns = True  # It asks for a hypothesis in every round, so that a family may learn one.
+    exponential = False  # It ranks by <d, h>.
+    optimises = False  # It ends by its own rules.
+    takes_factors = True  # Each hypothesis may have a strength of its own, the paper's vector gamma.
 
     def penalty(self, alpha: Any) -> Penalty:
         """What scoring passes are given for a strength: the l1 penalty, or none for a strength of zero."""
         return RankedNone(self.rule) if alpha == 0.0 else RankedL1(self.rule)
-
-    @property
-    def optimises(self) -> bool:
-        """It ends by its own rules."""
-        return False
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse losses, learners and steps that the algorithms do not have, and pairs without meaning."""

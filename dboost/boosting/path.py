@@ -51,54 +51,23 @@ class PathKeeper(Protocol):
         ...
 
 
-class Nothing:
-    """Keeps no path."""
-
-    def progress(self, fitting: Fitting, alphas: Sequence[float]) -> Progress:
-        """None."""
-        return Progress()
-
-    def offer(self, progress: Progress) -> None:
-        """Forget it."""
-
-    def keeping(self) -> AbstractContextManager[None]:
-        """Nothing to keep."""
-        return nullcontext()
-
-
 def along(
     fitting: Fitting,
     alphas: Sequence[float],
-    keeper: PathKeeper,
+    keeper: PathKeeper | None = None,
     callback: Callback | None = None,
     stop: threading.Event | None = None,
     before: Callable[[float], None] | None = None,
     after: Callable[[FitResult], None] | None = None,
 ) -> list[FitResult]:
-    """Fit each strength from the ones before (docs/math.md 8 (iv)).
+    """Fit each of some falling strengths from the ones before (docs/math.md 8 (iv)).
 
-    Parameters
-    ----------
-    alphas : sequence of float
-        Falling.
-    keeper : PathKeeper
-        Fits that it has kept are not made again; a fit that had begun goes on.
-    callback : callable, optional
-        Called with each round's record (``"strength"`` is its place among `alphas`) and the state after it; a true
-        result ends the fit at this strength.
-    stop : threading.Event, optional
-        Once it is set, the path ends after the round, with the fits that have ended.
-    before : callable, optional
-        Called with each strength that is about to be fitted; may refuse it.
-    after : callable, optional
-        Called with each result that was not kept before.
-
-    Returns
-    -------
-    list of FitResult
-        As many as there are strengths, unless `stop` was set.
+    Fits that the keeper has kept are not made again; one that had begun goes on. The callback gets each round's record,
+    whose ``"strength"`` is its place among `alphas`, and the state after it; a true result ends the fit at this
+    strength. Once `stop` is set the path ends after the round, with the fits that have ended. `before` is called with
+    each strength that is about to be fitted, and may refuse it, `after` with each result that was not kept before.
     """
-    begun = keeper.progress(fitting, alphas)
+    begun = Progress() if keeper is None else keeper.progress(fitting, alphas)
     results, running = list(begun.finished), begun.running
     if results:
         fitting.go_on_after(results[-1], begun.remembered)
@@ -106,7 +75,11 @@ def along(
     def ended() -> bool:
         return stop is not None and stop.is_set()
 
-    with keeper.keeping():
+    def keep(running: FitState | None = None) -> None:
+        if keeper is not None:
+            keeper.offer(Progress(tuple(results), fitting.remembered, running))
+
+    with nullcontext() if keeper is None else keeper.keeping():
         for place in range(len(results), len(alphas)):
             if ended():
                 break
@@ -114,7 +87,7 @@ def along(
             def on_round(record: dict[str, Any], state: FitState, place: int = place) -> bool:
                 # as of a single fit: a finished one ends again, with the same bits, from the state before the last
                 if record["step"] != "certificate" and not state.cut:
-                    keeper.offer(Progress(tuple(results), fitting.remembered, state))
+                    keep(state)
                 return ended() or (callback is not None and bool(callback(record | {"strength": place}, state)))
 
             if before is not None:
@@ -127,7 +100,7 @@ def along(
             if after is not None:
                 after(result)
             results.append(result)
-            keeper.offer(Progress(tuple(results), fitting.remembered))
+            keep()
     return results
 
 
@@ -159,7 +132,7 @@ def path(
     return along(
         fitting,
         chosen.tolist(),
-        Nothing() if keeper is None else keeper,
+        keeper,
         callback,
         # a strength of zero that was found, and not given, is of labels that no feature says anything of
         before=lambda alpha: check_settings(replace(settings, alpha=alpha) if given or alpha > 0.0 else settings),

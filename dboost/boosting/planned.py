@@ -23,24 +23,9 @@ if TYPE_CHECKING:
 
 
 class Planned(Protocol):
-    """Planned data: partitions, their rows, and what the columns and the labels are.
+    """Planned data: partitions, their rows, and what the columns and the labels are."""
 
-    Attributes
-    ----------
-    items, rows : tuples
-        The partitions, in a form that the engine knows, and the rows of each.
-    n_rows, n_features, n_outputs : int
-        Shapes m, n, k.
-    classes : array or None
-        The labels that the outputs stand for; None for regression.
-    nbytes_estimate : int
-        Bytes of all decoded partitions.
-    weight_exponent : int
-        The weights of all items are 2**weight_exponent times those given.
-    fingerprint : str
-        Digest of the data; it may have to be waited for.
-    """
-
+    # The partitions, in a form that the engine knows, and the rows of each.
     @property
     def items(self) -> tuple[Any, ...]: ...
 
@@ -65,12 +50,15 @@ class Planned(Protocol):
     @property
     def task(self) -> str: ...
 
+    # Bytes of all decoded partitions.
     @property
     def nbytes_estimate(self) -> int: ...
 
+    # The weights of all items are 2**weight_exponent times those given.
     @property
     def weight_exponent(self) -> int: ...
 
+    # Digest of the data; it may have to be waited for.
     @property
     def fingerprint(self) -> str: ...
 
@@ -86,12 +74,7 @@ class Planned(Protocol):
 def placed(plan: Planned, engine: Engine) -> Places | Groups:
     """The places of the rows that an engine sees, by class where the labels are classes; one pass over the labels.
 
-    Where rows belong together, their groups.
-
-    Raises
-    ------
-    DataError
-        All rows are in one group.
+    Where rows belong together, their groups; a DataError where all rows are in one.
     """
     classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 1)
     found = engine.map_reduce(count_rows, classes, name="places").parts
@@ -107,11 +90,5 @@ def placed(plan: Planned, engine: Engine) -> Places | Groups:
 
 
 def columns_of(plan: Planned, settings: FitSettings) -> ColumnTable:
-    """What settings ask of the columns of planned data.
-
-    Raises
-    ------
-    UsageError
-        Where they name columns that the data does not have.
-    """
+    """What settings ask of the columns of planned data; a UsageError where they name some that it does not have."""
     return ColumnTable.of(settings, Features(plan.n_features, plan.feature_names), plan.n_outputs)

@@ -91,13 +91,8 @@ def refitted(
     relative to it; with signs the certified relative gap. `rows` are those that count, where the engine leaves some
     out.
 
-    Raises
-    ------
-    UsageError
-        For models that are no such fits.
-    NoRefit
-        When the optimum is infinite, as labels are that the features separate, or is not unique, as of more weights
-        than examples.
+    A UsageError for models that are no such fits; NoRefit where the optimum is infinite, as labels are that the
+    features separate, or is not unique, as of more weights than examples.
     """
     why = refusal(settings)
     if why:

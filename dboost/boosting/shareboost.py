@@ -168,14 +168,8 @@ def removal_costs(problem: Problem, at: Iterate, lam: float, groups: list[Rows],
     """What the objective rises by when the rows of a group leave and all others are solved again, by its second order.
 
     1/2 sum_c w_gc' [(H_c^-1)_gg]^-1 w_gc, with H_c the Hessian of loss plus penalty in the weights of class c; what
-    classes share is left out. One pass over some of the examples.
-
-    Parameters
-    ----------
-    at : Iterate
-        A corrected model.
-    groups : list of int64 array
-        Places among the active rows.
+    classes share is left out. One pass over some of the examples. The model is a corrected one, `groups` are places
+    among its rows.
     """
     size = at.active.shape[0]
     every = sampled(problem.k, size, size, n_rows, _WORK)
@@ -236,28 +230,12 @@ class ShareBoost:
     keep: int | None = None
     corrective: str = "newton"  # What solves all weights again.
 
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return "shareboost"
-
-    @property
-    def exponential(self) -> bool:
-        """It needs G alone."""
-        return False
-
-    @property
-    def optimises(self) -> bool:
-        """It ends by its own rules."""
-        return False
+    name = "shareboost"
+    exponential = False  # It needs G alone.
+    optimises = False  # It ends by its own rules.
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
-        """Refuse what cannot be combined.
-
-        Raises
-        ------
-        UsageError
-        """
+        """Refuse what cannot be combined (UsageError)."""
         from dboost.losses import get_loss
 
         if self.rule not in RULES:
@@ -316,18 +294,7 @@ def _count(name: str, value: Any, otherwise: str = "") -> None:
 
 
 class ShareBoostRounds(GreedyRounds):
-    """Rounds of one fit.
-
-    Parameters
-    ----------
-    settings : FitSettings
-        `alpha` is decided; `tol` is the gradient that a corrective step leaves, as a share of that of the features that
-        entered.
-    null : Score
-        Scoring pass at the null model.
-    n_rows : int
-        Number of examples.
-    """
+    """Rounds of one fit; `tol` is the gradient that a corrective step leaves, as a share of that of what entered."""
 
     def __init__(self, system: ShareBoost, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> None:
         super().__init__(problem, settings, null)
@@ -354,15 +321,10 @@ class ShareBoostRounds(GreedyRounds):
         return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
     def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
-        """Rounds until a reason to stop; see ``GreedyRounds.run``.
+        """Rounds until a reason to stop; where the bound ended the fit, the state is that of its best one.
 
-        Returns
-        -------
-        state : FitState
-            After the last round, or, when the generalisation bound ended the fit, with the model of its best one.
-        reason : str
-            "max_rounds", "max_passes", "max_seconds", "max_features", "gradient" (no candidate has any pull),
-            "exhausted" (all candidates are in the model), "bound", "kept" (it grew, and went back) or "callback".
+        The reason is "max_rounds", "max_passes", "max_seconds", "max_features", "gradient" (no candidate has any pull),
+        "exhausted" (all candidates are in the model), "bound", "kept" (it grew, and went back) or "callback".
         """
         keep = self.system.keep
         if keep is None:

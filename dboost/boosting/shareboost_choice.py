@@ -83,10 +83,7 @@ def scores(norms: Array, length: Array, rule: str) -> Array:
 def tried(problem: Problem, rule: str, shortlist: int | None) -> int:
     """How many groups a rule asks for, of which one enters: the shortlist, or all that there are where it is None.
 
-    Raises
-    ------
-    UsageError
-        Where all are asked for of a class of hypotheses that no pass sums whole.
+    A UsageError where all are asked for of a class of hypotheses that no pass sums whole.
     """
     if rule not in TRIED:
         return 1
@@ -102,16 +99,9 @@ def tried(problem: Problem, rule: str, shortlist: int | None) -> int:
 
 
 def ranked(problem: Problem, at: Iterate, rule: str, groups: Rows | None, take: int) -> list[Group]:
-    """The best groups outside of the model, best first; one pass over all candidates.
+    """The best `take` groups outside of the model by "norm" or "scaled", best first; one pass over all candidates.
 
-    Parameters
-    ----------
-    rule : str
-        "norm" or "scaled".
-    groups : int64 array, shape (n,), or None
-        Number of the group of each stored column; None for one group per column, or those of the pool.
-    take : int
-        How many.
+    `groups` (n,) are numbers of groups of stored columns; None for one group per column, or those of the pool.
     """
     if problem.pool is not None:
         return _of_pool(problem, at, rule, take)
@@ -245,14 +235,8 @@ def gains(
 ) -> list[float]:
     """What the objective falls by for each group of a shortlist, which may hold every candidate there is.
 
-    Parameters
-    ----------
-    here : Iterate
-        The corrected model; its sums have no meaning.
-    tol : float
-        Of the corrective steps of "full", as a share of the gradient of the group.
-    n_rows : int
-        Number of examples.
+    `here` is the corrected model, whose sums have no meaning; `tol` is that of the corrective steps of "full", as a
+    share of the gradient of the group.
     """
     found: list[float] = []
     for first in range(0, len(shortlist), AT_ONCE):
@@ -308,10 +292,7 @@ def corrected(
 ) -> Solved:
     """The fully corrective step: its gradient ends at `tol` of the one that the fresh rows began with.
 
-    Warns
-    -----
-    ConvergenceWarning
-        When more is left than the fresh rows began with: the next features would be chosen by what was left.
+    A ConvergenceWarning when more is left than they began with: the next features would be chosen by what was left.
     """
     length = row_lengths(problem, at.active)
     free = Free(np.ones(at.active.shape[0], np.bool_), problem.fit_intercept, length, n_rows)

@@ -31,25 +31,14 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class FromModel:
-    """A model that is given, with the columns that the sequential strong rule keeps.
-
-    Parameters
-    ----------
-    problem : Problem
-    start : FitResult or None
-        The model, the intercept that of the columns as they were given.
-    lam, lam_max : float
-        Strength of the penalty, and the one at which all rows are zero; sum form.
-    before : tuple of float and float64 array (n,), or None
-        Strength and dual norms ||G_j||_* at the end of the fit that the model is of; None where it is of another
-        problem.
-    accelerators : Accelerators
-    """
+    """A model that is given, with the columns that the sequential strong rule keeps."""
 
     problem: Problem
-    start: FitResult | None
-    lam: float
+    start: FitResult | None  # The intercept that of the columns as they were given.
+    lam: float  # lam, lam_max: Strength of the penalty, and the one at which all rows are zero; sum form.
     lam_max: float
+    # Strength and dual norms ||G_j||_* (n,) at the end of the fit that the model is of; None where it is of another
+    # problem.
     before: tuple[float, Array] | None
     accelerators: Accelerators
 
@@ -122,14 +111,7 @@ def predicted(results: Sequence[FitResult], alpha: float, accelerators: Sequence
     arXiv abstracts a path of 50 strengths then takes half the time. A row that the line carries through zero starts at
     zero, one that has just entered goes on from its last value as if it had entered with the step.
 
-    Parameters
-    ----------
-    results : sequence of FitResult
-        Fits of one ``Fitting``, strongest penalty first.
-    alpha : float
-        The next strength, below those of `results`.
-    accelerators : sequence of str
-        Without ``path_start`` there is no start, without ``path_predictor`` it is the last optimum.
+    Without the accelerator ``path_start`` there is no start, without ``path_predictor`` it is the last optimum.
     """
     if not results or "path_start" not in accelerators:
         return None
@@ -158,18 +140,7 @@ def through_wider_bends(
 ) -> FitState:
     """The state that the first round starts from, at the model of the narrowest of the wider bends, if there are any.
 
-    Parameters
-    ----------
-    problem : Problem
-    settings : FitSettings
-    state : FitState
-        Where the fit would begin.
-    null : Score
-        Scoring pass at the null model.
-    lam : float
-        Strength of the penalty, sum form.
-    over : function of int
-        Whether the fit is to end after so many passes.
+    The fit would begin at `state`; `over` says whether it is to end after so many passes.
     """
     before = problem.passes
     wider = problem.loss.wider(null.iterate.loss / problem.statistics.weight) if not problem.searched else ()

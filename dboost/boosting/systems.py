@@ -35,24 +35,12 @@ if TYPE_CHECKING:
 
 
 class Rounds(Protocol):
-    """The rounds of one fit.
+    """The rounds of one fit."""
 
-    Attributes
-    ----------
-    certified : bool
-        Whether a state's `gap` and `lower_bound` are a certificate; otherwise both are reported as missing.
-    norms : float64 array, shape (n,)
-        Last known ||G_j||_* of every column.
-    trace : list of (passes, seconds, objective)
-        After every step, the objective in the mean form.
-    accelerators : Accelerators
-        Those that the fit may take, and how often it took each.
-    """
-
-    certified: bool
-    norms: NDArray[np.float64]
-    trace: list[tuple[float, float, float]]
-    accelerators: Accelerators
+    certified: bool  # Whether a state's `gap` and `lower_bound` are a certificate; otherwise both are missing.
+    norms: NDArray[np.float64]  # (n,): Last known ||G_j||_* of every column.
+    trace: list[tuple[float, float, float]]  # Passes, seconds and the objective (mean form) after every step.
+    accelerators: Accelerators  # Those that the fit may take, and how often it took each.
 
     def run(self, state: FitState, callback: Callback) -> tuple[FitState, str]:
         """Rounds until a reason to stop; `callback` sees each record and the state after it, and may stop the fit."""
@@ -124,22 +112,10 @@ def recorded(
 ) -> FitState:
     """The state after a round, with the round's record.
 
-    Parameters
-    ----------
-    problem : Problem
-        Its counters of passes and bytes are read.
-    state : FitState
-        Before the round is counted; its objective is in the sum form.
-    held : Iterate or FitState
-        The model after the round.
-    started : float
-        ``time.perf_counter()`` when the round began.
-    passes : int
-        ``problem.passes`` when the round began.
-    subtrees : int
-        Subtrees opened in the round; recorded where the class is searched.
-    more : mapping of str to number, optional
-        What a system of its own says of its rounds, in columns beside those of every fit.
+    `state` is from before the round is counted, its objective in the sum form; `held` the model after the round;
+    `started` and `passes` are ``time.perf_counter()`` and ``problem.passes`` when it began; `subtrees` were opened in
+    it, which is recorded where the class is searched; `more` are columns that a system of its own has beside those of
+    all.
     """
     done = problem.passes - passes
     seconds = time.perf_counter() - started
@@ -194,25 +170,10 @@ def repeated(
     ended: Callable[[FitState], str],
     reason: str = "",
 ) -> tuple[FitState, str]:
-    """One round after the other until a reason to stop; the loop of every system.
+    """One round after the other until a reason to stop, with the state after the last one; the loop of every system.
 
-    Parameters
-    ----------
-    advance : callable
-        One round: state in, state out, and the reason to stop if there is one.
-    callback : callable
-        Sees the record of a round that left one, and the state after it, and may stop the fit.
-    ended : callable
-        Why no round follows a state, from the state alone; empty to go on.
-    reason : str
-        Why there is to be no round at all.
-
-    Returns
-    -------
-    state : FitState
-        After the last round.
-    reason : str
-        What `advance` or `ended` gave, or "callback".
+    The callback sees the record of a round that left one, and the state after it, and may stop the fit ("callback").
+    `ended` says from a state alone why no round follows it, empty to go on; `reason` why there is to be none at all.
     """
     while not reason:
         rounds = state.round
@@ -226,14 +187,7 @@ def repeated(
 class GreedyRounds(ABC):
     """Rounds of one fit (``Rounds``); a system gives `advance`, and `begun` and `ended` where it needs to.
 
-    Parameters
-    ----------
-    problem : Problem
-        The problem, its passes counted.
-    settings : FitSettings
-        What was asked; its strength is decided.
-    null : Score
-        Scoring pass at the null model.
+    `null` is the scoring pass at the null model.
     """
 
     certified = False
@@ -252,12 +206,7 @@ class GreedyRounds(ABC):
     def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
         """Rounds until a reason to stop; `callback` sees each record and the state after it, and may stop the fit.
 
-        Returns
-        -------
-        state : FitState
-            After the last round.
-        reason : str
-            What `advance` or `ended` gave, "max_rounds", "max_passes", "max_seconds" or "callback".
+        The reason is what `advance` or `ended` gave, "max_rounds", "max_passes", "max_seconds" or "callback".
         """
         state = self.begun(state)
         return self.ended(*repeated(self.advance, state, callback, self._spent, self._spent(state)))
@@ -333,19 +282,11 @@ class StepwiseSystem(ABC):
 
     @abstractmethod
     def step(self, at: Iterate) -> Iterate | None:
-        """One step of a round.
+        """One step of a round: the same rows with other weights and intercept; None where no step is worth taking.
 
-        Parameters
-        ----------
-        at : Iterate
-            The model: its rows, and among them, with weights 0, the column outside it that the penalty's score ranks
-            first, each with its row of G, which is minus the gradient of the loss in its weights; `bias` is that of the
-            intercept.
-
-        Returns
-        -------
-        Iterate or None
-            The same rows with other weights `W` and `intercept`; None where no step is worth taking.
+        `at` is the model: its rows, and among them, with weights 0, the column outside it that the penalty's score
+        ranks first, each with its row of G, which is minus the gradient of the loss in its weights; `bias` is that of
+        the intercept.
         """
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
@@ -409,21 +350,13 @@ SUMMED_HINT = (
 
 
 def rank(rule: str, G: Array, square: Array, lam: npt.ArrayLike = 0.0) -> Array:
-    """How much a hypothesis deserves to be moved; positive, larger is better (docs/math.md 7 (I)).
+    """How much a hypothesis deserves to be moved (c,); positive, larger is better (docs/math.md 7 (I)).
 
-    Parameters
-    ----------
-    rule : {"edge", "nearest", "joint"}
-        "edge": |<d, h>| - lam, the learner of AdaBoost and logistic regression, and the Gauss-Southwell rule.
-        "nearest": |<d, h>| - <h, h> / 2, whose maximiser has the least (1/2) sum_n (d_n - h_n)^2 of all h and -h
-        (LS-Boost, first version). "joint": (|<d, h>| - lam)^2 / (2 <h, h>), the decrease of the squared loss at the
-        best weight (LS-Boost, second version).
-    G : float64 array, shape (c,)
-        <d, h>.
-    square : float64 array, shape (c,)
-        <h, h>, times the largest curvature of the loss.
-    lam : float or float64 array
-        Strength of an l1 penalty.
+    G is <d, h>, `square` <h, h> times the largest curvature of the loss, `lam` the strength of an l1 penalty.
+    "edge": |<d, h>| - lam, the learner of AdaBoost and logistic regression, and the Gauss-Southwell rule.
+    "nearest": |<d, h>| - <h, h> / 2, whose maximiser has the least (1/2) sum_n (d_n - h_n)^2 of all h and -h
+    (LS-Boost, first version). "joint": (|<d, h>| - lam)^2 / (2 <h, h>), the decrease of the squared loss at the
+    best weight (LS-Boost, second version).
     """
     size = np.abs(G)
     if rule == "nearest":
@@ -480,16 +413,12 @@ class NormalisedEdges(NoPenalty):
 
 
 def refuse_searched(problem: Problem) -> None:
-    """Refuse a class that no round sums: these systems take the best hypothesis of all in every round.
+    """Refuse a class that no round sums: these systems take the best hypothesis of all in every round (UsageError).
 
     The search of a tree finds the largest |h'Theta|. Edges that are divided by max |h|, and gradients by the root of
     sum h^2, are ranked otherwise: products of ever more features become small in both, no bound on what lies below one
     falls with its degree, and a search has no end. A class of which every round finds the best, though it does not sum
     all (``hypotheses.capabilities.Binned``), will do.
-
-    Raises
-    ------
-    UsageError
     """
     if has_tree(problem.pool):
         raise UsageError(
@@ -499,13 +428,9 @@ def refuse_searched(problem: Problem) -> None:
 
 
 def refuse_part(problem: Problem) -> None:
-    """Refuse a class that has an end and is not summed, of which a round would look at a part.
+    """Refuse a class that has an end and is not summed, of which a round would look at a part (UsageError).
 
     Of a class without end the part next to the model is all that a round can look at, and what is asked for.
-
-    Raises
-    ------
-    UsageError
     """
     if math.isfinite(problem.n_candidates) and has_tree(problem.pool):
         raise UsageError(

@@ -165,12 +165,7 @@ _BETTER = 0.9
 def stalled(history: Sequence[Mapping[str, Any]], least: float) -> str:
     """The reason to end a fit whose last rounds led nowhere: "precision" or "stalled"; empty to go on.
 
-    Parameters
-    ----------
-    history : sequence of mapping
-        Records of the rounds.
-    least : float
-        The resolution of the objective, which is taken to be at least that far from zero.
+    `least` is the resolution of the objective, which is taken to be at least that far from zero.
     """
     recent = _last(history, _ROUNDED_ROUNDS)
     if recent:
@@ -231,15 +226,8 @@ class TotallyCorrective:
         rows = settings.column_groups is None or not settings.column_groups.ties
         return cls(settings.update == "adaboost" or (rows and not math.isfinite(get_loss(settings.loss).kappa)))
 
-    @property
-    def name(self) -> str:
-        """ "totally_corrective"."""
-        return "totally_corrective"
-
-    @property
-    def optimises(self) -> bool:
-        """It ends at the optimum of its objective."""
-        return True
+    name = "totally_corrective"
+    optimises = True  # It ends at the optimum of its objective.
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse sweeps of Newton steps (UsageError)."""

@@ -1,7 +1,7 @@
 """What the estimators share: parameters, fitting, fitted attributes, prediction, saving.
 
 Covers: ``BoostedEstimator``, the scikit-learn shape of a fit and its model.
-Does not cover: what differs between labels (``classifier``, ``multitask``), or any mathematics.
+Does not cover: what differs between labels (``classifier``, ``regressor``), or any mathematics.
 """
 
 from __future__ import annotations
@@ -34,14 +34,21 @@ from dboost.boosting.fit import (
 from dboost.data.named_columns import without
 from dboost.errors import ClusterError, UsageError, quoting_no_values
 from dboost.estimators import predicting, repr
-from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
+from dboost.estimators.earlier import followed, start_from
 from dboost.estimators.fitting import PROCESS, model_of, model_so_far, prepared, run
-from dboost.estimators.history import Table, induction_stop
-from dboost.estimators.live_line import live_line
 from dboost.estimators.params import fit_settings
 from dboost.estimators.repr import ShownMixin
+from dboost.estimators.rounds import (
+    CallbackSupportMixin,
+    Rounds,
+    Table,
+    induction_stop,
+    live_line,
+    registered,
+    split,
+    with_callbacks,
+)
 from dboost.estimators.selecting import FRONTIER, Chosen, chooses, holds_out
-from dboost.estimators.warm_start import followed, start_from
 from dboost.files.paths import PathLike
 from dboost.losses import LOSSES, Loss, losses_of
 from dboost.model.fitted import Model
@@ -51,7 +58,26 @@ from dboost.penalties import get_penalty
 INTERRUPTED = "interrupted"
 
 
-class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class ByReferenceMixin:
+    """Clones share `client`, which cannot be copied, and `callbacks`, which are there to be looked at after a fit."""
+
+    client: Any
+    callbacks: Any
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A client belongs to one process.
+        found: dict[str, Any] = super().__getstate__() | {"client": None}  # type: ignore[operator]
+        return found
+
+    def __sklearn_clone__(self) -> Self:
+        bare = copy.copy(self)
+        bare.client, bare.callbacks = None, None
+        new: Self = super(ByReferenceMixin, bare).__sklearn_clone__()  # type: ignore[misc]
+        new.client, new.callbacks = self.client, self.callbacks
+        return new
+
+
+class BoostedEstimator(ByReferenceMixin, ShownMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; not public."""
 
     # The kinds of labels it takes, and what a plan is asked for when `loss` is None.
@@ -391,19 +417,6 @@ class BoostedEstimator(ShownMixin, CallbackSupportMixin, BaseEstimator):  # type
 
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in self.__dict__
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A client belongs to one process.
-        found: dict[str, Any] = super().__getstate__() | {"client": None}
-        return found
-
-    def __sklearn_clone__(self) -> Self:
-        # By reference: a client cannot be copied, and a callback is there to be looked at after the fit.
-        bare = copy.copy(self)
-        bare.client, bare.callbacks = None, None
-        new: Self = super(BoostedEstimator, bare).__sklearn_clone__()
-        new.client, new.callbacks = self.client, self.callbacks
-        return new
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.cross_validation import FoldScores
 from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting
-from dboost.boosting.path import Nothing, PathKeeper, Progress
+from dboost.boosting.path import PathKeeper, Progress
 from dboost.boosting.planned import Planned
 from dboost.errors import ModelFormatError, StorageError, UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
@@ -499,11 +499,6 @@ class FoldFolder:
     def _identity(self, fold: int, alphas: Sequence[float]) -> Identity:
         settings = replace(self._settings, tol=self._fold_tol)
         return _identity(self._plan, settings, self._more(fold) | {"alphas": list(alphas)})
-
-
-def keeper_of(path: PathLike | None, settings: FitSettings) -> PathKeeper:
-    """What keeps the progress of a path; without a folder nothing does."""
-    return Nothing() if path is None else PathFolder(path, settings)
 
 
 def _identity(plan: Any, settings: FitSettings, more: dict[str, Any]) -> Identity:

@@ -1,17 +1,19 @@
 """A strength of the penalty, or the worth of a model, by cross-validation along the path, for every estimator.
 
-Covers: ``cross_validated``; how a strength is asked to be chosen; the folds a user gives.
-Does not cover: the fits (``dboost.boosting.cross_validation``), the folds that are drawn (``dboost.passes.draws``),
-what the folds say (``fold_record``).
+Covers: ``cross_validated``; how a strength is asked to be chosen; the folds a user gives, as a splitter of
+scikit-learn, a list of its splits or the fold of each row; the record of what the folds say, the attributes made from
+it, and which strength that chooses. Does not cover: the fits (``dboost.boosting.cross_validation``), the folds that are
+drawn (``dboost.passes.draws``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dboost.boosting.checks import check_settings
@@ -20,21 +22,19 @@ from dboost.boosting.fit import FitResult, FitSettings, warn_if_empty, warn_if_o
 from dboost.boosting.relaxed import NoRefit, Refit, Relaxation, refitted, refusal, unchanged
 from dboost.data.labels.labels import check_weight
 from dboost.data.named_columns import take_column
-from dboost.data.planned import Plan
+from dboost.data.planned import Plan, count_rows
 from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.fitting import Prepared, model_of, prepared
-from dboost.estimators.fold_record import attributes, choose, recorded
+from dboost.estimators.fitting import Prepared, model_of
 from dboost.estimators.held_out import HeldOut
-from dboost.estimators.live_line import live_line
-from dboost.estimators.params import number
-from dboost.estimators.path import RegularizationPath, check_grid, of_several_fits, told_of
+from dboost.estimators.params import number, parameters
+from dboost.estimators.path import RegularizationPath, check_grid, for_several_fits
 from dboost.estimators.predicting import kind_of
 from dboost.estimators.relaxed import TOL as RELAXED_TOL
 from dboost.estimators.relaxed import blend, gammas_of
 from dboost.estimators.relaxed import warn_of_ends as warn_of_refit
-from dboost.estimators.scorers import Scorer, scorer_of
-from dboost.estimators.splits import folds_of, is_splitter
+from dboost.estimators.rounds import Table
+from dboost.estimators.scoring import Scorer, scorer_of
 from dboost.files.paths import PathLike
 from dboost.model.fitted import Model
 from dboost.notices import warn_user
@@ -42,14 +42,178 @@ from dboost.partition import NUMBERS
 from dboost.passes.folds import Folds
 from dboost.penalties import get_penalty
 
+_OTHERS = "give a splitter such as KFold, groups= where it needs them, or folds= with the fold of each row"
+
+
+def is_splitter(cv: Any) -> bool:
+    """Whether it is an object that splits, or a list of pairs."""
+    if hasattr(cv, "split") and hasattr(cv, "get_n_splits"):
+        return not isinstance(cv, type)
+    return isinstance(cv, list | tuple) and bool(cv) and all(isinstance(one, tuple) and len(one) == 2 for one in cv)
+
+
+def folds_of(cv: Any, y: Any, groups: Any = None) -> NDArray[np.int64]:
+    """The fold of each row, int64 (m,), of a splitter or a list of (training rows, test rows).
+
+    Some splitters spread the labels (m,) or (m, k) evenly, others keep the groups (m,) together.
+
+    Raises
+    ------
+    UsageError
+        Where it does not test every row once, trains on others than all the rest, or needs groups that are not given.
+    """
+    m = count_rows(y)
+    if hasattr(cv, "split"):
+        try:
+            splits = list(cv.split(np.zeros((m, 1)), np.asarray(y), groups=groups))
+        except (TypeError, ValueError) as fault:
+            raise UsageError(f"cv={cv!r} does not split these rows: {fault}", hint=_OTHERS) from fault
+    else:
+        splits = list(cv)
+    found = np.full(m, -1, dtype=np.int64)
+    for place, (train, test) in enumerate(splits):
+        tested, trained = _rows(test, m, place), _rows(train, m, place)
+        if np.any(tested & trained):
+            raise UsageError(f"split {place} of cv= trains on a row that it tests", hint=_OTHERS)
+        if not np.all(tested | trained):
+            raise UsageError(f"split {place} of cv= leaves rows out, and a fit trains on all others", hint=_OTHERS)
+        if np.any(found[tested] >= 0):
+            raise UsageError(f"split {place} of cv= tests a row that an earlier one tests", hint=_OTHERS)
+        found[tested] = place
+    if np.any(found < 0):
+        raise UsageError(f"no split of cv= tests row {int(np.argmin(found))}", hint=_OTHERS)
+    return found
+
+
+def _rows(given: Any, m: int, number: int) -> NDArray[np.bool_]:
+    """Which rows are among some, by number or as a mask."""
+    rows = np.asarray(given)
+    if rows.dtype == np.bool_ and rows.shape == (m,):
+        return rows
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or np.any((rows < 0) | (rows >= m)):
+        hint = f"expected rows from 0 to {m - 1}"
+        raise UsageError(f"split {number} of cv= names rows that are not there", hint=hint)
+    found = np.zeros(m, dtype=np.bool_)
+    found[rows] = True
+    return found
+
+
+Array = NDArray[np.float64]
+
+
+def recorded(models: Sequence[Model], scores: FoldScores, scoring: str, gammas: Sequence[float] = ()) -> dict[str, Any]:
+    """What cross-validation found, as JSON.
+
+    `models`: Of all rows, one for each strength. `scoring`: The name of what judges the strengths. `gammas`: The shares
+    of each model that were judged, one after the other; empty for the model alone.
+    """
+    shares = max(1, len(gammas))
+    loss, se_loss = _mean_and_error(scores.loss, scores.weight)
+    error, se_error = _mean_and_error(scores.error, scores.weight)
+    table = [
+        {
+            "alpha": float(models[t // shares].certificate.alpha),
+            **({"gamma": float(gammas[t % shares])} if gammas else {}),
+            "mean_loss": float(loss[t]),
+            "se_loss": float(se_loss[t]),
+            "mean_error": float(error[t]),
+            "se_error": float(se_error[t]),
+            "active_rows": int(models[t // shares].W.shape[0]),
+        }
+        for t in range(len(models) * shares)
+    ]
+    names = ["loss", "error", "gap", "weight", "active_rows"]
+    if np.any(np.isfinite(scores.score)):
+        names.append("score")
+        for row, more in zip(table, _of_scorer(scores.score), strict=True):
+            row |= more
+    found: dict[str, Any] = {"table": table, "scoring": scoring}
+    if gammas:
+        found["gammas"] = list(gammas)
+    return found | {name: getattr(scores, name).tolist() for name in names}
+
+
+def attributes(record: dict[str, Any]) -> dict[str, Any]:
+    """The fitted attributes that say what the folds say."""
+    best = choose(record)
+    alphas = np.array([r["alpha"] for r in record["table"]])
+    gammas = np.array(record.get("gammas", []))
+
+    def of_folds(name: str, kind: Any = np.float64) -> NDArray[Any]:
+        values = np.array(record[name], dtype=kind)
+        return values.reshape(len(values), -1, len(gammas)) if len(gammas) else values
+
+    found = {
+        "alphas_": alphas[:: max(1, len(gammas))],
+        "alpha_best_": float(alphas[best["best"]]),
+        "alpha_1se_": float(alphas[best["1se"]]),
+        "cv_results_": Table(record["table"]),
+        "fold_losses_": of_folds("loss"),
+        "fold_errors_": of_folds("error"),
+        "fold_gaps_": of_folds("gap"),
+        "fold_weights_": np.array(record["weight"]),
+        "fold_active_rows_": of_folds("active_rows", np.int64),
+    }
+    if len(gammas):
+        found["gammas_"] = gammas
+        found["gamma_best_"], found["gamma_1se_"] = (
+            float(gammas[best[rule] % len(gammas)]) for rule in ("best", "1se")
+        )
+    if "score" in record:
+        found["fold_scores_"] = of_folds("score")
+        found["best_score_"] = float(record["table"][best["best"]]["mean_test_score"])
+    return found
+
+
+def choose(record: dict[str, Any]) -> dict[str, int]:
+    """Place in the table that each rule chooses; ties go to the larger strength, and then to the larger share."""
+    table, scoring = record["table"], record["scoring"]
+    if "score" in record:
+        # a greater score is better, a lesser loss
+        mean = -np.array([r["mean_test_score"] for r in table])
+        error = np.array([r["se_test_score"] for r in table])
+    else:
+        mean = np.array([r[f"mean_{scoring}"] for r in table])
+        error = np.array([r[f"se_{scoring}"] for r in table])
+    # what some fold does not know is not chosen
+    mean = np.where(np.isnan(mean), np.inf, mean)
+    best = int(np.argmin(mean))
+    return {"best": best, "1se": int(np.argmax(mean <= mean[best] + error[best]))}
+
+
+def _of_scorer(score: Array) -> list[dict[str, Any]]:
+    """What a scorer says of each strength, under the names of ``GridSearchCV``: every fold counts as much."""
+    mean, error = _mean_and_error(score, np.ones(len(score)))
+    spread = score.std(axis=0)
+    known = np.where(np.isnan(mean), -np.inf, mean)
+    rank = 1 + np.sum(known[None, :] > known[:, None], axis=1)
+    return [
+        {
+            "mean_test_score": float(mean[t]),
+            "std_test_score": float(spread[t]),
+            "se_test_score": float(error[t]),
+            "rank_test_score": int(rank[t]),
+        }
+        for t in range(len(mean))
+    ]
+
+
+def _mean_and_error(values: Array, weight: Array) -> tuple[Array, Array]:
+    """Mean over folds (F, T) by weight, and its standard error."""
+    share = (weight / weight.sum())[:, None]
+    mean = np.sum(share * values, axis=0)
+    spread = np.sum(share * (values - mean) ** 2, axis=0)
+    return mean, np.sqrt(spread / (values.shape[0] - 1))
+
+
 RULES = ("1se", "best")
 FOLD_TOL = 1e-3
 # Strengths whose ratio is so near to 1 are the same: a grid that begins at alpha_max is off by rounding only.
 _SAME = 1e-9
 
 
-@dataclass(frozen=True)
-class Choice:
+@parameters
+class ChoiceParameters:
     """How a strength is chosen; see ``BoostedClassifierCV`` for the meaning of each."""
 
     cv: Any = 10
@@ -62,6 +226,16 @@ class Choice:
     rule: str = "1se"
     relax: Any = None
 
+
+@parameters
+class Choice(ChoiceParameters):
+    """The same by itself, apart from the estimator that takes it."""
+
+    @classmethod
+    def of(cls, estimator: Any) -> Choice:
+        """That of an estimator with these parameters."""
+        return cls(**{item.name: getattr(estimator, item.name) for item in fields(ChoiceParameters)})
+
     def check(self) -> None:
         """Refuse parameters of the cross-validation without meaning."""
         number_of_folds = isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool) and self.cv >= 2
@@ -70,10 +244,7 @@ class Choice:
                 f"cv={self.cv!r}",
                 hint="expected an integer >= 2, a splitter of scikit-learn, or folds= with the fold of each row",
             )
-        if self.alphas is None:
-            check_grid(self.n_alphas, self.eps)
-        elif len(self.alphas) == 0:
-            raise UsageError("alphas is empty", hint="give at least one strength, or leave alphas out")
+        check_grid(self.alphas, self.n_alphas, self.eps)
         if self.fold_tol is not None:
             number("fold_tol", self.fold_tol)
         if self.rule not in RULES:
@@ -103,7 +274,7 @@ class Validated:
     """What a cross-validation came to."""
 
     models: tuple[Model, ...]  # The path of all rows, strongest penalty first
-    record: dict[str, Any]  # What the folds say of each, as JSON; see ``fold_record``
+    record: dict[str, Any]  # What the folds say of each, as JSON; see ``recorded``
     model: Model  # That of all rows which the rule chooses
 
 
@@ -170,7 +341,17 @@ def cross_validated(
     >>> model.fold_losses_.shape, bool(model.alpha_ >= model.alpha_best_)
     ((5, 10), True)
     """
-    choice = Choice(cv, folds, alphas, n_alphas, eps, fold_tol, scoring, rule, relax)
+    choice = Choice(
+        cv=cv,
+        folds=folds,
+        alphas=alphas,
+        n_alphas=n_alphas,
+        eps=eps,
+        fold_tol=fold_tol,
+        scoring=scoring,
+        rule=rule,
+        relax=relax,
+    )
     choice.check()
     chosen = clone(estimator).set_params(checkpoint=checkpoint, callbacks=callbacks, client=client)
     if alphas is not None and "alpha" in chosen.get_params(deep=False):
@@ -204,7 +385,6 @@ def validated(
     Its `checkpoint` is a folder, and its `callbacks` are told of all fits; `template` is the unfitted estimator of one
     strength, copies of which a scorer is asked about.
     """
-    functions = of_several_fits(estimator.callbacks)
     given = choice.folds
     if given is not None and groups is not None:
         raise UsageError("folds= and groups= both say which rows are held out together", hint="use one of them")
@@ -224,10 +404,7 @@ def validated(
         X, given = take_column(X, given, "folds")
     elif given is not None and kind_of(X) not in ("table", "matrix"):
         raise UsageError("folds= is for data in memory", hint="use a number as cv=")
-    with (
-        live_line(estimator.callbacks, X) as line,
-        prepared(estimator, X, y, sample_weight, feature_names, groups) as parts,
-    ):
+    with for_several_fits(estimator, X, y, sample_weight, feature_names, groups) as (parts, told):
         if isinstance(choice.folds, str):
             parts = replace(parts, named={**parts.named, "folds": choice.folds})
         settings, plan = parts.settings, parts.plan
@@ -259,7 +436,6 @@ def validated(
             if on_model is not None:
                 on_model(model_of(estimator, parts, result))
 
-        told = told_of([*functions, *line])
         results, scores = cross_validate(
             plan, parts.engine, settings, folds, fold_tol, *grid, told, keeper, tell, judge, relaxation
         )

@@ -1,13 +1,114 @@
-"""``BoostedClassifierCV``: the strength of the penalty chosen by cross-validation along the path.
+"""Estimators whose strength is chosen by cross-validation along the path.
 
-Covers: the estimator and its parameters. Does not cover: what it shares with others that choose (``chosen_by_folds``).
+Does not cover: the choice (``cross_validated``), the fits (``dboost.boosting.cross_validation``).
 """
 
 from __future__ import annotations
 
-from dboost.estimators.chosen_by_folds import ChosenByFoldsMixin
-from dboost.estimators.classifier import BoostedClassifier
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+from sklearn.base import clone
+
+from dboost.errors import ClusterError, UsageError
+from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.classifier import BoostedClassifier, MultiTaskBoostedClassifier
+from dboost.estimators.cross_validated import Choice, ChoiceParameters, attributes, validated, warn_of_ends
 from dboost.estimators.params import parameters
+from dboost.estimators.path import RegularizationPath
+from dboost.estimators.regressor import BoostedRegressor, MultiTaskBoostedRegressor
+from dboost.model.fitted import Model
+from dboost.penalties import get_penalty
+
+_SAVED = "cross_validation"
+
+
+@parameters
+class ChosenByFoldsMixin(ChoiceParameters, BoostedEstimator):
+    """A ``BoostedEstimator`` whose strength is chosen by cross-validation; not public."""
+
+    # What has no meaning along a path.
+    alpha: ClassVar[str] = "auto"
+    prefer: ClassVar[None] = None  # type: ignore[misc]
+    warm_start: ClassVar[bool] = False  # type: ignore[misc]
+    _fits_several = True
+    # The estimator of one strength, with the same parameters but those of the choice.
+    _single: ClassVar[type[BoostedEstimator]]
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        feature_names: Sequence[str] | None = None,
+        groups: Any = None,
+    ) -> Self:
+        """Cross-validate along the path and keep the model of the chosen strength.
+
+        Parameters
+        ----------
+        X, y, sample_weight, feature_names
+            As for the ``fit`` of the estimator of one strength.
+        groups : array-like, shape (m,), or str, optional
+            The file, author or thread that each row is of, or the name of a column of a table that says it and then is
+            no feature: no fold parts the rows of a group. A splitter as `cv` is given them too.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        UsageError, DataError
+            Before any training.
+        ClusterError, StorageError
+            During it; with a checkpoint, the next call goes on from there.
+        KeyboardInterrupt
+            Where it is interrupted. After this and after a ClusterError `path_` holds the strengths that this call had
+            fitted to all rows; none of them was chosen, and the other attributes are as before.
+
+        Warns
+        -----
+        ConvergenceWarning
+            With the gap reached, when the model or a fit without some fold ended above `tol`.
+        DboostWarning
+            When the best strength is an end of the grid, beyond which there may be a better one.
+        """
+        choice = Choice.of(self)
+        choice.check()
+        penalty = get_penalty(self.penalty)
+        if penalty.weightless:
+            raise UsageError(f"penalty {penalty.name!r} has no strength to choose", hint="use another penalty")
+        so_far: list[Model] = []
+        try:
+            given = (X, y, sample_weight, self._template(), so_far.append, feature_names, groups)
+            found = validated(self, choice, *given)
+        except (KeyboardInterrupt, ClusterError) as error:
+            if so_far:
+                self.path_ = RegularizationPath(tuple(so_far), self._template())
+                error.add_note(f"path_ of the estimator keeps the {len(so_far)} strengths that were fitted to all rows")
+            raise
+        model = found.model
+        self._adopt(replace(model, manifest={**model.manifest, _SAVED: found.record}))
+        self.path_ = RegularizationPath(found.models, self._template())
+        warn_of_ends(self, choice)
+        return self
+
+    def _adopt(self, model: Model) -> Self:
+        super()._adopt(model)
+        record = model.manifest[_SAVED]
+        for name, value in attributes(record).items():
+            setattr(self, name, value)
+        return self
+
+    def _template(self) -> BoostedEstimator:
+        """An unfitted estimator of one strength with the parameters that both have."""
+        known = self._single().get_params(deep=False)
+        params = self.get_params(deep=False)
+        shared = {name: value for name, value in params.items() if name in known}
+        found: BoostedEstimator = clone(self._single(**shared | {"checkpoint": None, "callbacks": None}))
+        return found
 
 
 @parameters
@@ -131,3 +232,116 @@ class_weight, classes, random_state, client, rows_per_round, max_active_rows
     """
 
     _single = BoostedClassifier
+
+
+@parameters
+class BoostedRegressorCV(ChosenByFoldsMixin, BoostedRegressor):  # type: ignore[misc]
+    """``BoostedRegressor`` whose strength is chosen by k-fold cross-validation along the regularisation path.
+
+    See ``BoostedClassifierCV`` for what is fitted and how folds are made, and ``BoostedRegressor`` for the losses.
+
+    Parameters
+    ----------
+    loss, penalty, update, hypotheses, select, sweeps, features_per_round, tol, max_rounds, max_passes, max_seconds, \
+max_features, fit_intercept, standardize, penalty_factors, column_groups, positive, lower, upper, offset, \
+random_state, client
+        As in ``BoostedRegressor``. The penalty must have a strength.
+    scoring : "loss" (or None), str or callable, default "loss"
+        The mean loss of the held-out rows, or a scorer such as ``"r2"`` or ``"neg_mean_absolute_error"``, as in
+        ``BoostedClassifierCV``; a regression has no wrong labels.
+    cv, folds, alphas, n_alphas, eps, fold_tol, rule, relax, checkpoint, callbacks
+        As in ``BoostedClassifierCV``.
+
+    Attributes
+    ----------
+    alpha_, alpha_best_, alpha_1se_, alphas_, cv_results_, fold_losses_, fold_gaps_, fold_active_rows_, \
+fold_weights_, fold_scores_, best_score_, gammas_, gamma_best_, gamma_1se_, \
+relaxed_, path_
+        As in ``BoostedClassifierCV``.
+    others
+        As in ``BoostedRegressor``, of the model of the chosen strength.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BoostedRegressorCV(cv=5, n_alphas=10, eps=1e-3).fit(X, y)
+    >>> bool(model.alpha_best_ <= model.alpha_1se_ == model.alpha_), model.fold_losses_.shape
+    (True, (5, 10))
+    """
+
+    _single = BoostedRegressor
+
+
+@parameters
+class MultiTaskBoostedClassifierCV(BoostedClassifierCV, MultiTaskBoostedClassifier):  # type: ignore[misc]
+    """``MultiTaskBoostedClassifier`` whose strength is chosen by k-fold cross-validation along the path.
+
+    Parameters
+    ----------
+    loss, classes, class_weight
+        As in ``MultiTaskBoostedClassifier``.
+    others
+        As in ``BoostedClassifierCV``; ``scoring="error"`` is the share of the observed labels that is wrong. A scorer
+        of scikit-learn needs every label, and predictions (``"f1_macro"``) or scores (``"roc_auc"``): the probabilities
+        of tasks are none of classes.
+
+    Attributes
+    ----------
+    alpha_, alpha_best_, alpha_1se_, alphas_, cv_results_, fold_losses_, fold_errors_, fold_scores_, \
+best_score_, gammas_, gamma_best_, gamma_1se_, relaxed_, path_
+        As in ``BoostedClassifierCV``.
+    others
+        As in ``MultiTaskBoostedClassifier``, of the model of the chosen strength.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(90, 5))
+    >>> Y = np.column_stack([X[:, 0] + rng.normal(size=90) > 0, X[:, 1] > 0]).astype(float)
+    >>> model = MultiTaskBoostedClassifierCV(penalty="l1/l2", cv=3, n_alphas=6).fit(X, Y)
+    >>> model.fold_losses_.shape, model.predict(X).shape
+    ((3, 6), (90, 2))
+    """
+
+    _tasks = ("multitask",)
+    _task = "multitask"
+    _single = MultiTaskBoostedClassifier
+
+
+@parameters
+class MultiTaskBoostedRegressorCV(BoostedRegressorCV, MultiTaskBoostedRegressor):  # type: ignore[misc]
+    """``MultiTaskBoostedRegressor`` whose strength is chosen by k-fold cross-validation along the path.
+
+    Parameters
+    ----------
+    loss, penalty, offset
+        As in ``MultiTaskBoostedRegressor``.
+    others
+        As in ``BoostedRegressorCV``; the loss of held-out rows is summed over their observed targets.
+
+    Attributes
+    ----------
+    alpha_, alpha_best_, alpha_1se_, alphas_, cv_results_, fold_losses_, fold_scores_, relaxed_, path_
+        As in ``BoostedRegressorCV``.
+    others
+        As in ``MultiTaskBoostedRegressor``, of the model of the chosen strength.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(90, 5))
+    >>> Y = X[:, :2] + rng.normal(size=(90, 2))
+    >>> model = MultiTaskBoostedRegressorCV(cv=3, n_alphas=6).fit(X, Y)
+    >>> model.fold_losses_.shape, model.predict(X).shape
+    ((3, 6), (90, 2))
+    """
+
+    _tasks = ("multitarget",)
+    _task = "multitarget"
+    _single = MultiTaskBoostedRegressor
+
+    loss: Any = "multitarget"
+    penalty: Any = "l1/l2"

@@ -2,7 +2,7 @@
 
 Covers: scikit-learn's checks of local input, and what it refuses in labels, without sorting what need not be sorted;
 what a fit opens and closes, checkpoints, and the model with its certificate and manifest.
-Does not cover: warm starts (``warm_start``), attributes of estimators (``base``), encoding (``dboost.data``), or any
+Does not cover: warm starts (``earlier``), attributes of estimators (``base``), encoding (``dboost.data``), or any
 mathematics.
 """
 
@@ -44,8 +44,7 @@ from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
 from dboost.interruption import as_raised
 from dboost.losses import Loss, get_loss, refuse_invalid
-from dboost.model.fitted import Certificate, Model, Origin
-from dboost.model.stages import Stages
+from dboost.model.fitted import Certificate, Model, Origin, Stages
 from dboost.notices import warn_user
 
 Float = NDArray[np.float64]
@@ -195,10 +194,8 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
             # before scikit-learn, which lets another library refuse them
             check_names(list(X.column_names if hasattr(X, "column_names") else X.columns))
             validate_data(estimator, X, skip_check_array=True)
-    elif (issparse(X) or type(X) is np.ndarray) and X.ndim == 2 and all(X.shape) and X.dtype.kind in "fiub":
-        # planning reads every value once, and names the row and the column of one that is not finite
-        validate_data(estimator, X, skip_check_array=True)
-    else:
+    elif not ((issparse(X) or type(X) is np.ndarray) and X.ndim == 2 and all(X.shape) and X.dtype.kind in "fiub"):
+        # planning reads every value of the others once, and names the row and the column of one that is not finite
         X = validate_data(estimator, X, accept_sparse=True, dtype="numeric")
     if task == "multitask" and are_tags(y):
         return X, as_arrow(y)
@@ -217,7 +214,8 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
         return X, y
     if task == "regression":
         check_one_target(y)
-    y = column_or_1d(y, warn=True)
+    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "fiub":
+        y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     if task == "regression" and estimator.loss is not None:

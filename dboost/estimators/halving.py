@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
@@ -25,6 +24,7 @@ from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.cross_validated import FOLD_TOL
 from dboost.estimators.fitting import Prepared, prepared
+from dboost.estimators.params import count
 from dboost.losses import get_loss
 from dboost.partition import NUMBERS
 from dboost.passes.draws import Groups, Places
@@ -216,8 +216,7 @@ def _check(factor: float, cv: int, scoring: str, min_rows: int) -> None:
     if not (isinstance(factor, int | float) and math.isfinite(factor) and factor > 1.0):
         raise UsageError(f"factor={factor!r}", hint="expected a number above 1")
     for name, value in (("cv", cv), ("min_rows", min_rows)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 2:
-            raise UsageError(f"{name}={value!r}", hint="expected an integer >= 2")
+        count(name, value, 2)
     if scoring not in SCORINGS:
         raise UsageError(
             f"scoring={scoring!r}",

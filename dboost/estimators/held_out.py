@@ -1,7 +1,7 @@
 """A scorer asked about the held-out rows of each fold, at each strength.
 
 Covers: ``HeldOut``, which brings to the driver what a scorer needs of the rows. Does not cover: the fits
-(``dboost.boosting.cross_validation``), or what a scorer is (``scorers``).
+(``dboost.boosting.cross_validation``), or what a scorer is (``scoring``).
 
 Of data in memory the rows themselves are handed to the scorer, as ``sklearn.model_selection.cross_val_score`` does. Of
 collections of Dask and of data on disk the scores X W + b of the held-out rows come from where the partitions are, and
@@ -29,7 +29,7 @@ from dboost.engine.base import Engine
 from dboost.errors import DataError
 from dboost.estimators.fitting import Prepared, class_places, model_of
 from dboost.estimators.predicting import Margins, kind_of
-from dboost.estimators.scorers import Scorer, check_rows, check_scorer, labels_of, needs_classes
+from dboost.estimators.scoring import Scorer, check_rows, check_scorer, labels_of, needs_classes
 from dboost.passes import Point
 from dboost.passes.folds import Folds, Left
 from dboost.passes.held_out import held_out_margins, held_out_rows, weight_facts

@@ -27,11 +27,11 @@ from dboost.engine.select import open_engine
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.estimators import predicting
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.history import Table
+from dboost.estimators.greedy import ShareBoostClassifier
 from dboost.estimators.model_folders import ONE_VS_REST, check_part
 from dboost.estimators.repr import ShownMixin, html_maps
+from dboost.estimators.rounds import Table
 from dboost.estimators.scoring import accuracy, agree
-from dboost.estimators.shareboost import ShareBoostClassifier
 from dboost.files.documents import (
     MODEL_FILE,
     check_distinct,

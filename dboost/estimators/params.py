@@ -21,7 +21,7 @@ from dboost.boosting.fit import FitSettings
 from dboost.boosting.frontier import PREFER
 from dboost.columns.given import PENALTY_FACTORS, ColumnGroups, PerColumn, Signs, given_offset
 from dboost.errors import UsageError
-from dboost.estimators.callbacks import split
+from dboost.estimators.rounds import split
 from dboost.files.paths import PathLike
 from dboost.hypotheses import Family
 from dboost.hypotheses.columns import Columns
@@ -267,6 +267,13 @@ def number(name: str, value: Any) -> float:
     if not _is_real(value) or not math.isfinite(value) or value < 0:
         raise UsageError(f"{name}={value!r}", hint="expected a finite number >= 0")
     return float(value)
+
+
+def count(name: str, value: Any, least: int = 1) -> int:
+    """An integer >= `least`, or UsageError."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise UsageError(f"{name}={value!r}", hint=f"expected an integer >= {least}")
+    return int(value)
 
 
 def flag(name: str, value: Any) -> bool:

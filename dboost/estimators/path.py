@@ -6,7 +6,8 @@ Does not cover: which strengths, and the solves (``dboost.boosting.path``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +19,10 @@ from dboost.boosting.fit import Callback, FitResult
 from dboost.boosting.path import path
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.callbacks import OfModels, split
 from dboost.estimators.classifier import BoostedClassifier
-from dboost.estimators.fitting import model_of, prepared
-from dboost.estimators.history import Table
-from dboost.estimators.live_line import live_line
+from dboost.estimators.fitting import Prepared, model_of, prepared
+from dboost.estimators.params import count
+from dboost.estimators.rounds import OfModels, Table, live_line, split
 from dboost.model.fitted import Model
 from dboost.penalties import get_penalty
 
@@ -176,34 +176,39 @@ def regularization_path(
     chosen = BoostedClassifier(**params) if estimator is None else clone(estimator).set_params(**params)
     if chosen.alpha not in ("auto", "quick") or chosen.warm_start:
         raise UsageError("alpha and warm_start have no meaning for a path", hint="give alphas= for the strengths")
-    functions = of_several_fits(chosen.callbacks)
     chosen._fits_several = True
-    if alphas is None:
-        check_grid(n_alphas, eps)
-    elif len(alphas) == 0:
-        raise UsageError("alphas is empty", hint="give at least one strength, or leave alphas out")
-    with live_line(chosen.callbacks, X) as line, prepared(chosen, X, y, sample_weight, feature_names) as parts:
+    check_grid(alphas, n_alphas, eps)
+    with for_several_fits(chosen, X, y, sample_weight, feature_names) as (parts, told):
         penalty = get_penalty(parts.settings.penalty)
         if penalty.weightless:
             raise UsageError(f"penalty {penalty.name!r} has no path", hint="use another penalty, or fit once")
-        from dboost.estimators.checkpoint import keeper_of
+        keeper = None
+        if chosen.checkpoint is not None:
+            from dboost.estimators.checkpoint import PathFolder
 
-        keeper = keeper_of(chosen.checkpoint, parts.settings)
+            keeper = PathFolder(chosen.checkpoint, parts.settings)
 
         def tell(result: FitResult) -> None:
             if on_model is not None:
                 on_model(model_of(chosen, parts, result))
 
         grid = (alphas, n_alphas, eps)
-        told = told_of([*functions, *line])
         results = path(parts.plan, parts.engine, parts.settings, *grid, told, keeper, tell)
         models = tuple(model_of(chosen, parts, result) for result in results)
     return RegularizationPath(models, clone(chosen).set_params(checkpoint=None, callbacks=None))
 
 
-def of_several_fits(callbacks: Any) -> list[Callable[[dict[str, Any]], Any]]:
-    """The functions of a parameter `callbacks` that can be told of the rounds of several fits: all of them."""
-    hooks, functions = split(callbacks)
+@contextmanager
+def for_several_fits(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    feature_names: Sequence[str] | None = None,
+    groups: Any = None,
+) -> Iterator[tuple[Prepared, Callback | None]]:
+    """As ``prepared``, with one callback for the rounds of several fits: what all functions of `callbacks` are told."""
+    hooks, functions = split(estimator.callbacks)
     of_models = [one for one in functions if isinstance(one, OfModels)]
     if of_models:
         raise UsageError(
@@ -215,20 +220,21 @@ def of_several_fits(callbacks: Any) -> list[Callable[[dict[str, Any]], Any]]:
             f"the callback {hooks[0]!r} has hooks of scikit-learn's protocol, which is one of a single fit",
             hint="give functions of a round's record",
         )
-    return functions
+    with (
+        live_line(estimator.callbacks, X) as line,
+        prepared(estimator, X, y, sample_weight, feature_names, groups) as parts,
+    ):
+        every = [*functions, *line]
+        # every function is told of every round
+        yield parts, (lambda record, state: any([bool(one(dict(record))) for one in every])) if every else None
 
 
-def told_of(functions: Sequence[Callable[[dict[str, Any]], Any]]) -> Callback | None:
-    """One callback for the rounds of several fits."""
-    if not functions:
-        return None
-    # every function is told of every round
-    return lambda record, state: any([bool(function(dict(record))) for function in functions])
-
-
-def check_grid(n_alphas: Any, eps: Any) -> None:
-    """Refuse a grid of strengths that has no meaning."""
-    if isinstance(n_alphas, bool) or not isinstance(n_alphas, int | np.integer) or n_alphas < 1:
-        raise UsageError(f"n_alphas={n_alphas!r}", hint="expected an integer >= 1")
+def check_grid(alphas: Any, n_alphas: Any, eps: Any) -> None:
+    """Refuse strengths, or where none are given a grid of them, that have no meaning."""
+    if alphas is not None:
+        if len(alphas) == 0:
+            raise UsageError("alphas is empty", hint="give at least one strength, or leave alphas out")
+        return
+    count("n_alphas", n_alphas)
     if not isinstance(eps, int | float | np.number) or not 0 < eps < 1:
         raise UsageError(f"eps={eps!r}", hint="expected a number between 0 and 1")

@@ -21,14 +21,24 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dboost.errors import DataError, ModelFormatError, UsageError
-from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier, AdaBoostL1Regressor
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifier import BoostedClassifier
-from dboost.estimators.cv import BoostedClassifierCV
+from dboost.estimators.classifier import BoostedClassifier, MultiTaskBoostedClassifier
+from dboost.estimators.cv import (
+    BoostedClassifierCV,
+    BoostedRegressorCV,
+    MultiTaskBoostedClassifierCV,
+    MultiTaskBoostedRegressorCV,
+)
 from dboost.estimators.fitting import UNSAVED
+from dboost.estimators.greedy import (
+    AdaBoostL1Classifier,
+    AdaBoostL1Regressor,
+    JointBoostClassifier,
+    LeveragingClassifier,
+    LeveragingRegressor,
+    ShareBoostClassifier,
+)
 from dboost.estimators.joined_features import JoinedFeatures, with_feature_names
-from dboost.estimators.jointboost import JointBoostClassifier
-from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
 from dboost.estimators.model_folders import (
     PART,
     PIPELINE,
@@ -40,14 +50,9 @@ from dboost.estimators.model_folders import (
     pipeline_parts,
     read_transform,
 )
-from dboost.estimators.multitask import MultiTaskBoostedClassifier
-from dboost.estimators.multitask_cv import MultiTaskBoostedClassifierCV
-from dboost.estimators.multitask_regressor_cv import MultiTaskBoostedRegressorCV
 from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier, read_one_vs_rest
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
 from dboost.estimators.regressor import BoostedRegressor, MultiTaskBoostedRegressor
-from dboost.estimators.regressor_cv import BoostedRegressorCV
-from dboost.estimators.shareboost import ShareBoostClassifier
 from dboost.estimators.transform_files import TAKES, described, kind_of
 from dboost.files.documents import MODEL_FILE, Document, to_json
 from dboost.files.paths import PathLike

@@ -19,10 +19,10 @@ from dboost.boosting.fit import FitResult
 from dboost.boosting.relaxed import REACHED, Refit, between, refitted, refusal, unchanged
 from dboost.data.named_columns import take_column
 from dboost.errors import ConvergenceWarning, UsageError
+from dboost.estimators.earlier import start_from
 from dboost.estimators.fitting import Prepared, model_of, prepared
 from dboost.estimators.params import number
 from dboost.estimators.predicting import kind_of
-from dboost.estimators.warm_start import start_from
 from dboost.model.fitted import Model
 from dboost.notices import warn_user
 

@@ -1,7 +1,7 @@
 """What a person sees of an estimator: its repr, the certificate, the features used, and which classes share each.
 
 Covers: the text under the repr, the HTML under scikit-learn's diagram and table in notebooks, and the sparsity map both
-show. Does not cover: the history (``history``), plots, or what scikit-learn shows of an estimator inside a pipeline: a
+show. Does not cover: the history (``rounds``), plots, or what scikit-learn shows of an estimator inside a pipeline: a
 path or an address with a secret among its parameters is refused by ``fit``.
 """
 

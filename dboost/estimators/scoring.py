@@ -1,17 +1,27 @@
-"""What estimators of labels and of numbers have beyond fitting: probabilities, accuracy, R^2, for every kind of input.
+"""How good predictions are: what estimators of labels and of numbers have beyond fitting, scorers, early stopping.
 
-Covers: ``ClassifyingMixin``, ``TwoClassMixin``, ``RegressingMixin``, the labels and weights that scores compare with.
-Does not cover: fitting and the prediction of labels (``base``), richer metrics (``dboost.metrics``).
+Covers: probabilities, accuracy and R^2 for every kind of input (``ClassifyingMixin``, ``TwoClassMixin``,
+``RegressingMixin``); scorers of scikit-learn, by name or as callables, and the trial on made-up rows that tells before
+any fit whether one can be asked of an estimator; ``EarlyStopping``, which ends a fit when rows that it does not see are
+predicted no better any more. These rows may be any input of a fit: of collections of Dask and of data on disk only
+labels, weights and scores X W + b come to this process, 8 (k + 2) bytes a row.
+Does not cover: fitting and the prediction of labels (``base``), richer metrics (``dboost.metrics``), the held-out rows
+of folds (``held_out``), or which strength they choose (``cross_validated``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+import copy
+import inspect
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
 
 from dboost.data.labels.factorise import factorise
 from dboost.data.labels.labels import check_weight
@@ -20,10 +30,14 @@ from dboost.data.named_columns import split_named
 from dboost.data.planned import count_rows
 from dboost.errors import DataError, UsageError
 from dboost.estimators import predicting
-from dboost.estimators.fitting import check_labels
-from dboost.estimators.params import parameters
-from dboost.estimators.predicting import kind_of
+from dboost.estimators.fitting import Prepared, check_labels
+from dboost.estimators.params import count, loss_name, parameters
+from dboost.estimators.predicting import MARGINS, Margins, kind_of
+from dboost.estimators.rounds import OfModels, Record
+from dboost.hypotheses.columns import ColumnSet
 from dboost.losses import Loss, get_loss, loss_of_model, refuse_invalid
+from dboost.model.fitted import Certificate, Model
+from dboost.partition import NUMBERS
 
 Agree = Callable[[Any, NDArray[Any]], tuple[Any, Any]]
 
@@ -259,3 +273,312 @@ class RegressingMixin(RegressorMixin):  # type: ignore[misc]
             1 for perfect predictions, 0 for those of the best constant; below 0 for worse ones.
         """
         return explained(self, X, y, sample_weight)
+
+
+# What sums over the held-out rows tell, so that no row of them has to come to the driver.
+SUMS = ("loss", "error")
+# Rows of each class that a scorer is tried on: enough for every metric that ranks, folds or pairs them.
+_TRIED = 4
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Says how good predictions are; greater is better."""
+
+    # As in ``sklearn.metrics.get_scorer_names``, or what a callable is called.
+    name: str
+    # ``call(estimator, X, y)`` or, where rows have weights, ``call(estimator, X, y, sample_weight=weight)``.
+    call: Callable[..., Any]
+
+    @property
+    def metric(self) -> Any:
+        """The function of labels and predictions that a scorer of scikit-learn calls; None of another callable."""
+        return getattr(self.call, "_score_func", None)
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether it can be told the weights of the rows."""
+        try:
+            taken = inspect.signature(self.call if self.metric is None else self.metric).parameters.values()
+        except (TypeError, ValueError):
+            return False
+        return any(one.name == "sample_weight" or one.kind is one.VAR_KEYWORD for one in taken)
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """The methods of an estimator of which a scorer of scikit-learn asks the first that there is."""
+        ways = getattr(self.call, "_response_method", "predict")
+        return (ways,) if isinstance(ways, str) else tuple(ways)
+
+    def told_classes(self, estimator: Any, y: Any) -> Callable[..., Any]:
+        """What is called: where it has a score for each class, told all of them, as rows may lack some."""
+        classes = getattr(estimator, "classes_", None)
+        if self.metric is None or classes is None or np.ndim(y) != 1 or "predict" in self.ways:
+            return self.call
+        told: Any = copy.copy(self.call)
+        if "labels" in inspect.signature(self.metric).parameters:
+            # those that whoever made the scorer named count before
+            told._kwargs = {"labels": classes} | told._kwargs
+        return cast(Callable[..., Any], told)
+
+    def __call__(self, estimator: Any, X: Any, y: Any, weight: NDArray[np.float64] | None) -> float:
+        """The score as a number."""
+        call = self.told_classes(estimator, y)
+        found = call(estimator, X, y) if weight is None else call(estimator, X, y, sample_weight=weight)
+        value = np.asarray(found)
+        if value.ndim or value.dtype.kind not in "fiub":
+            raise TypeError(f"it gave {type(found).__name__} {found!r}, expected one number")
+        return float(value)
+
+
+def scorer_names() -> tuple[str, ...]:
+    """The names that scikit-learn has for scorers."""
+    from sklearn.metrics import get_scorer_names
+
+    return tuple(get_scorer_names())
+
+
+def scorer_of(scoring: Any) -> Scorer | None:
+    """What a parameter `scoring` asks for; None for what sums over the rows tell: None, "loss" and "error"."""
+    if scoring is None or (isinstance(scoring, str) and scoring in SUMS):
+        return None
+    if isinstance(scoring, str) and scoring in scorer_names():
+        from sklearn.metrics import get_scorer
+
+        return Scorer(scoring, get_scorer(scoring))
+    if isinstance(scoring, str) or not callable(scoring) or isinstance(scoring, type):
+        raise UsageError(
+            f"scoring={scoring!r}",
+            hint=f"expected None, {', '.join(map(repr, SUMS))}, a callable(estimator, X, y), or one of scikit-learn's "
+            f"scorers: {', '.join(scorer_names())}",
+        )
+    return Scorer(_called(scoring), scoring)
+
+
+def check_scorer(scorer: Scorer, template: Any, parts: Prepared) -> None:
+    """Refuse, before any fit, a scorer that cannot be asked about the models of an estimator.
+
+    `template`: Unfitted, of one strength.
+    """
+    if scorer.metric is None:
+        # nobody knows what a function does with rows, which cannot be made up for it
+        return
+    loss = loss_name(parts.settings.loss)
+    if not any(hasattr(template, way) for way in scorer.ways):
+        raise UsageError(
+            f"scoring={scorer.name!r} needs {' or '.join(scorer.ways)}, which models of loss {loss!r} do not have",
+            hint="use a scorer of predictions, or scoring='loss'",
+        )
+    if parts.plan.task == "multitask" and not {"predict", "decision_function"} & set(scorer.ways):
+        # scikit-learn would take the probabilities of tasks for those of classes, which sum to one
+        raise UsageError(
+            f"scoring={scorer.name!r} needs probabilities of classes, and those of loss {loss!r} are one of each task",
+            hint="use a scorer of predictions or scores, such as 'f1_macro' or 'roc_auc', or scoring='loss'",
+        )
+    model, y, F = _made_up(template, parts)
+    try:
+        _tried(scorer, template, model, y, F)
+    except Exception as fault:
+        kinds = {"regression": "numbers", "multitask": f"{len(model.classes)} tasks"}
+        kind = kinds.get(parts.plan.task, f"{len(model.classes)} classes")
+        raise UsageError(
+            f"scoring={scorer.name!r} cannot judge a {type(template).__name__} of loss {loss!r} on {kind}: {fault}",
+            hint="use another scorer, or sklearn.metrics.make_scorer with the arguments that it lacks",
+        ) from fault
+
+
+def needs_classes(scorer: Scorer, template: Any, parts: Prepared, present: Sequence[int]) -> bool:
+    """Whether a scorer says nothing of rows of some of the classes, by number, as it needs the others too."""
+    if scorer.metric is None:
+        return False
+    model, y, F = _made_up(template, parts)
+    kept = np.isin(y, model.classes[list(present)])
+    try:
+        return not math.isfinite(_tried(scorer, template, model, y[kept], F[kept]))
+    except Exception:
+        return True
+
+
+def _tried(scorer: Scorer, template: Any, model: Model, y: NDArray[Any], F: NDArray[np.float64]) -> float:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return scorer(clone(template)._adopt(model), Margins(F, model.n_features), y, None)
+
+
+def check_rows(scorer: Scorer, weighted: bool, missing: bool) -> None:
+    """Refuse a scorer that cannot be asked about such rows.
+
+    `weighted`: Whether rows have weights other than one. `missing`: Whether labels of tasks are missing.
+    """
+    if weighted and not scorer.takes_weights:
+        raise UsageError(
+            f"scoring={scorer.name!r} takes no sample_weight, and the rows have weights",
+            hint="leave the weights out, or use another scorer",
+        )
+    if missing and scorer.metric is not None:
+        raise UsageError(
+            f"scoring={scorer.name!r} needs every label, and some are missing",
+            hint="use scoring='loss' or 'error', which skip them",
+        )
+
+
+def labels_of(y: NDArray[Any], task: str, classes: Any) -> NDArray[Any]:
+    """Labels as a user gave them, from those of a partition; of tasks 0 and 1, or nan where some are missing."""
+    if task in NUMBERS:
+        return y
+    if task == "multitask":
+        return (y > 0).astype(np.int64) if np.all(y) else np.where(y == 0, np.nan, (y > 0).astype(np.float64))
+    found: NDArray[Any] = classes[y if y.ndim == 1 else (y[:, 0] > 0).astype(np.int64)]
+    return found
+
+
+def _made_up(template: Any, parts: Prepared) -> tuple[Model, NDArray[Any], NDArray[np.float64]]:
+    """A model without features, and labels and scores of rows that never were."""
+    task, classes = parts.plan.task, parts.classes
+    k = {"binary": 1, "regression": 1}.get(task, len(classes))
+    rng = np.random.default_rng(0)
+    count = _TRIED * max(len(classes), 2)
+    F = rng.uniform(0.5, 1.5, size=(count, k))
+    if task == "regression":
+        y: NDArray[Any] = rng.uniform(0.5, 1.5, size=count)
+        if get_loss(parts.settings.loss).invalid(-np.ones(1)) >= 0:
+            # a loss of counts
+            y = np.round(1.0 + y)
+    elif task == "multitarget":
+        # what every loss of one target takes: counts that are 0 and 1
+        y = np.tile(np.array([[0.0], [1.0]]), (count // 2, k))
+    elif task == "multitask":
+        F -= 1.0
+        y = np.tile(np.array([[0], [1]]), (count // 2, k))
+    else:
+        F -= 1.0
+        y = np.tile(classes, count // len(classes))
+    model = Model(
+        task=task,
+        loss=str(loss_name(parts.settings.loss)),
+        penalty="none",
+        hypotheses=ColumnSet(np.zeros(0, np.int64)),
+        W=np.zeros((0, k)),
+        intercept=np.zeros(k),
+        classes=classes,
+        n_features=parts.plan.n_features,
+        certificate=Certificate(math.nan, math.nan, math.nan, "trial", 0.0, 0.0, 0, 0),
+    )
+    return model, y, F
+
+
+def _called(scoring: Any) -> str:
+    """The name of a callable, the same in every process."""
+    if hasattr(scoring, "_score_func"):
+        return repr(scoring)
+    name = getattr(scoring, "__qualname__", None) or type(scoring).__qualname__
+    return f"{getattr(scoring, '__module__', type(scoring).__module__)}.{name}"
+
+
+class EarlyStopping(OfModels):
+    """A callback that ends a fit once `rounds` rounds in a row have not raised a score.
+
+    The fitted estimator has the model of the round after which it ended, and `stop_reason_` "callback"; the best one is
+    in `best_estimator_`. Where a penalty is weak (ShareBoost, AdaBoost+L1, leveraging), the number of rounds is what
+    keeps a model simple. The optimum of a penalised fit does not depend on how many rounds lead to it, so that its
+    strength is chosen instead, by a cross-validation.
+
+    Parameters
+    ----------
+    X, y, sample_weight : as for ``fit`` and ``score`` of the estimator
+        Rows that the fit does not see; ``ParquetData`` names its own labels and weights.
+    scoring : str or callable, optional
+        A scorer of scikit-learn, by name or as a callable ``scoring(estimator, X, y)``; greater is better. Of
+        collections of Dask and of data on disk it is given rows of which nothing but their scores is known, so it has
+        to ask for predictions. By default the estimator's own ``score``: the share of correct labels, or R^2.
+    rounds : int, default 10
+        Rounds without a better score after which the fit ends.
+    gain : float, default 0
+        By how much a score must be above the best one to count as better.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        Fitted, that of the best score; of several the first. It has no client, callbacks and checkpoint.
+    best_score_ : float
+    best_round_ : int
+    scores_ : list of float
+        After each round of the last fit.
+
+    Notes
+    -----
+    A fit that goes on from a checkpoint begins to count anew: the scores before it are not kept in the checkpoint.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dboost import AdaBoostL1Classifier, EarlyStopping
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> y = X[:, 0] + 0.5 * X[:, 1] > 0
+    >>> stop = EarlyStopping(X[150:], y[150:], scoring="neg_log_loss", rounds=3)
+    >>> model = AdaBoostL1Classifier(callbacks=[stop]).fit(X[:150], y[:150])
+    >>> stop.best_round_ <= model.n_iter_
+    True
+    """
+
+    def __init__(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, scoring: Any = None, rounds: int = 10,
+        gain: float = 0.0,
+    ) -> None:  # fmt: skip
+        count("rounds", rounds)
+        if not isinstance(gain, int | float | np.number) or not 0.0 <= gain < math.inf:
+            raise UsageError(f"gain={gain!r}", hint="expected a finite number >= 0")
+        scorer = Scorer("score", _own_score) if scoring is None else scorer_of(scoring)
+        if scorer is None:
+            raise UsageError(
+                f"scoring={scoring!r} is one of cross-validations",
+                hint="use a scorer of scikit-learn, such as 'neg_log_loss' or 'accuracy'",
+            )
+        self._scorer = scorer
+        self._rows, self._given = X, (y, sample_weight)
+        self._kind = kind_of(X)
+        self.rounds, self.gain = rounds, gain
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget the scores of an earlier fit."""
+        self.scores_: list[float] = []
+        self.best_score_, self.best_round_ = -math.inf, 0
+        self.best_estimator_: Any = None
+        self._known: Any = None
+
+    def after_round(self, record: Record, estimator: Any) -> bool:
+        """Score the model of a round.
+
+        `record`: Of the round. `estimator`: As if the fit had ended here. Returns: Whether the fit is to end.
+        """
+        where = f"scoring={self._scorer.name!r} of EarlyStopping after round {record['round']}"
+        try:
+            score = self._score(estimator)
+        except Exception as fault:
+            raise DataError(f"{where} failed: {fault}") from fault
+        if not math.isfinite(score):
+            raise DataError(f"{where} is {score}, expected a finite number")
+        self.scores_.append(score)
+        if self.best_estimator_ is None or score > self.best_score_ + self.gain:
+            self.best_score_, self.best_round_, self.best_estimator_ = score, record["round"], estimator
+        return bool(record["round"] - self.best_round_ >= self.rounds)
+
+    def _score(self, estimator: Any) -> float:
+        if self._known is None:
+            X, y, weight = labels_and_weights(self._rows, *self._given)
+            weight = None if weight is None else check_weight(weight, count_rows(y))
+            # a scorer that knows of no weights can be asked about rows that all weigh the same
+            self._known = X, y, None if weight is None or np.all(weight == weight[0]) else weight
+        X, y, weight = self._known
+        if self._kind in ("array", "frame", "parquet"):
+            F = np.asarray(estimator._predict(X, MARGINS), dtype=np.float64)
+            X = Margins(F, estimator.n_features_in_)
+        return self._scorer(estimator, X, y, weight)
+
+
+def _own_score(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    return float(estimator.score(X, y, sample_weight))
+
+
+__all__ = ["EarlyStopping"]

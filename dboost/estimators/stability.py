@@ -12,7 +12,6 @@ theta = q / p, tau the threshold and B the number of complementary pairs.
 from __future__ import annotations
 
 import bisect
-import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,13 +32,11 @@ from dboost.boosting.fit import FitSettings
 from dboost.boosting.planned import columns_of
 from dboost.data.named_columns import flat, without
 from dboost.errors import ClusterError, ConvergenceWarning, DataError, UsageError
-from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifier import BoostedClassifier
-from dboost.estimators.fitting import Prepared, prepared
-from dboost.estimators.live_line import live_line
-from dboost.estimators.multitask import MultiTaskBoostedClassifier
-from dboost.estimators.params import number, resolve_seed
-from dboost.estimators.path import check_grid, of_several_fits, told_of
+from dboost.estimators.base import BoostedEstimator, ByReferenceMixin
+from dboost.estimators.classifier import BoostedClassifier, MultiTaskBoostedClassifier
+from dboost.estimators.fitting import Prepared
+from dboost.estimators.params import count, number, resolve_seed
+from dboost.estimators.path import check_grid, for_several_fits
 from dboost.estimators.predicting import kind_of
 from dboost.estimators.regressor import BoostedRegressor
 from dboost.estimators.repr import ShownMixin
@@ -224,7 +221,7 @@ BOUNDS = ("worst_case", "r_concave")
 _SHOWN = 10  # names in the text of a selection
 
 
-class StabilitySelection(ShownMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class StabilitySelection(ByReferenceMixin, ShownMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Features that come again: those a sparse fit uses on most of many half samples (Meinshausen & Buehlmann 2010).
 
     The rows are halved `n_pairs` times, and the estimator is fitted to both halves (the complementary pairs of Shah &
@@ -385,14 +382,12 @@ class StabilitySelection(ShownMixin, SelectorMixin, BaseEstimator):  # type: ign
             pairs out.
         """
         base, seed = self._checked(), resolve_seed(self.random_state)
-        functions = of_several_fits(self.callbacks)
         ended: list[HalfFits] = []
         given = (X, y, sample_weight, feature_names, groups)
-        with live_line(self.callbacks, X) as line, prepared(base, *given) as parts:
+        with for_several_fits(base, *given) as (parts, told):
             settings, plan = parts.settings, parts.plan
             n_candidates = candidates_of(parts)
             grid = (strengths_of(settings, self.alphas), self.n_alphas, self.eps)
-            told = told_of([*functions, *line])
             try:
                 fit_halves(
                     plan, parts.engine, settings, seed, self.n_pairs, *grid, told, ended.append, self.max_seconds
@@ -426,8 +421,7 @@ class StabilitySelection(ShownMixin, SelectorMixin, BaseEstimator):  # type: ign
 
     def _checked(self) -> BoostedEstimator:
         """A copy of the estimator to fit with, after all parameters were checked."""
-        if isinstance(self.n_pairs, bool) or not isinstance(self.n_pairs, int | np.integer) or self.n_pairs < 1:
-            raise UsageError(f"n_pairs={self.n_pairs!r}", hint="expected an integer >= 1")
+        count("n_pairs", self.n_pairs)
         if not 0.5 < number("threshold", self.threshold) <= 1.0:
             raise UsageError(
                 f"threshold={self.threshold!r}",
@@ -439,10 +433,7 @@ class StabilitySelection(ShownMixin, SelectorMixin, BaseEstimator):  # type: ign
             number("max_seconds", self.max_seconds)
         if self.bound not in BOUNDS:
             raise UsageError(f"bound={self.bound!r}", hint=f"expected one of {', '.join(BOUNDS)}")
-        if self.alphas is None:
-            check_grid(self.n_alphas, self.eps)
-        elif len(self.alphas) == 0:
-            raise UsageError("alphas is empty", hint="give at least one strength, or leave alphas out")
+        check_grid(self.alphas, self.n_alphas, self.eps)
         template = BoostedClassifier() if self.estimator is None else self.estimator
         kinds = (BoostedClassifier, BoostedRegressor, MultiTaskBoostedClassifier)
         if not isinstance(template, kinds) or template._fits_several:
@@ -568,19 +559,6 @@ class StabilitySelection(ShownMixin, SelectorMixin, BaseEstimator):  # type: ign
         halves = f"{self.threshold:.0%} or more of {2 * self.n_pairs_} halves"
         head = f"{len(names)} of {self.n_features_in_} features in {halves}"
         return f"{head}: {shown}" if names else head
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A client belongs to one process.
-        found: dict[str, Any] = super().__getstate__() | {"client": None}
-        return found
-
-    def __sklearn_clone__(self) -> Self:
-        # By reference: a client cannot be copied, and a callback is there to be looked at after the fit.
-        bare = copy.copy(self)
-        bare.client, bare.callbacks = None, None
-        new: Self = super(StabilitySelection, bare).__sklearn_clone__()
-        new.client, new.callbacks = self.client, self.callbacks
-        return new
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

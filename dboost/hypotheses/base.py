@@ -12,9 +12,11 @@ hypothesis becomes a stored column of a partition only while a model holds it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,8 @@ from numpy.typing import NDArray
 from dboost.engine.base import Engine
 from dboost.errors import DataError
 from dboost.partition import Partition, Sums
+
+T = TypeVar("T")
 
 Array = NDArray[np.float64]
 Key = tuple[int, ...]
@@ -125,6 +129,64 @@ class Pool(Protocol):
     def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> Chosen:
         """The hypotheses `keys` as a model holds them, free of all others."""
         ...
+
+
+class SummedWhole:
+    """A pool all of whose hypotheses are summed in every round."""
+
+    @property
+    def searched(self) -> bool:
+        """No."""
+        return False
+
+
+def tiles(
+    memo: Any, what: str, token: str, numbers: Iterable[int], build: Callable[[int], T], keeps: Callable[[int], bool]
+) -> Iterator[tuple[int, T]]:
+    """Some tiles of a partition's hypotheses, each made when it is asked for, and remembered where `keeps` says so.
+
+    Tiles that do not fit together would push each other out, and decoded partitions with them.
+    """
+    for number in numbers:
+        made = partial(build, number)
+        yield number, memo.get(f"{what}-{number}", token, made) if keeps(number) else made()
+
+
+def is_whole(value: Any, least: int = 1) -> bool:
+    """Whether a parameter is an integer of at least so much."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+
+
+def is_positive(value: Any) -> bool:
+    """Whether a parameter is a finite number above zero."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return bool(number and 0.0 < value < math.inf)
+
+
+def sums_of_columns(block: Block, columns: range, weight: Array, plus: Array, minus: Array | None) -> Sums:
+    """As ``Pool.sums``, of columns of a block that lie beside each other."""
+    # Not at the top: a model that predicts with raw columns needs no compiled kernel.
+    from dboost.compiled.sparse import columns as kernels
+
+    count, chosen = len(columns), np.arange(columns.start, columns.stop)
+    parts = block.indptr, block.rows, block.values
+    total, absolute, square, peak = (np.zeros(count) for _ in range(4))
+    mine = block.indptr[columns.start : columns.stop + 1]
+    kernels.column_statistics(mine, block.rows, block.values, weight, peak, total, absolute, square)
+    names = ("G",) if minus is None else ("mu_plus", "mu_minus")
+    found = {name: np.empty((count, plus.shape[1])) for name in names}
+    if minus is None:
+        kernels.column_gradient(*parts, plus, chosen, found["G"])
+    else:
+        kernels.column_mu(*parts, plus, minus, chosen, found["mu_plus"], found["mu_minus"])
+    return Sums(add={**found, "square": square, "total": total}, peak={"peak": peak})
+
+
+def side_by_side(parts: Sequence[Sums]) -> Sums:
+    """Sums of some hypotheses, then those of others, and so on, as those of all of them."""
+    add = {name: np.concatenate([sums.add[name] for sums in parts]) for name in parts[0].add}
+    peak = {name: np.concatenate([sums.peak[name] for sums in parts]) for name in parts[0].peak}
+    return Sums(add=add, peak=peak)
 
 
 class Chosen(Protocol):

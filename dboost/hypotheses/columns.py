@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError
 from dboost.files.documents import Document
-from dboost.hypotheses import family_from_fields
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, taken
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, SummedWhole, sums_of_columns, taken
 from dboost.hypotheses.union import Joinable
 from dboost.partition import Partition, Sums
 
@@ -40,12 +39,6 @@ class Columns(Joinable):
         """``{"family": "columns"}``."""
         return {"family": "columns"}
 
-    @classmethod
-    def from_json(cls, spec: dict[str, Any]) -> Columns:
-        """Undo `to_json`."""
-        found: Columns = family_from_fields(cls, spec)
-        return found
-
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> ColumnSet:
         """The columns of a saved model."""
@@ -61,7 +54,7 @@ class Columns(Joinable):
 
 
 @dataclass(frozen=True)
-class ColumnsPool:
+class ColumnsPool(SummedWhole):
     """All raw columns of a data set; the key of column j is (j,), a shard is a range (start, stop)."""
 
     n_features: int
@@ -70,11 +63,6 @@ class ColumnsPool:
     def size(self) -> float:
         """Number of columns."""
         return self.n_features
-
-    @property
-    def searched(self) -> bool:
-        """No: every column is summed."""
-        return False
 
     @property
     def token(self) -> str:
@@ -97,25 +85,8 @@ class ColumnsPool:
 
     def sums(self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None) -> Sums:
         """Sums of a range of columns over one partition, as ``base.Pool.sums`` says."""
-        # Not at the top: a model that predicts with raw columns needs no compiled kernel.
-        from dboost.compiled.sparse import columns as kernels
-
-        start, stop = shard
-        count, k = stop - start, plus.shape[1]
-        chosen = np.arange(start, stop)
-        block = (partition.indptr, partition.rows, partition.values)
-        total, absolute, square, peak = (np.zeros(count) for _ in range(4))
-        kernels.column_statistics(
-            partition.indptr[start : stop + 1], *block[1:], partition.weight, peak, total, absolute, square
-        )
-        sums = Sums(add={"square": square, "total": total}, peak={"peak": peak})
-        if minus is None:
-            sums.add["G"] = np.empty((count, k))
-            kernels.column_gradient(*block, plus, chosen, sums.add["G"])
-            return sums
-        sums.add["mu_plus"], sums.add["mu_minus"] = np.empty((count, k)), np.empty((count, k))
-        kernels.column_mu(*block, plus, minus, chosen, sums.add["mu_plus"], sums.add["mu_minus"])
-        return sums
+        raw = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
+        return sums_of_columns(raw, range(*shard), partition.weight, plus, minus)
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         """The columns' own names, or x0, x1, ... by position."""
@@ -138,10 +109,7 @@ class ColumnSet:
     indices: NDArray[np.int64]  # (a,): Columns, ascending and distinct.
     names: tuple[str, ...] | None = None  # Their names, when the data has names.
 
-    @property
-    def family(self) -> str:
-        """Name of the family."""
-        return "columns"
+    family = "columns"
 
     @property
     def inputs(self) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import UsageError
-from dboost.hypotheses.base import Array, Block, Context, Key
+from dboost.hypotheses.base import Array, Block, Context, Key, SummedWhole
 from dboost.partition import Partition, Sums
 
 
@@ -110,7 +110,7 @@ def outputs(estimators: Sequence[Any], raw: Block, sparse: bool) -> Block:
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedPool:
+class LearnedPool(SummedWhole):
     """What was learned so far; the key of a hypothesis is the number of its round."""
 
     family: Learned
@@ -123,11 +123,6 @@ class LearnedPool:
     def size(self) -> float:
         """Nobody knows how many there are."""
         return np.inf
-
-    @property
-    def searched(self) -> bool:
-        """No: the estimator answers for the class."""
-        return False
 
     @property
     def token(self) -> str:
@@ -189,10 +184,7 @@ class LearnedSet:
     n_features: int
     sparse: bool
 
-    @property
-    def family(self) -> str:
-        """Name of the family."""
-        return "learned"
+    family = "learned"
 
     @property
     def inputs(self) -> NDArray[np.int64]:

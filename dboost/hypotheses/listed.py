@@ -14,15 +14,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document, plain
-from dboost.hypotheses import family_from_fields
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, SummedWhole, side_by_side, sums_of_columns
 from dboost.hypotheses.union import Joinable
 from dboost.partition import Partition, Sums
 
@@ -70,12 +69,6 @@ class ListedFamily(Joinable, ABC):
         return {"family": self.name} | {name: plain(value) for name, value in vars(self).items()}
 
     @classmethod
-    def from_json(cls, spec: dict[str, Any]) -> Self:
-        """Undo `to_json`."""
-        found: Self = family_from_fields(cls, spec)
-        return found
-
-    @classmethod
     def restore(cls, spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> ListedSet:
         """The hypotheses of a saved model, trusting nothing in it."""
         keys, names = spec.integer_lists("keys"), spec.strings("names")
@@ -108,7 +101,7 @@ def _dense(raw: Block, j: int) -> Array:
 
 
 @dataclass(frozen=True)
-class ListedPool:
+class ListedPool(SummedWhole):
     """All hypotheses of a family over one data set; a shard is a range (start, stop) of `listed`."""
 
     family: ListedFamily
@@ -118,11 +111,6 @@ class ListedPool:
     def size(self) -> float:
         """Number of hypotheses."""
         return len(self.listed)
-
-    @property
-    def searched(self) -> bool:
-        """No: every hypothesis is summed."""
-        return False
 
     @property
     def token(self) -> str:
@@ -145,26 +133,14 @@ class ListedPool:
 
     def sums(self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None) -> Sums:
         """Sums of a range of hypotheses over one partition, as ``base.Pool.sums`` says; some are formed at a time."""
-        # A model that predicts needs no compiled kernel.
-        from dboost.compiled.sparse import columns as kernels
-
         raw = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
-        mine = self.listed[slice(*shard)]
-        total, absolute, square, peak = (np.zeros(len(mine)) for _ in range(4))
-        names = ("G",) if minus is None else ("mu_plus", "mu_minus")
-        found = {name: np.empty((len(mine), plus.shape[1])) for name in names}
+        first, last = shard
         width = max(1, FORMED_VALUES // max(1, partition.n_rows))
-        for start, stop in pairwise([*range(0, len(mine), width), len(mine)]):
-            part, every = slice(start, stop), np.arange(stop - start)
-            indptr, rows, values, _ = formed(self.family, raw, mine[part])
-            numbers = peak[part], total[part], absolute[part], square[part]
-            kernels.column_statistics(indptr, rows, values, partition.weight, *numbers)
-            if minus is None:
-                kernels.column_gradient(indptr, rows, values, plus, every, found["G"][part])
-            else:
-                both = found["mu_plus"][part], found["mu_minus"][part]
-                kernels.column_mu(indptr, rows, values, plus, minus, every, *both)
-        return Sums(add={**found, "square": square, "total": total}, peak={"peak": peak})
+        parts = []
+        for start in range(first, last, width):
+            some = formed(self.family, raw, self.listed[start : min(start + width, last)])
+            parts.append(sums_of_columns(some, range(len(some.indptr) - 1), partition.weight, plus, minus))
+        return side_by_side(parts)
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         """Names in words; raw features without names are x0, x1, ..."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
-from dboost.hypotheses import family_from_json, restore_chosen
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Family, Key, taken
+from dboost.hypotheses import family_from_fields, family_from_json, restore_chosen
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Family, Key, side_by_side, taken
 from dboost.hypotheses.capabilities import (
     Binned,
     Following,
@@ -36,7 +36,20 @@ Shard = tuple[int, Any]
 
 
 class Joinable:
-    """Gives a family the operator ``|``."""
+    """Gives a family the operator ``|``, ``from_json`` where its JSON holds its fields, and comparison by its JSON."""
+
+    def __eq__(self, other: object) -> bool:
+        # of a family whose parameters may be arrays; that of others is made of their fields
+        return type(other) is type(self) and self.to_json() == other.to_json()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash(repr(self.to_json()))  # type: ignore[attr-defined]
+
+    @classmethod
+    def from_json(cls, spec: dict[str, Any]) -> Self:
+        """Undo `to_json`."""
+        found: Self = family_from_fields(cls, spec)
+        return found
 
     def __or__(self, other: Any) -> Union:
         if not isinstance(other, Family):
@@ -258,9 +271,7 @@ class UnionPool:
             found, sums = self.pools[place].settle(mine, Sums(add=add, parts=parts), k)
             keys.extend((place, *key) for key in found)
             every.append(sums)
-        add = {name: np.concatenate([sums.add[name] for sums in every]) for name in every[0].add}
-        peak = {name: np.concatenate([sums.peak[name] for sums in every]) for name in every[0].peak}
-        return keys, Sums(add=add, peak=peak)
+        return keys, side_by_side(every)
 
 
 def _by_member(nodes: Sequence[Any]) -> list[tuple[int, list[Any]]]:

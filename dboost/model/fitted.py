@@ -1,7 +1,8 @@
 """The fitted object: which hypotheses it holds, their weights, and how scores become predictions.
 
-Covers: ``Model`` (a frozen value that crosses processes and predicts one batch), its folder on disk, and the checks
-on reading it back. What a score means for each task is in ``dboost.model.tasks``.
+Covers: ``Model`` (a frozen value that crosses processes and predicts one batch), the models of all rounds of a fit that
+only adds features (``Stages``), its folder on disk, and the checks on reading it back. What a score means for each task
+is in ``dboost.model.tasks``.
 Does not cover: fitting (``dboost.boosting``), the scikit-learn shape (``dboost.estimators``), or reading data.
 
 A saved model is a folder with ``model.json`` and ``arrays.safetensors``, each under a digest. Reading it runs no code
@@ -10,6 +11,7 @@ from the folder and follows no link or path in it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,11 +39,75 @@ from dboost.hypotheses import Chosen, restore_chosen
 from dboost.hypotheses.base import Key, evaluate_rows
 from dboost.hypotheses.capabilities import named_weights
 from dboost.hypotheses.columns import ColumnSet
-from dboost.model.stages import Stages, restored
 from dboost.model.tasks import belongs, chosen_tasks, labels, log_probabilities, probabilities, tag_lists
 from dboost.partition import TASKS
 
 Float = NDArray[np.float64]
+
+# Their names in the arrays of a saved model begin with this.
+PREFIX = "stages."
+
+
+@dataclass(frozen=True)
+class Stages:
+    """T models, each with the features of the one before and some more."""
+
+    # Shape (a,). Rows of the last model's W in the order in which they entered.
+    order: NDArray[np.int64]
+    # Shape (T,). Number of rows of each model, rising.
+    counts: NDArray[np.int64]
+    # Shape (sum of counts, k). Rows of W of each model in that order, model after model.
+    weights: Float
+    # Shape (T, k).
+    intercepts: Float
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def at(self, stage: int) -> tuple[Float, Float]:
+        """W of one model over the rows of the last one, zero where a row had not entered, and its intercept.
+
+        W has shape (a, k), the intercept (k,).
+        """
+        count = int(self.counts[stage])
+        start = int(self.counts[:stage].sum())
+        W = np.zeros((len(self.order), self.weights.shape[1]))
+        W[self.order[:count]] = self.weights[start : start + count]
+        return W, self.intercepts[stage]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """As a saved model holds them."""
+        return {PREFIX + name: value for name, value in vars(self).items()}
+
+
+def restored(arrays: Mapping[str, NDArray[Any]], n_rows: int, k: int, file: str) -> Stages | None:
+    """Undo ``Stages.arrays``; None where a model has none."""
+    found = {name.removeprefix(PREFIX): value for name, value in arrays.items() if name.startswith(PREFIX)}
+    if not found:
+        return None
+    order, counts = found.get("order"), found.get("counts")
+    weights, intercepts = found.get("weights"), found.get("intercepts")
+    sound = (
+        len(found) == 4
+        and order is not None
+        and counts is not None
+        and weights is not None
+        and intercepts is not None
+        and order.dtype == counts.dtype == np.int64
+        and weights.dtype == intercepts.dtype == np.float64
+        and order.shape == (n_rows,)
+        and counts.ndim == 1
+        and bool(np.array_equal(np.sort(order), np.arange(n_rows)))
+        and bool(np.all(np.diff(counts, prepend=0) >= 0))
+        and int(counts[-1] if len(counts) else 0) == n_rows
+        and weights.shape == (int(counts.sum()), k)
+        and intercepts.shape == (len(counts), k)
+        and bool(np.all(np.isfinite(weights)) and np.all(np.isfinite(intercepts)))
+    )
+    if not sound:
+        raise ModelFormatError("the models of the rounds do not fit together", file=file)
+    return Stages(**found)
+
 
 FORMAT = "dboost-model"
 VERSION = 3

@@ -8,8 +8,7 @@ import pytest
 from dboost.boosting.checks import UPDATES
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.engine.local import LocalEngine
-from dboost.hypotheses.stumps.family import Stumps
-from dboost.hypotheses.stumps.pool import key_arrays
+from dboost.hypotheses.stumps.family import Stumps, key_arrays
 from dboost.losses import LOSSES
 from tests.boosting import plain
 

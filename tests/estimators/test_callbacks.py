@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from dboost import BoostedClassifier, UsageError
-from dboost.estimators.callbacks import HAS_PROTOCOL
+from dboost.estimators.rounds import HAS_PROTOCOL
 
 needs_protocol = pytest.mark.skipif(not HAS_PROTOCOL, reason="sklearn.callback came with scikit-learn 1.9")
 

@@ -18,8 +18,8 @@ from dboost import (
     ParquetData,
 )
 from dboost.estimators import repr as shown
-from dboost.estimators.history import Table
 from dboost.estimators.repr import sparsity_map
+from dboost.estimators.rounds import Table
 
 
 def test_repr_shows_certificate_features_and_who_shares_them(multiclass):

@@ -15,7 +15,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 import dboost
 from dboost import DataError, Features, MultiTaskBoostedClassifier, UsageError
 from dboost.metrics import partial, summarise
-from dboost.model.thresholds import best_f1, least_with_precision
+from dboost.model.tasks import best_f1, least_with_precision
 
 N = 120
 rng = np.random.default_rng(0)

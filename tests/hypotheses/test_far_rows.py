@@ -84,5 +84,5 @@ def test_a_far_perceptron_is_the_same_in_any_chunks_and_cuts(input, gamma, monke
     X += 2.0**24
     kernels = Kernels(gamma=gamma, input=input)
     found = {prepare(kernels, X, y, sizes).centres.token for sizes in ([90], [30, 41, 19], [1] * 20 + [70])}
-    monkeypatch.setattr("dboost.hypotheses.kernels.perceptron.CHUNK", 7)
+    monkeypatch.setattr("dboost.hypotheses.kernels.family.CHUNK", 7)
     assert found == {prepare(kernels, X, y, [90]).centres.token}

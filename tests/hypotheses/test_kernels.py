@@ -17,8 +17,7 @@ from dboost.engine.memo import Memo, MemoStore
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses.base import Block, Chosen, Context, Family, Pool
-from dboost.hypotheses.kernels.family import Kernels
-from dboost.hypotheses.kernels.in_model import KernelSet, restore
+from dboost.hypotheses.kernels.family import Kernels, KernelSet
 from dboost.partition import Partition
 
 CUTS = {"one": [90], "three": [30, 0, 41, 19], "many": [1] * 20 + [70]}
@@ -133,7 +132,7 @@ def test_two_classes_as_codes_or_signs_are_one_perceptron():
 
 @pytest.mark.parametrize("chunk", [1, 7, 64])
 def test_the_perceptron_has_the_same_bits_in_any_chunks(chunk, monkeypatch):
-    from dboost.hypotheses.kernels import perceptron
+    from dboost.hypotheses.kernels import family as perceptron
 
     X, code = make_data(3, m=90, density=0.3, dtype=np.float32)
     before = prepare(Kernels(), X, code)
@@ -284,7 +283,7 @@ def test_a_set_survives_json_and_arrays(support, input):
     keys = [(s,) for s in (1, 2, 7)]
     held = pool.chosen(keys, None)
     document = Document(json.loads(json.dumps(held.to_json())), "model.json")
-    again = restore(document, held.arrays(), 7)
+    again = Kernels.restore(document, held.arrays(), 7)
     assert isinstance(again, KernelSet) and same(held, again)
     assert again.words() == pool.names(keys, None) and again.n_hypotheses == 3
     assert again.inputs.tolist() == list(range(7))
@@ -324,10 +323,10 @@ def test_damaged_sets_are_refused():
         X, code = make_data(10, density=1.0)
         held = prepare(Kernels(support=2, gamma=1.0), X, code).chosen([(0,), (1,)], None)
         fields, arrays = held.to_json(), dict(held.arrays())
-        assert same(restore(Document(dict(fields), "model.json"), arrays, 7), held)
+        assert same(Kernels.restore(Document(dict(fields), "model.json"), arrays, 7), held)
         change(fields, arrays)
         with pytest.raises(ModelFormatError):
-            restore(Document(fields, "model.json"), arrays, 7)
+            Kernels.restore(Document(fields, "model.json"), arrays, 7)
 
 
 def test_data_that_does_not_fit_is_refused():

@@ -18,8 +18,7 @@ from dboost.hypotheses.base import Block, Family, Pool, evaluate_rows
 from dboost.hypotheses.capabilities import made_of
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.patches import patch_loops as loops
-from dboost.hypotheses.patches.family import Patches
-from dboost.hypotheses.patches.in_model import Bank
+from dboost.hypotheses.patches.family import Bank, Patches
 from tests.hypotheses.conftest import Raw, check_sums, dense
 
 SHAPE = (9, 11)

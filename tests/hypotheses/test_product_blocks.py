@@ -22,9 +22,8 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Block
 from dboost.hypotheses.columns import Columns
-from dboost.hypotheses.products import family, pool
-from dboost.hypotheses.products.monomials import words
-from dboost.hypotheses.products.pool import OCCURRING
+from dboost.hypotheses.products import family
+from dboost.hypotheses.products.family import OCCURRING, words
 from dboost.problem import induced
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
@@ -70,7 +69,7 @@ def explicit(X):
 
 def in_blocks(monkeypatch, size):
     """Blocks of at most `size` bytes, three of which are held at a time, of a class far beyond what is enumerated."""
-    monkeypatch.setattr(pool, "BLOCK_BYTES", size)
+    monkeypatch.setattr(family, "BLOCK_BYTES", size)
     monkeypatch.setattr(family, "ENUMERATED", 0)
     monkeypatch.setattr(induced, "SHARDS_AT_ONCE", 3)
 
@@ -125,7 +124,7 @@ def test_a_block_holds_what_it_may_and_only_some_are_held(monkeypatch):
     assert found.size == N + N * (N + 1) // 2 - 1
     np.testing.assert_array_equal(found.formed, (X != 0).T @ np.count_nonzero(X, axis=1))
     k, size = 3, 600
-    monkeypatch.setattr(pool, "BLOCK_BYTES", size)
+    monkeypatch.setattr(family, "BLOCK_BYTES", size)
     shards = found.shards([], 8 * k, induced.SHARD_BYTES)
     assert len(shards) > 5
     held = []
@@ -144,7 +143,7 @@ def test_a_block_holds_what_it_may_and_only_some_are_held(monkeypatch):
     run = engine.map_reduce
     monkeypatch.setattr(engine, "map_reduce", lambda *a, **b: asked.append(len(b.get("shards") or ())) or run(*a, **b))
     monkeypatch.setattr(induced, "SHARDS_AT_ONCE", 2)
-    monkeypatch.setattr(pool, "BLOCK_BYTES", 300)
+    monkeypatch.setattr(family, "BLOCK_BYTES", 300)
     data = plain.make("log", m=50, n=12, seed=62)
     with engine:
         fitting = Fitting(plain.plan(data), engine, FitSettings("log", "l1", hypotheses=PAIRS))

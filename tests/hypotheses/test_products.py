@@ -15,8 +15,7 @@ from dboost import BoostedClassifier
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses.columns import Columns
-from dboost.hypotheses.products.family import Products
-from dboost.hypotheses.products.monomials import restore, words
+from dboost.hypotheses.products.family import Products, words
 from dboost.penalties import get_penalty
 from dboost.problem import tree_search as searching
 from tests.hypotheses.conftest import Raw, check_sums, count_monomials, dense
@@ -180,7 +179,7 @@ def test_a_model_holds_only_its_monomials_and_their_inputs(sparse_rows):
     assert held.inputs.tolist() == [1, 2, 4, 5]
     made = held.evaluate(sparse_rows.block(held.inputs))
     np.testing.assert_array_equal(dense(made), dense(pool.columns(sparse_rows.block(), keys)))
-    back = restore(Document(json.loads(json.dumps(held.to_json())), "model.json"), held.arrays(), 6)
+    back = Products.restore(Document(json.loads(json.dumps(held.to_json())), "model.json"), held.arrays(), 6)
     np.testing.assert_array_equal(dense(back.evaluate(sparse_rows.block(held.inputs))), dense(made))
     assert back.words() == held.words()
 
@@ -202,7 +201,7 @@ def test_a_damaged_document_is_refused(sparse_rows):
     ]
     for bad_document, bad_arrays in broken:
         with pytest.raises(ModelFormatError, match=r"model\.json"):
-            restore(Document(bad_document, "model.json"), bad_arrays, 6)
+            Products.restore(Document(bad_document, "model.json"), bad_arrays, 6)
 
 
 def test_nonsense_is_refused():

@@ -10,9 +10,8 @@ import pytest
 from dboost.engine.memo import Memo, MemoStore
 from dboost.hypotheses.capabilities import THETA, Binned, completed
 from dboost.hypotheses.columns import Columns
-from dboost.hypotheses.distinct import Distinct, cuts
 from dboost.hypotheses.held_by_model import Held
-from dboost.hypotheses.stumps.family import Stumps
+from dboost.hypotheses.stumps.family import Distinct, Stumps, cuts
 from dboost.partition import Partition
 from dboost.passes.point import Point
 from dboost.passes.residuals import branches, one_branch

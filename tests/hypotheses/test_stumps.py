@@ -11,8 +11,7 @@ import pytest
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen
-from dboost.hypotheses.stumps.family import Stumps
-from dboost.hypotheses.stumps.pool import encoded, halfway, key_arrays, threshold_keys
+from dboost.hypotheses.stumps.family import Stumps, encoded, halfway, key_arrays, threshold_keys
 from dboost.hypotheses.union import UnionPool
 from tests.hypotheses.conftest import Raw, check_sums, dense
 

@@ -17,7 +17,7 @@ BEGIN = """
 import json, os, warnings
 import numpy as np
 import dboost
-from dboost.estimators import live_line
+from dboost.estimators import rounds as live_line
 warnings.simplefilter("ignore")
 live_line.DELAY = live_line.EVERY = 0.0
 rng = np.random.default_rng(0)

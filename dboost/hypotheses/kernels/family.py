@@ -1,12 +1,22 @@
 """Gaussian kernels of rows as hypotheses: h_s(x) = exp(-gamma ||x - x_s||**2) for the rows s of a support set.
 
-Covers: ``Kernels`` (what a user asks for) and ``KernelPool`` (the candidates on one data set). Source: Duchi & Singer
-2009, section 6; docs/math.md 7 (F).
-Does not cover: the perceptron (``perceptron``), random rows and the median (``drawn``), distances (``centres``), or the
-kernels that a model holds (``kernel_set``).
+Source: Duchi & Singer 2009, section 6; docs/math.md 7 (F). Does not cover: random rows and the median, distances
+(``centres``).
 
 A kernel with 2,766 centres is not written into the data: a partition computes its block of it from the raw features,
 and remembers that block between passes where all of them fit half of what the process may remember.
+
+The kernel perceptron visits rows in their order, predicts with the kernels of the rows kept so far, and keeps a row
+when it is mistaken (Duchi & Singer leave the rule open):
+
+- classes: score_r(x) = sum_s (Y_s - Yhat_s)_r K(x_s, x). A row is a mistake when another class scores at least as high
+  as its own; Yhat is the first best of the others. So a tie is a mistake, and the first row is always kept.
+- two classes: f(x) = sum_s y_s K(x_s, x); a mistake is y f(x) <= 0. The same rows as with two scores.
+- tasks: one such f per task over one set of rows. A row is kept when it is a mistake in any task whose label it has,
+  and enters the scores of those tasks.
+
+Rows of weight zero are not visited; what other weights there are has no part in it. Data sorted by label makes a poor
+perceptron: shuffle it first.
 """
 
 from __future__ import annotations
@@ -14,24 +24,252 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property, partial
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dboost.errors import DataError, UsageError, without_values
+from dboost.compiled.sparse.columns import transpose
+from dboost.errors import DataError, ModelFormatError, UsageError, without_values
 from dboost.files.documents import Document
-from dboost.hypotheses import drawn
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool
-from dboost.hypotheses.kernels import kernel_loops, perceptron
-from dboost.hypotheses.kernels.centres import Centres, by_row, kernel_block, squares_of
-from dboost.hypotheses.kernels.in_model import FAMILY, INPUTS, KernelSet, kernel_columns, restore, words_of
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool, SummedWhole, is_positive, is_whole, tiles
+from dboost.hypotheses.centres import (
+    Centres,
+    RowBlock,
+    by_row,
+    chosen_rows,
+    distances,
+    draw,
+    join_centres,
+    kernel_block,
+    live_rows,
+    median_gamma,
+    no_centres,
+    rows_of,
+    squares_of,
+)
+from dboost.hypotheses.kernels import kernel_loops
 from dboost.hypotheses.kernels.kernel_loops import TILE
 from dboost.hypotheses.union import Joinable
 from dboost.partition import Partition, Sums
+
+FAMILY = "kernels"
+INPUTS = ("raw", "cosine")
+
+
+def kernel_columns(raw: Block, centres: Centres, gamma: float, cosine: bool) -> Block:
+    """The kernels of all rows and centres as columns; values that underflow to zero are not stored."""
+    lines = by_row(raw)
+    K = kernel_block(lines, squares_of(lines), centres, gamma, cosine)
+    indptr, rows, values = kernel_loops.sparse_columns(K)
+    return Block(indptr, rows, values, raw.n_rows)
+
+
+def words_of(numbers: NDArray[np.int64], given: bool) -> list[str]:
+    """Names of kernels by the numbers of their centres."""
+    kind = "centre" if given else "row"
+    return [f"K(x; {kind} {number})" for number in numbers.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSet:
+    """The kernels that a model holds, with their centres."""
+
+    centres: Centres
+    gamma: float
+    cosine: bool  # cosine, given: As in `KernelPool`.
+    given: bool
+    n_features: int  # Raw columns offered.
+
+    @property
+    def family(self) -> str:
+        """``"kernels"``."""
+        return FAMILY
+
+    @property
+    def inputs(self) -> NDArray[np.int64]:
+        """All raw columns: each one is part of the distance."""
+        return np.arange(self.n_features, dtype=np.int64)
+
+    @property
+    def n_hypotheses(self) -> int:
+        """Number of centres."""
+        return len(self.centres)
+
+    def words(self) -> list[str]:
+        """``K(x; row 17)``, ..."""
+        return words_of(self.centres.numbers, self.given)
+
+    def evaluate(self, raw: Block) -> Block:
+        """The kernels as columns.
+
+        Raises DataError: When the block has another number of columns, or a row has no finite length.
+        """
+        if len(raw.indptr) - 1 != self.n_features:
+            raise DataError(f"a block of {len(raw.indptr) - 1} columns; the kernels need {self.n_features}")
+        return kernel_columns(raw, self.centres, self.gamma, self.cosine)
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the centres."""
+        return {
+            "family": FAMILY,
+            "gamma": self.gamma,
+            "input": INPUTS[self.cosine],
+            "given": self.given,
+            "n_features": self.n_features,
+        }
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The centres."""
+        return {f"kernel_{name}": getattr(self.centres, name) for name in _KINDS}
+
+
+_KINDS: dict[str, tuple[Any, ...]] = {
+    "pointer": (np.int64,),
+    "slots": (np.int32,),
+    "values": (np.float32, np.float64),
+    "numbers": (np.int64,),
+}
+
+
+def _checked_array(arrays: Mapping[str, NDArray[Any]], name: str, kinds: tuple[Any, ...], file: str) -> NDArray[Any]:
+    value = arrays.get(name)
+    if value is None or value.dtype not in [np.dtype(kind) for kind in kinds] or value.ndim != 1:
+        found = "nothing" if value is None else f"{value.dtype} of {value.ndim} dimensions"
+        raise ModelFormatError(f"array {name!r}: expected {np.dtype(kinds[-1])} (n,), found {found}", file=file)
+    return value
+
+
+NO_LIMIT = 2**62
+CHUNK = 2048
+"""Rows visited together. Larger chunks leave more to the slower loop over single centres; no bit depends on it."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a perceptron needs to know beside the data."""
+
+    gamma: float
+    cosine: bool
+    n_outputs: int  # k.
+    limit: int = NO_LIMIT  # Rows kept at most.
+
+
+@dataclass(frozen=True)
+class Mistakes:
+    """The state of the perceptron between two partitions."""
+
+    seen: int  # Rows visited.
+    centres: Centres  # Rows kept.
+    # (s + 1,): The steps of row s are entries steps[s] .. steps[s + 1] - 1 of the next two.
+    steps: NDArray[np.int64]
+    outputs: NDArray[np.int32]
+    signs: NDArray[np.int8]  # Score outputs[q] moves by signs[q] K(x_s, .).
+
+
+def nothing_seen() -> Mistakes:
+    """The state before the first row."""
+    return Mistakes(0, no_centres(), np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
+
+
+def advance(partition: Partition, state: Mistakes, rule: Rule) -> Mistakes:
+    """Visit the rows of one partition.
+
+    Raises UsageError: When the labels are numbers of a regression.
+    """
+    labels = _labels(partition.y)
+    rows = by_row(partition)
+    there = live_rows(partition)
+    if there is not None:
+        rows = chosen_rows(rows, there)
+        labels = labels.taken(there)
+    for start in range(0, rows.n_rows, CHUNK):
+        stop = min(start + CHUNK, rows.n_rows)
+        state = _visit(rows.piece(start, stop), labels.piece(start, stop), state, rule)
+    return state
+
+
+def _visit(rows: RowBlock, labels: Labels, state: Mistakes, rule: Rule) -> Mistakes:
+    """Visit a few rows: the centres found before score all of them at once, a new one the rows after it."""
+    m, kept = rows.n_rows, len(state.centres)
+    if kept >= rule.limit:
+        return replace(state, seen=state.seen + m)
+    xx = squares_of(rows)
+    F = np.zeros((m, rule.n_outputs))
+    for first, part in distances(rows, xx, state.centres, rule.cosine):
+        kernel_loops.exponentiate(part, rule.gamma)
+        kernel_loops.add_scores(part, state.steps, state.outputs, state.signs, first, F)
+    picks, steps = np.empty(m, np.int64), np.empty(m + 1, np.int64)
+    by_column = transpose(*rows)
+    settings = (rule.gamma, rule.cosine, rule.limit - kept)
+    n, outputs, signs = kernel_loops.perceptron(*by_column, *rows[:3], xx, *labels, F, *settings, picks, steps)
+    return Mistakes(
+        seen=state.seen + m,
+        centres=join_centres([state.centres, rows_of(rows, picks[:n], state.seen)]),
+        steps=np.concatenate([state.steps, state.steps[-1] + steps[1 : n + 1]]),
+        outputs=np.concatenate([state.outputs, outputs]),
+        signs=np.concatenate([state.signs, signs]),
+    )
+
+
+class Labels(NamedTuple):
+    """Labels as class codes (m,) or as signs (m, k), whichever `coded` says; the other is empty."""
+
+    coded: bool
+    codes: NDArray[np.int32]
+    signs: NDArray[np.int8]
+
+    def piece(self, start: int, stop: int) -> Labels:
+        """Those of rows [start, stop)."""
+        return Labels(self.coded, self.codes[start:stop], self.signs[start:stop])
+
+    def taken(self, rows: NDArray[np.int64]) -> Labels:
+        """Those of some rows."""
+        if self.coded:
+            return Labels(True, self.codes[rows], self.signs)
+        return Labels(False, self.codes, self.signs[rows])
+
+
+def _labels(y: NDArray[Any]) -> Labels:
+    if y.dtype.kind == "f":
+        raise UsageError(
+            "a perceptron needs classes, and the labels are numbers to predict",
+            hint="give Kernels(support=...) a number of rows to draw at random, or an array of centres",
+        )
+    if y.ndim == 1:
+        return Labels(True, np.ascontiguousarray(y, dtype=np.int32), np.empty((0, 0), np.int8))
+    return Labels(False, np.empty(0, np.int32), np.ascontiguousarray(y, dtype=np.int8))
+
+
+def alone(partition: Partition, memo: Any, rule: Rule) -> Sums:
+    """The mistakes of a perceptron that sees one partition only."""
+    found = advance(partition, nothing_seen(), rule)
+    return Sums(parts={"mistakes": [(found.seen, found.centres)]})
+
+
+def sequential_support(context: Context, rule: Rule) -> Centres:
+    """Mistakes of one pass in the order of the rows, the same for any cut into partitions and on any engine."""
+    state: Mistakes = context.engine.scan(advance, nothing_seen(), rule, name="perceptron")
+    return state.centres
+
+
+def united_support(context: Context, rule: Rule) -> Centres:
+    """Mistakes of one perceptron per partition, side by side; they depend on the cut, and are more.
+
+    With a limit, each perceptron stops at it, and as many of the union are drawn at random.
+    """
+    found = context.engine.map_reduce(alone, rule, name="perceptron").parts["mistakes"]
+    starts = np.cumsum([0, *(seen for seen, _ in found)])
+    parts = [replace(part, numbers=part.numbers + start) for (_, part), start in zip(found, starts)]
+    union = join_centres(parts)
+    if len(union) <= rule.limit:
+        return union
+    rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([context.seed, 3])))
+    return union.take(np.sort(rng.choice(len(union), size=rule.limit, replace=False)))
+
 
 PERCEPTRONS = ("perceptron", "perceptron-union")
 
@@ -78,29 +316,23 @@ class Kernels(Joinable):
                 raise UsageError(
                     f"support={self.support!r}", hint=f"use one of {', '.join(PERCEPTRONS)}, an integer, or an array"
                 )
-        elif isinstance(self.support, int | np.integer) and not isinstance(self.support, bool):
-            if self.support < 1:
+        elif isinstance(self.support, int | np.integer):
+            if not is_whole(self.support):
                 raise UsageError(f"support={self.support}", hint="expected at least one row")
         else:
             object.__setattr__(self, "support", _given(self.support))
-        if self.gamma != "median" and not _is_positive(self.gamma):
+        if self.gamma != "median" and not is_positive(self.gamma):
             raise UsageError(f"gamma={self.gamma!r}", hint="expected 'median' or a positive number")
         if self.input not in INPUTS:
             raise UsageError(f"input={self.input!r}", hint=f"use one of {', '.join(INPUTS)}")
         if self.max_support is not None:
-            if not isinstance(self.max_support, int | np.integer) or isinstance(self.max_support, bool):
+            if not isinstance(self.max_support, int | np.integer):
                 raise UsageError(f"max_support={self.max_support!r}", hint="expected an integer, or None")
-            if not isinstance(self.support, str) or self.max_support < 1:
+            if not isinstance(self.support, str) or not is_whole(self.max_support):
                 raise UsageError(
                     f"max_support={self.max_support} with support={_shown(self.support)!r}",
                     hint="it is a positive limit for a perceptron; rows at random and given centres have their number",
                 )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kernels) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        return hash(repr(self.to_json()))
 
     def to_json(self) -> dict[str, Any]:
         """The parameters; given centres as lists, by row."""
@@ -115,21 +347,47 @@ class Kernels(Joinable):
     @classmethod
     def from_json(cls, spec: dict[str, Any]) -> Kernels:
         """Undo `to_json`."""
-        known = ("support", "gamma", "input", "max_support")
-        odd = sorted(set(spec) - {"family", *known})
-        if odd:
-            raise UsageError(
-                f"hypotheses of family {FAMILY!r} have no parameter {odd[0]!r}", hint=f"it takes {', '.join(known)}"
-            )
-        given = {name: spec[name] for name in known if name in spec}
-        if isinstance(given.get("support"), dict):
-            given["support"] = _read(given["support"])
-        return cls(**given)
+        support = spec.get("support")
+        return super().from_json(spec | ({"support": _read(support)} if isinstance(support, dict) else {}))
 
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> KernelSet:
-        """The kernels of a saved model; see ``kernel_set.restore``."""
-        return restore(spec, arrays, n_features)
+        """Read a `KernelSet` back, trusting nothing.
+
+        `spec`: What ``KernelSet.to_json`` gave.
+        `arrays`: What ``KernelSet.arrays`` gave.
+        `n_features`: Raw columns of the model.
+        Raises ModelFormatError.
+        """
+        file = spec.file
+        spec.choice("family", (FAMILY,))
+        gamma, cosine = spec.number("gamma"), spec.choice("input", INPUTS) == "cosine"
+        given = spec.fields.get("given")
+        if not 0.0 < gamma < math.inf or not isinstance(given, bool) or spec.count("n_features") != n_features:
+            raise ModelFormatError("the kernels' gamma, number of features or origin is wrong", file=file)
+        odd = sorted(set(arrays) - {f"kernel_{name}" for name in _KINDS})
+        if odd:
+            raise ModelFormatError(f"hypotheses of family {FAMILY!r} with an array {odd[0]!r}", file=file)
+        parts = [_checked_array(arrays, f"kernel_{name}", kinds, file) for name, kinds in _KINDS.items()]
+        centres = Centres(*parts)
+        pointer, slots, size = centres.pointer, centres.slots, len(centres.slots)
+        sound = (
+            len(pointer) == len(centres.numbers) + 1
+            and len(centres.values) == size
+            and pointer[0] == 0
+            and pointer[-1] == size
+            and bool(np.all(np.diff(pointer) >= 0))
+            and bool(np.all((slots >= 0) & (slots < n_features)))
+            and bool(np.all(np.isfinite(centres.values)) and np.all(centres.numbers >= 0))
+        )
+        if sound and size > 1:
+            ascends = np.diff(slots.astype(np.int64)) > 0
+            starts = pointer[1:-1]
+            ascends[starts[(starts > 0) & (starts < size)] - 1] = True
+            sound = bool(np.all(ascends))
+        if not sound:
+            raise ModelFormatError("the centres of the kernels are damaged", file=file)
+        return KernelSet(centres, gamma, cosine, given, n_features)
 
     def prepare(self, context: Context) -> Pool:
         """Find gamma and the support set.
@@ -143,7 +401,7 @@ class Kernels(Joinable):
         if context.n_rows < 1:
             raise DataError("kernels are centred on rows, and the data has none")
         cosine = self.input == "cosine"
-        gamma = drawn.median_gamma(context, cosine) if self.gamma == "median" else float(self.gamma)
+        gamma = median_gamma(context, cosine) if self.gamma == "median" else float(self.gamma)
         return KernelPool(
             centres=self._centres(context, gamma, cosine),
             gamma=gamma,
@@ -155,27 +413,22 @@ class Kernels(Joinable):
 
     def _centres(self, context: Context, gamma: float, cosine: bool) -> Centres:
         if isinstance(self.support, str):
-            limit = perceptron.NO_LIMIT if self.max_support is None else int(self.max_support)
-            rule = perceptron.Rule(gamma, cosine, context.n_outputs, limit)
+            limit = NO_LIMIT if self.max_support is None else int(self.max_support)
+            rule = Rule(gamma, cosine, context.n_outputs, limit)
             if self.support == "perceptron":
-                return perceptron.sequential_support(context, rule)
-            return perceptron.united_support(context, rule)
+                return sequential_support(context, rule)
+            return united_support(context, rule)
         if isinstance(self.support, int | np.integer):
             if self.support > context.n_rows:
                 raise UsageError(
                     f"support={self.support} rows at random, and the data has {context.n_rows}", hint="ask for fewer"
                 )
-            return drawn.draw(context, int(self.support), purpose=2)
+            return draw(context, int(self.support), purpose=2)
         rows = self.support
         if rows.shape[1] != context.n_features:
             raise DataError(f"the centres have {rows.shape[1]} features, the data has {context.n_features}")
         numbers = np.arange(rows.shape[0], dtype=np.int64)
         return Centres(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data, numbers)
-
-
-def _is_positive(value: Any) -> bool:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    return bool(number and 0.0 < value < math.inf)
 
 
 def _given(rows: Any) -> Any:
@@ -219,7 +472,7 @@ def _read(spec: dict[str, Any]) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelPool:
+class KernelPool(SummedWhole):
     """The kernels of a support set on one data set. Key (s,) is the s-th centre."""
 
     centres: Centres
@@ -233,11 +486,6 @@ class KernelPool:
     def size(self) -> float:
         """Number of centres."""
         return len(self.centres)
-
-    @property
-    def searched(self) -> bool:
-        """No: every kernel is summed."""
-        return False
 
     @cached_property
     def token(self) -> str:
@@ -276,7 +524,6 @@ class KernelPool:
 
     def _slabs(self, partition: Partition, memo: Any, starts: range) -> Iterator[tuple[int, Array]]:
         """The kernel of a partition, TILE centres at a time: the first centre, and an array (at most TILE, m)."""
-        # Blocks that do not fit together would push each other out, and decoded partitions with them.
         keeps = 8 * self.rows_per_worker * len(self.centres) <= memo.budget // 2
         lines = cache(lambda: by_row(partition))
         squares = cache(lambda: squares_of(lines()))
@@ -285,8 +532,7 @@ class KernelPool:
             centres = self.centres.take(np.arange(start, min(start + TILE, len(self.centres))))
             return kernel_block(lines(), squares(), centres, self.gamma, self.cosine)
 
-        for start in starts:
-            yield start, memo.get(f"kernel-{start}", self.token, partial(build, start)) if keeps else build(start)
+        return tiles(memo, "kernel", self.token, starts, build, lambda start: keeps)
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         """``K(x; row 17)``, or ``K(x; centre 3)`` for given centres; names of raw features have no part in it."""

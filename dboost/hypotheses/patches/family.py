@@ -1,30 +1,381 @@
 """Patches of images as hypotheses: the largest response of a template over an image, weighted by a mask.
 
-Covers: ``Patches`` (what a user asks for) and its templates. Source: Shalev-Shwartz, Wexler & Shashua 2011
-(ShareBoost), section 7.4; docs/math.md 7 (J).
-Does not cover: the candidates on one data set (``patch_pool``), responses and the patches that a model holds
-(``patch_set``), or k-means (``clusters``).
+Source: Shalev-Shwartz, Wexler & Shashua 2011 (ShareBoost), section 7.4; docs/math.md 7 (J). Does not cover: k-means
+(``clusters``).
+
+16,000 features of 60,000 images are 10^9 numbers and 10^12 multiplications. A partition makes them of its images once,
+a tile of 128 templates under all masks at a time, and remembers them as bytes; tiles that do not fit what the process
+may remember are made again in every pass.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
-from dboost.hypotheses import drawn
-from dboost.hypotheses.base import Array, Context, Pool
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool, SummedWhole, is_positive, is_whole, tiles
+from dboost.hypotheses.centres import draw
 from dboost.hypotheses.clusters import centres_of
-from dboost.hypotheses.patches.in_model import FAMILY, MOST_MASKS, Bank, Lattice, PatchSet, restore
-from dboost.hypotheses.patches.patch_loops import LEVELS
-from dboost.hypotheses.patches.pool import PatchPool
+from dboost.hypotheses.patches import patch_loops as loops
+from dboost.hypotheses.patches.patch_loops import LEVELS, STEP, TILE
 from dboost.hypotheses.union import Joinable
+from dboost.partition import Partition, Sums
+
+FAMILY = "patches"
+REACH = 3.0
+"""A mask is a Gaussian cut to zero beyond so many of its standard deviations."""
+MOST_MASKS = 64
+"""Masks on a side of the lattice."""
+
+Bytes = NDArray[np.uint8]
+# Images that are spread out at a time where columns are made of them.
+_CHUNK = 512
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Masks of one width: side x side Gaussians over the positions of a template's corner."""
+
+    side: int
+    spread: float  # Standard deviation of a mask, in spacings of the lattice.
+
+    def gains(self, positions: tuple[int, int]) -> NDArray[np.float64]:
+        """Value of every mask at every position, shape (masks, positions)."""
+        across = [self._bumps(count) for count in positions]
+        squares = across[0][:, None, :, None] + across[1][None, :, None, :]
+        found = np.where(squares <= REACH**2, np.exp(-0.5 * squares), 0.0)
+        return found.reshape(self.side**2, -1)
+
+    def _bumps(self, count: int) -> NDArray[np.float64]:
+        """Squared distance, in standard deviations, of positions 0 .. count - 1 to the centres of one axis."""
+        spacing = count / self.side
+        centres = spacing * (np.arange(self.side) + 0.5) - 0.5
+        found: NDArray[np.float64] = ((np.arange(count) - centres[:, None]) / (self.spread * spacing)) ** 2
+        return found
+
+
+@dataclass(frozen=True)
+class Bank:
+    """Templates, and what their responses are taken of.
+
+    The feature of template w and mask g in an image I is q / 256 with q = min(255, round(max over positions of 256 (I *
+    w)(p) g(p) / s(p), 0)), rounded half up: a byte, so that all features of a data set can be kept. With a floor, s(p)
+    is the contrast of the patch, the norm of its pixels less their mean, or the floor where that is more; else 1.
+    """
+
+    # Hundreds of kilobytes that every pass refers to: an engine sends them to a worker once
+    # (``engine.dask.wire_format``).
+    sent_once = True
+
+    templates: NDArray[np.float32]  # (t, size**2): In the units of a feature's levels.
+    shape: tuple[int, int]  # Rows and columns of an image; pixel (i, j) is raw column i * columns + j.
+    size: int  # Side of a template.
+    lattices: tuple[Lattice, ...]  # The masks: those of the first lattice, of the second, ...
+    # Least contrast that responses are divided by, in the units of a pixel; 0 where they are not divided.
+    floor: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.templates)
+
+    @property
+    def n_masks(self) -> int:
+        """Masks of every template."""
+        return sum(lattice.side**2 for lattice in self.lattices)
+
+    @property
+    def n_pixels(self) -> int:
+        """Pixels of an image."""
+        return self.shape[0] * self.shape[1]
+
+    @cached_property
+    def token(self) -> str:
+        """Digest of templates and geometry."""
+        digest = hashlib.sha256(repr((FAMILY, self.shape, self.size, self.lattices, self.floor)).encode())
+        digest.update(np.ascontiguousarray(self.templates).data)
+        return digest.hexdigest()
+
+    def take(self, chosen: NDArray[np.int64]) -> Bank:
+        """Some of the templates."""
+        return replace(self, templates=np.ascontiguousarray(self.templates[chosen]))
+
+    # ---- geometry --------------------------------------------------------------------------------------------------
+
+    @property
+    def positions(self) -> tuple[int, int]:
+        """Rows and columns of positions at which a template lies within the image."""
+        return self.shape[0] - self.size + 1, self.shape[1] - self.size + 1
+
+    @cached_property
+    def taps(self) -> NDArray[np.int64]:
+        """Offsets of a patch's pixels from its corner, filled up with the corner itself."""
+        inside = np.arange(self.size)
+        offsets = (inside[:, None] * self.shape[1] + inside).reshape(-1)
+        return np.append(offsets, np.zeros(-len(offsets) % STEP, np.int64)).astype(np.int64)
+
+    @cached_property
+    def corners(self) -> NDArray[np.int64]:
+        """Pixel of the corner at every position."""
+        rows, columns = self.positions
+        return (np.arange(rows)[:, None] * self.shape[1] + np.arange(columns)).reshape(-1).astype(np.int64)
+
+    @cached_property
+    def gains(self) -> NDArray[np.float32]:
+        """Value of every mask at every position, shape (masks, positions)."""
+        found = np.concatenate([lattice.gains(self.positions) for lattice in self.lattices])
+        return np.ascontiguousarray(found.astype(np.float32))
+
+    @cached_property
+    def _seen(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        """The masks that see a position: pointer by position, masks, gains."""
+        position, mask = np.nonzero(self.gains.T)
+        pointer = np.searchsorted(position, np.arange(len(self.corners) + 1)).astype(np.int64)
+        return pointer, mask.astype(np.int64), np.ascontiguousarray(self.gains[mask, position])
+
+    @cached_property
+    def _tiles(self) -> NDArray[np.float32]:
+        count = -(-len(self) // TILE)
+        filled = np.zeros((count * TILE, len(self.taps)), np.float32)
+        filled[: len(self), : self.size**2] = self.templates
+        return np.ascontiguousarray(filled.reshape(count, TILE, -1).transpose(0, 2, 1))
+
+    def pixels_seen(self, masks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Pixels that templates under some masks depend on, ascending."""
+        corners = self.corners[np.any(self.gains[masks] > 0.0, axis=0)]
+        return np.unique(corners[:, None] + self.taps)
+
+    # ---- features --------------------------------------------------------------------------------------------------
+
+    @property
+    def n_tiles(self) -> int:
+        """Tiles of templates; the features of a tile are made and kept together."""
+        return -(-len(self) // TILE)
+
+    def width(self, tile: int) -> int:
+        """Templates in a tile."""
+        return min(TILE, len(self) - tile * TILE)
+
+    def images(self, raw: Block, pixels: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        """The rows of a block as images (m, all pixels); its columns are the pixels `pixels`, or all of them."""
+        out = np.zeros((raw.n_rows, self.n_pixels), np.float32)
+        places = np.arange(self.n_pixels) if pixels is None else pixels
+        loops.dense_images(raw.indptr, raw.rows, raw.values, places, out)
+        return out
+
+    def features(self, images: NDArray[np.float32], tile: int) -> Bytes:
+        """Features of a tile, (m, masks * templates of the tile): all templates under mask 0, under mask 1, ..."""
+        count = self.width(tile)
+        out = np.empty((len(images), self.n_masks * count), np.uint8)
+        frame = (self.taps, self.corners, self._tiles, tile, *self._seen)
+        loops.features(images, *frame, self.n_masks, count, self.size**2, self.floor, out)
+        return out
+
+
+def columns_of(parts: Sequence[Bytes], n_rows: int) -> Block:
+    """Columns of bytes as a block without zeros, in their order."""
+    indptr, rows, values = np.zeros(len(parts) + 1, np.int64), [], []
+    for place, column in enumerate(parts):
+        found = np.flatnonzero(column)
+        indptr[place + 1] = indptr[place] + len(found)
+        rows.append(found.astype(np.int32))
+        values.append(column[found].astype(np.float32) / np.float32(LEVELS))
+    none = np.zeros(0, np.int32)
+    return Block(indptr, np.concatenate([none, *rows]), np.concatenate([none.astype(np.float32), *values]), n_rows)
+
+
+def made_columns(bank: Bank, slots: NDArray[np.int64], masks: NDArray[np.int64], images: NDArray[np.float32]) -> Block:
+    """The features of templates `slots` of a bank under `masks`, as columns in that order."""
+    found = np.empty((len(slots), len(images)), np.uint8)
+    for tile in range(bank.n_tiles):
+        mine = np.flatnonzero(slots // TILE == tile)
+        if not len(mine):
+            continue
+        places = masks[mine] * bank.width(tile) + slots[mine] - tile * TILE
+        for start in range(0, len(images), _CHUNK):
+            part = bank.features(images[start : start + _CHUNK], tile)
+            found[mine, start : start + _CHUNK] = part[:, places].T
+    return columns_of(list(found), len(images))
+
+
+@dataclass(frozen=True, eq=False)
+class PatchSet:
+    """The patches that a model holds."""
+
+    bank: Bank  # The templates that are used, each once.
+    numbers: NDArray[np.int64]  # (templates,): Their numbers among the candidates.
+    # slots, masks: int64 arrays, shape (a,). Template (in `bank`) and mask of every hypothesis.
+    slots: NDArray[np.int64]
+    masks: NDArray[np.int64]
+
+    family = FAMILY
+
+    @property
+    def inputs(self) -> NDArray[np.int64]:
+        """Pixels that some template sees under its mask."""
+        return self.bank.pixels_seen(np.unique(self.masks)) if len(self.masks) else np.zeros(0, np.int64)
+
+    @property
+    def n_hypotheses(self) -> int:
+        """How many pairs of template and mask."""
+        return len(self.slots)
+
+    def words(self) -> list[str]:
+        """``patch 17 at 2,3``: the template's number, row and column of the mask; see ``words_of``."""
+        return words_of(self.numbers[self.slots], self.masks, self.bank.lattices)
+
+    def evaluate(self, raw: Block) -> Block:
+        """The features as columns."""
+        return made_columns(self.bank, self.slots, self.masks, self.bank.images(raw, self.inputs))
+
+    def to_json(self) -> dict[str, Any]:
+        """The geometry."""
+        bank = self.bank
+        lattices = [{"side": lattice.side, "spread": lattice.spread} for lattice in bank.lattices]
+        frame = {"shape": list(bank.shape), "size": bank.size, "lattices": lattices, "floor": bank.floor}
+        return {"family": FAMILY, **frame}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Templates, and the hypotheses."""
+        found = {"numbers": self.numbers, "slots": self.slots, "masks": self.masks}
+        return {"patch_templates": self.bank.templates, **{f"patch_{name}": value for name, value in found.items()}}
+
+
+def words_of(numbers: NDArray[np.int64], masks: NDArray[np.int64], lattices: Sequence[Lattice]) -> list[str]:
+    """Names of templates under masks: ``patch 17 at 2,3``; with several lattices ``patch 17 at 2,3 of 4x4 (0.5)``."""
+    places = []
+    for lattice in lattices:
+        which = f" of {lattice.side}x{lattice.side} ({lattice.spread:g})" if len(lattices) > 1 else ""
+        places += [f"{row},{column}{which}" for row in range(lattice.side) for column in range(lattice.side)]
+    return [f"patch {number} at {places[mask]}" for number, mask in zip(numbers.tolist(), masks.tolist(), strict=True)]
+
+
+# Bytes of features beside everything else that a process remembers.
+_SHARE = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class PatchPool(SummedWhole):
+    """Templates under masks on one data set. Key (f, c) is template f under mask c; a shard is a range of tiles."""
+
+    bank: Bank
+    rows_per_worker: int  # Decides how much is remembered, and nothing else.
+
+    @property
+    def size(self) -> float:
+        """Number of pairs of template and mask."""
+        return len(self.bank) * self.bank.n_masks
+
+    @cached_property
+    def token(self) -> str:
+        """Digest of the templates and masks."""
+        return self.bank.token
+
+    def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
+        """The features `keys` of the images of a block."""
+        bank, slots, masks = self._part(keys)
+        return made_columns(bank, slots, masks, self.bank.images(raw))
+
+    def held(self, partition: Partition, memo: Any, keys: Sequence[Key]) -> Block:
+        """``columns`` of a partition, from the features that are remembered where all of them are."""
+        if self._kept(memo) < self.bank.n_tiles:
+            raw = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
+            return self.columns(raw, keys)
+        parts: list[Any] = [None] * len(keys)
+        owner = np.array([template // TILE for template, _ in keys], dtype=np.int64)
+        for tile, H in self._tiles(partition, memo, np.unique(owner).tolist()):
+            width = self.bank.width(tile)
+            for place in np.flatnonzero(owner == tile).tolist():
+                template, mask = keys[place]
+                parts[place] = H[:, mask * width + template - tile * TILE]
+        return columns_of(parts, partition.n_rows)
+
+    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[tuple[int, int]]:
+        """All tiles as ranges; the active patches have no part in it."""
+        step = max(1, shard_bytes // max(1, row_bytes * TILE * self.bank.n_masks))
+        tiles = self.bank.n_tiles
+        return [(first, min(first + step, tiles)) for first in range(0, tiles, step)]
+
+    def keys(self, shard: tuple[int, int], places: NDArray[np.int64] | None = None) -> list[Key]:
+        """The patches at some places of a shard, or all of them: by tile, mask, template."""
+        first, last = shard
+        if places is None:
+            places = np.arange(self._start(last) - self._start(first))
+        tiles, within = np.divmod(np.asarray(places, np.int64), TILE * self.bank.n_masks)
+        found: list[Key] = []
+        for tile, place in zip((tiles + first).tolist(), within.tolist()):
+            mask, template = divmod(place, self.bank.width(tile))
+            found.append((tile * TILE + template, mask))
+        return found
+
+    def sums(self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None) -> Sums:
+        """Sums of a shard's patches; see ``Pool.sums``. A patch is never negative, so mu+ = h'plus, mu- = h'minus."""
+        first, last = shard
+        start, count = self._start(first), self._start(last) - self._start(first)
+        names = {"G": plus} if minus is None else {"mu_plus": plus, "mu_minus": minus}
+        found = {name: np.empty((count, plus.shape[1])) for name in names}
+        square, total, peak = (np.empty(count) for _ in range(3))
+        for tile, H in self._tiles(partition, memo, range(first, last)):
+            mine = slice(self._start(tile) - start, self._start(tile + 1) - start)
+            for name, residual in names.items():
+                loops.byte_sums(H, residual, found[name][mine])
+            statistics = partial(_statistics, H, partition.weight)
+            square[mine], total[mine], peak[mine] = memo.get(f"patch-statistics-{tile}", self.token, statistics)
+        return Sums(add={**found, "square": square, "total": total}, peak={"peak": peak})
+
+    def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
+        """``patch 17 at 2,3``; names of pixels have no part in it."""
+        templates, masks = _pairs(keys)
+        return words_of(templates, masks, self.bank.lattices)
+
+    def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> Chosen:
+        """The patches `keys` with their templates only."""
+        bank, slots, masks = self._part(keys)
+        return PatchSet(bank, np.unique(_pairs(keys)[0]), slots, masks)
+
+    def _part(self, keys: Sequence[Key]) -> tuple[Bank, NDArray[np.int64], NDArray[np.int64]]:
+        """The templates of some keys, each once, and the template and mask of every key."""
+        templates, masks = _pairs(keys)
+        used, slots = np.unique(templates, return_inverse=True)
+        return self.bank.take(used), slots.astype(np.int64), masks
+
+    def _start(self, tile: int) -> int:
+        """Place of a tile's first patch among all."""
+        return min(tile * TILE, len(self.bank)) * self.bank.n_masks
+
+    def _kept(self, memo: Any) -> int:
+        """How many tiles, from the first, are remembered."""
+        return min(self.bank.n_tiles, int(_SHARE * memo.budget / (self.rows_per_worker * TILE * self.bank.n_masks)))
+
+    def _tiles(self, partition: Partition, memo: Any, numbers: Sequence[int]) -> Iterator[tuple[int, Bytes]]:
+        """The features of a partition, tile by tile."""
+        raw = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
+        images = cache(lambda: self.bank.images(raw))
+        keeps = self._kept(memo)
+
+        def build(tile: int) -> Bytes:
+            return self.bank.features(images(), tile)
+
+        return tiles(memo, "patches", self.token, numbers, build, lambda tile: tile < keeps)
+
+
+def _pairs(keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    pairs = np.array(keys, dtype=np.int64).reshape(len(keys), 2)
+    return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+
+def _statistics(H: Bytes, weight: Array) -> tuple[Array, Array, Array]:
+    square, total, peak = (np.empty(H.shape[1]) for _ in range(3))
+    loops.byte_statistics(H, weight, square, total, peak)
+    return square, total, peak
+
 
 # Images that patches are drawn from; more would not fit a driver where images are large.
 _IMAGES = 10_000
@@ -106,15 +457,9 @@ class Patches(Joinable):
             object.__setattr__(self, "templates", _given(self.templates, int(self.size)))
         if self.shape is not None:
             sides = tuple(self.shape) if isinstance(self.shape, tuple | list) else ()
-            if len(sides) != 2 or not all(_whole(side) and side >= self.size for side in sides):
+            if len(sides) != 2 or not all(is_whole(side, self.size) for side in sides):
                 raise UsageError(f"shape={self.shape!r}", hint=f"expected (rows, columns), each at least {self.size}")
             object.__setattr__(self, "shape", (int(sides[0]), int(sides[1])))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Patches) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        return hash(repr(self.to_json()))
 
     def to_json(self) -> dict[str, Any]:
         """The parameters; given templates as lists."""
@@ -130,21 +475,47 @@ class Patches(Joinable):
             "contrast": self.contrast,
         }
 
-    @classmethod
-    def from_json(cls, spec: dict[str, Any]) -> Patches:
-        """Undo `to_json`."""
-        known = ("templates", "size", "masks", "spread", "shape", "sample", "contrast")
-        odd = sorted(set(spec) - {"family", *known})
-        if odd:
-            raise UsageError(
-                f"hypotheses of family {FAMILY!r} have no parameter {odd[0]!r}", hint=f"it takes {', '.join(known)}"
-            )
-        return cls(**{name: spec[name] for name in known if name in spec})
-
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> PatchSet:
-        """The patches of a saved model; see ``patch_set.restore``."""
-        return restore(spec, arrays, n_features)
+        """Read a `PatchSet` back, trusting nothing.
+
+        Raises ModelFormatError.
+        """
+        shape, size = spec.integers("shape").tolist(), spec.count("size")
+        floor = 0.0
+        if "grid" in spec.fields:
+            # as models with one lattice were saved before there were several
+            lattices: tuple[Lattice, ...] = (Lattice(spec.count("grid"), spec.number("spread")),)
+        else:
+            floor = spec.number("floor")
+            lattices = tuple(Lattice(part.count("side"), part.number("spread")) for part in spec.children("lattices"))
+        sound = len(shape) == 2 and 0 < size <= min(shape) and shape[0] * shape[1] == n_features and bool(lattices)
+        sound = sound and 0.0 <= floor < math.inf
+        if not sound or not all(0 < one.side <= MOST_MASKS and 0.0 < one.spread < math.inf for one in lattices):
+            raise ModelFormatError("the patches' image shape, size, masks or floor are wrong", file=spec.file)
+        names = ("numbers", "slots", "masks")
+        odd = sorted(set(arrays) ^ {"patch_templates", *(f"patch_{name}" for name in names)})
+        if odd:
+            raise ModelFormatError(
+                f"hypotheses of family {FAMILY!r}: array {odd[0]!r} is odd or missing", file=spec.file
+            )
+        templates = arrays["patch_templates"]
+        numbers, slots, masks = (arrays[f"patch_{name}"] for name in names)
+        bank = Bank(templates, (shape[0], shape[1]), size, lattices, floor)
+        sound = (
+            templates.dtype == np.float32
+            and templates.ndim == 2
+            and templates.shape[1] == size**2
+            and bool(np.all(np.isfinite(templates)))
+            and all(array.dtype == np.int64 and array.ndim == 1 for array in (numbers, slots, masks))
+            and len(numbers) == len(templates)
+            and len(slots) == len(masks)
+            and bool(np.all(numbers >= 0) and np.all((slots >= 0) & (slots < len(templates))))
+            and bool(np.all((masks >= 0) & (masks < bank.n_masks)))
+        )
+        if not sound:
+            raise ModelFormatError("the templates of the patches are damaged", file=spec.file)
+        return PatchSet(bank, numbers, slots, masks)
 
     def prepare(self, context: Context) -> Pool:
         """Find the templates.
@@ -189,7 +560,7 @@ class Patches(Joinable):
     def _patches(self, context: Context, frame: Bank) -> Array:
         """Random patches that are not blank, each less its mean: (at most sample, size**2)."""
         count = min(context.n_rows, _IMAGES, int(self.sample))
-        rows = drawn.draw(context, count, purpose=3)
+        rows = draw(context, count, purpose=3)
         images = np.zeros((count, frame.n_pixels), np.float64)
         images[np.repeat(np.arange(count), np.diff(rows.pointer)), rows.slots] = rows.values
         rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([context.seed, 4])))
@@ -224,12 +595,8 @@ def _brought_to(wanted: float, templates: Array, measure: Callable[[Array], Arra
     return np.ascontiguousarray(found, dtype=np.float32)
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def _positive(name: str, value: Any) -> None:
-    if not _whole(value) or value < 1:
+    if not is_whole(value):
         raise UsageError(f"{name}={value!r}", hint="expected a positive integer")
 
 
@@ -250,8 +617,7 @@ def _side(name: str, value: Any) -> int:
 
 
 def _positive_number(name: str, value: Any) -> float:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not 0.0 < float(value) < math.inf:
+    if not is_positive(value):
         raise UsageError(f"{name}={value!r}", hint="expected a number > 0")
     return float(value)
 

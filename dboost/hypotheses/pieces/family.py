@@ -1,8 +1,7 @@
 """Pieces of a piecewise linear model as hypotheses: 1[||x - c|| < r] (x, 1) for centres c and radii r.
 
-Covers: ``PiecewiseLinear`` (what a user asks for) and ``PiecePool`` (the candidates on one data set). Source:
-Shalev-Shwartz, Wexler & Shashua 2011 (ShareBoost), sections 4.2 and 7.5; docs/math.md 7 (J).
-Does not cover: the pieces that a model holds (``piece_set``), or k-means (``clusters``).
+Source: Shalev-Shwartz, Wexler & Shashua 2011 (ShareBoost), sections 4.2 and 7.5; docs/math.md 7 (J). Does not cover:
+k-means (``clusters``).
 
 The d + 1 features of a centre and a radius are a group. All radii of a centre are summed from one histogram over the
 distances to it and its cumulative sums, so that 35 radii cost no more than one.
@@ -10,35 +9,154 @@ distances to it and its cumulative sums, so that 35 radii cost no more than one.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
-from dboost.hypotheses import drawn
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool, SummedWhole, is_whole, tiles
+from dboost.hypotheses.centres import Centres, RowBlock, by_row, distances, draw, squares_of
 from dboost.hypotheses.clusters import centres_of
-from dboost.hypotheses.kernels.centres import by_row, squares_of
 from dboost.hypotheses.kernels.kernel_loops import TILE
 from dboost.hypotheses.pieces import piece_loops as loops
-from dboost.hypotheses.pieces.in_model import (
-    FAMILY,
-    MOST_RADII,
-    Balls,
-    Bins,
-    PieceSet,
-    piece_columns,
-    restore,
-    words_of,
-)
 from dboost.hypotheses.union import Joinable
 from dboost.partition import Partition, Sums
+
+FAMILY = "piecewise_linear"
+MOST_RADII = 255
+Bins = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Balls:
+    """Centres with the radii they are offered with."""
+
+    # Hundreds of kilobytes that every pass refers to: an engine sends them to a worker once
+    # (``engine.dask.wire_format``).
+    sent_once = True
+
+    centres: Array  # (c, d)
+    radii: Array  # (r,): Ascending, positive, at most 255 of them.
+
+    def __len__(self) -> int:
+        return len(self.centres)
+
+    @property
+    def d(self) -> int:
+        """Number of raw columns."""
+        return int(self.centres.shape[1])
+
+    @cached_property
+    def token(self) -> str:
+        """Digest of centres and radii."""
+        digest = hashlib.sha256(repr((FAMILY, self.centres.shape)).encode())
+        for array in (self.centres, self.radii):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    def rows_of(self, chosen: NDArray[np.int64]) -> Centres:
+        """Some centres, by row."""
+        part = np.ascontiguousarray(self.centres[chosen])
+        pointer = np.arange(0, part.size + 1, self.d, dtype=np.int64)
+        slots = np.tile(np.arange(self.d, dtype=np.int32), len(part))
+        return Centres(pointer, slots, part.reshape(-1), np.asarray(chosen, np.int64))
+
+    def bins(self, rows: RowBlock, squares: Array, chosen: NDArray[np.int64]) -> Bins:
+        """Index of the least radius that each row lies strictly within, about some centres: (chosen, m).
+
+        The number of radii for a row that lies beyond all of them. Same bits for a row in any block.
+        """
+        out = np.empty((len(chosen), rows.n_rows), np.uint8)
+        for first, part in distances(rows, squares, self.rows_of(chosen), cosine=False):
+            loops.bins_of(part, self.radii, out[first : first + len(part)])
+        return out
+
+
+def piece_columns(balls: Balls, raw: Block, keys: Sequence[tuple[int, ...]]) -> Block:
+    """Features (centre, radius, a) of a block: x_a within the ball and 0 without; a = d is the constant one."""
+    used, place = np.unique([centre for centre, _, _ in keys], return_inverse=True)
+    rows = by_row(raw)
+    bins = balls.bins(rows, squares_of(rows), used.astype(np.int64)) if len(keys) else np.empty((0, 0), np.uint8)
+    every = np.arange(raw.n_rows, dtype=np.int32)
+    indptr, found, values = np.zeros(len(keys) + 1, np.int64), [every[:0]], [np.zeros(0)]
+    for number, (_, radius, a) in enumerate(keys):
+        within = bins[place[number]] <= radius
+        if a == balls.d:
+            found.append(every[within])
+            values.append(np.ones(len(found[-1])))
+        else:
+            span = slice(int(raw.indptr[a]), int(raw.indptr[a + 1]))
+            inside = within[raw.rows[span]]
+            found.append(raw.rows[span][inside])
+            values.append(raw.values[span][inside].astype(np.float64))
+        indptr[number + 1] = indptr[number] + len(found[-1])
+    return Block(indptr, np.concatenate(found), np.concatenate(values), raw.n_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class PieceSet:
+    """The features of pieces that a model holds."""
+
+    balls: Balls  # The centres that are used, each once, and all radii.
+    numbers: NDArray[np.int64]  # (centres,): Their numbers among the candidates.
+    # (a, 3): Centre (in `balls`), radius and raw column of every hypothesis; column d is the
+    # constant.
+    keys: NDArray[np.int64]
+    features: tuple[str, ...] | None = None  # Names of the raw columns.
+
+    family = FAMILY
+
+    @property
+    def inputs(self) -> NDArray[np.int64]:
+        """All raw columns: each one is part of the distance."""
+        return np.arange(self.balls.d, dtype=np.int64)
+
+    @property
+    def n_hypotheses(self) -> int:
+        """How many features there are."""
+        return len(self.keys)
+
+    def words(self) -> list[str]:
+        """``rm near 17 within 0.5``, and ``1 near 17 within 0.5`` for the constant."""
+        keys = [(int(self.numbers[centre]), radius, a) for centre, radius, a in self.keys.tolist()]
+        return words_of(keys, self.balls, self.features)
+
+    def evaluate(self, raw: Block) -> Block:
+        """The features as columns.
+
+        Raises DataError: When the block has another number of columns.
+        """
+        if len(raw.indptr) - 1 != self.balls.d:
+            raise DataError(f"a block of {len(raw.indptr) - 1} columns; the pieces need {self.balls.d}")
+        return piece_columns(self.balls, raw, [tuple(key) for key in self.keys.tolist()])
+
+    def to_json(self) -> dict[str, Any]:
+        """Names of the columns."""
+        return {"family": FAMILY, "names": None if self.features is None else list(self.features)}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Centres, radii, and the features."""
+        return {
+            "piece_centres": self.balls.centres,
+            "piece_radii": self.balls.radii,
+            "piece_numbers": self.numbers,
+            "piece_keys": self.keys,
+        }
+
+
+def words_of(keys: Sequence[tuple[int, ...]], balls: Balls, features: Sequence[str] | None) -> list[str]:
+    """Names of features of pieces, the centres by their numbers among the candidates."""
+    own = [f"x{a}" for a in range(balls.d)] if features is None else list(features)
+    named = [*own, "1"]
+    return [f"{named[a]} within {balls.radii[radius]:.4g} of centre {centre}" for centre, radius, a in keys]
+
 
 # Rows that k-means sees, and rows whose distances to the centres tell the radii.
 _SAMPLE = 50_000
@@ -73,25 +191,19 @@ class PiecewiseLinear(Joinable):
     radii: Any = 10
 
     def __post_init__(self) -> None:
-        if _whole(self.centres):
-            if self.centres < 1:
+        if isinstance(self.centres, int | np.integer):
+            if not is_whole(self.centres):
                 raise UsageError(f"centres={self.centres}", hint="expected at least one centre")
         else:
             object.__setattr__(self, "centres", _given(self.centres, "centres", 2))
-        if _whole(self.radii):
-            if not 1 <= self.radii <= MOST_RADII:
+        if isinstance(self.radii, int | np.integer):
+            if not is_whole(self.radii) or self.radii > MOST_RADII:
                 raise UsageError(f"radii={self.radii}", hint=f"expected 1 to {MOST_RADII} radii")
         else:
             found = _given(self.radii, "radii", 1)
             if len(found) > MOST_RADII or not found[0] > 0.0 or np.any(np.diff(found) <= 0.0):
                 raise UsageError("radii are not positive and ascending", hint=f"expected at most {MOST_RADII} of them")
             object.__setattr__(self, "radii", found)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PiecewiseLinear) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        return hash(repr(self.to_json()))
 
     def to_json(self) -> dict[str, Any]:
         """The parameters; given centres and radii as lists."""
@@ -101,20 +213,34 @@ class PiecewiseLinear(Joinable):
 
         return {"family": FAMILY, "centres": shown(self.centres), "radii": shown(self.radii)}
 
-    @classmethod
-    def from_json(cls, spec: dict[str, Any]) -> PiecewiseLinear:
-        """Undo `to_json`."""
-        odd = sorted(set(spec) - {"family", "centres", "radii"})
-        if odd:
-            raise UsageError(
-                f"hypotheses of family {FAMILY!r} have no parameter {odd[0]!r}", hint="it takes centres, radii"
-            )
-        return cls(**{name: spec[name] for name in ("centres", "radii") if name in spec})
-
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> PieceSet:
-        """The pieces of a saved model; see ``piece_set.restore``."""
-        return restore(spec, arrays, n_features)
+        """Read a `PieceSet` back, trusting nothing.
+
+        Raises ModelFormatError.
+        """
+        floats: dict[str, tuple[Any, int]] = {"piece_centres": (np.float64, 2), "piece_radii": (np.float64, 1)}
+        expected = {**floats, "piece_numbers": (np.int64, 1), "piece_keys": (np.int64, 2)}
+        odd = sorted(set(arrays) ^ set(expected))
+        if odd:
+            raise ModelFormatError(
+                f"hypotheses of family {FAMILY!r}: array {odd[0]!r} is odd or missing", file=spec.file
+            )
+        centres, radii, numbers, keys = (arrays[name] for name in expected)
+        names = spec.strings("names")
+        sound = (
+            all(arrays[name].dtype == kind and arrays[name].ndim == axes for name, (kind, axes) in expected.items())
+            and centres.shape == (len(numbers), n_features)
+            and keys.shape[1] == 3
+            and 0 < len(radii) <= MOST_RADII
+            and bool(np.all(np.isfinite(centres)) and np.all(np.isfinite(radii)) and radii[0] > 0.0)
+            and bool(np.all(np.diff(radii) > 0.0) and np.all(numbers >= 0) and np.all(keys >= 0))
+            and bool(np.all(keys < [len(centres), len(radii), n_features + 1]))
+            and (names is None or len(names) == n_features)
+        )
+        if not sound:
+            raise ModelFormatError("the pieces of the model are damaged", file=spec.file)
+        return PieceSet(Balls(centres, radii), numbers, keys, names)
 
     def prepare(self, context: Context) -> Pool:
         """Find centres and radii.
@@ -137,10 +263,6 @@ class PiecewiseLinear(Joinable):
         return PiecePool(Balls(centres, radii), -(-context.n_rows // max(1, context.engine.n_workers)))
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def _given(value: Any, name: str, axes: int) -> Array:
     try:
         found = np.array(value, dtype=np.float64)
@@ -153,7 +275,7 @@ def _given(value: Any, name: str, axes: int) -> Array:
 
 def _drawn(context: Context, most: int, purpose: int) -> Array:
     """Rows at random, dense."""
-    rows = drawn.draw(context, min(most, context.n_rows), purpose)
+    rows = draw(context, min(most, context.n_rows), purpose)
     out = np.zeros((len(rows), context.n_features))
     out[np.repeat(np.arange(len(rows)), np.diff(rows.pointer)), rows.slots] = rows.values
     return out
@@ -172,7 +294,7 @@ def _quantiles(context: Context, centres: Array, count: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class PiecePool:
+class PiecePool(SummedWhole):
     """Pieces on one data set. Key (j, q, a) is raw column a (d: the constant) within radius q of centre j.
 
     A shard is a range of centres; the sums of a centre come by radius, then by column.
@@ -190,11 +312,6 @@ class PiecePool:
     def _each(self) -> int:
         """Features of a centre."""
         return len(self.balls.radii) * (self.balls.d + 1)
-
-    @property
-    def searched(self) -> bool:
-        """No: every piece is summed."""
-        return False
 
     @cached_property
     def token(self) -> str:
@@ -253,7 +370,6 @@ class PiecePool:
 
     def _bins(self, partition: Partition, memo: Any, first: int, last: int) -> Iterator[tuple[int, Bins]]:
         """Bins of a partition, a tile of centres at a time: the first centre wanted, and an array (centres, m)."""
-        # What does not fit together would push each other out, and decoded partitions with it.
         keeps = self.rows_per_worker * len(self.balls) <= memo.budget // 2
         lines = cache(lambda: by_row(partition))
         squares = cache(lambda: squares_of(lines()))
@@ -262,9 +378,8 @@ class PiecePool:
             chosen = np.arange(start, min(start + TILE, len(self.balls)))
             return self.balls.bins(lines(), squares(), chosen)
 
-        for start in range(first - first % TILE, last, TILE):
-            made = partial(build, start)
-            bins = memo.get(f"pieces-{start}", self.token, made) if keeps else made()
+        starts = range(first - first % TILE, last, TILE)
+        for start, bins in tiles(memo, "pieces", self.token, starts, build, lambda start: keeps):
             low, high = max(start, first), min(start + TILE, last)
             yield low, bins[low - start : high - start]
 

@@ -1,29 +1,646 @@
 """Decision stumps: one raw feature below a threshold, for all thresholds at once.
 
-Covers: the family ``Stumps``, and how its thresholds are found.
-Does not cover: the sums of stumps (``stump_pool``, ``stump_bins``), or the stumps a model holds (``stump_set``).
+The sums of all stumps of a feature are prefix sums over its sorted values (docs/math.md 7 (J); Shalev-Shwartz, Wexler &
+Shashua, ShareBoost): a partition adds its examples up by the code of their value, counted among the thresholds, and
+cumulates. A key is (j, high, low): the raw column, and the threshold as two integers whose order is that of the
+thresholds.
+
+Features with too many values to sum them all have thresholds at the ends of bins. The sums of a stump grow with its
+threshold: those of the positive part, those of the negative part and the weight of the examples below are prefix sums
+of terms >= 0. So what is summed at the two ends of a bin bounds, entry by entry, the sums of every stump with a
+threshold inside (sharper than the bound of docs/math.md 7 (J), which follows from it): with A and B the sums of
+[Theta]_+ and [-Theta]_+ below the lower end, and A', B' below the upper, h'Theta lies between A - B' and A' - B. A bin
+whose bound is within the best known keeps its stumps closed (``dboost.problem.tree_search``); of the others every
+distinct value is summed, from their rows alone.
+
+A column with more distinct values than are kept becomes a sketch: some of its values, each with the number of rows from
+the value kept before it. Merging thins it out again, so it holds no more for any number of partitions; where its values
+lie is then known to one part in the number kept, per merge. Nothing that is found with its help depends on how well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import UsageError
-from dboost.files.documents import Document
-from dboost.hypotheses import family_from_fields
-from dboost.hypotheses.base import Array, Context
-from dboost.hypotheses.distinct import Distinct, cuts, distinct_values
+from dboost.compiled.arrays import Float64, Int32, Int64, Values
+from dboost.compiled.kept import njit
+from dboost.errors import ModelFormatError, UsageError
+from dboost.files.documents import Document, expect_array
+from dboost.hypotheses.base import Array, Block, Context, Key, SummedWhole, is_whole
+from dboost.hypotheses.capabilities import THETA, Gaps
 from dboost.hypotheses.stumps import histograms
-from dboost.hypotheses.stumps.bins import BinnedStumps
-from dboost.hypotheses.stumps.in_model import FAMILY, StumpSet, restore
-from dboost.hypotheses.stumps.pool import StumpsPool, encoded, halfway, token_of
 from dboost.hypotheses.union import Joinable
 from dboost.partition import Partition, Sums
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct:
+    """Distinct values of the columns, ascending, with the number of rows that have them."""
+
+    start: NDArray[np.int64]  # (n + 1,): Where each column's values lie.
+    values: Array
+    counts: NDArray[np.int64]
+    exact: NDArray[np.bool_]  # (n,): Whether no value was left out.
+    most: int  # At most so many values of a column are kept.
+
+    def __add__(self, right: Distinct) -> Distinct:
+        room = len(self.values) + len(right.values)
+        start, values, counts = np.zeros_like(self.start), np.empty(room), np.empty(room, np.int64)
+        mine = self.start, self.values, self.counts
+        filled = histograms.merge_runs(*mine, right.start, right.values, right.counts, start, values, counts)
+        joined = Distinct(start, values[:filled].copy(), counts[:filled].copy(), self.exact & right.exact, self.most)
+        return joined.thinned()
+
+    def column(self, j: int) -> tuple[Array, NDArray[np.int64]]:
+        """Values and counts of one column."""
+        span = slice(int(self.start[j]), int(self.start[j + 1]))
+        return self.values[span], self.counts[span]
+
+    def thinned(self) -> Distinct:
+        """The same with columns that keep too many values thinned out."""
+        wide = np.diff(self.start) > self.most
+        if not wide.any():
+            return self
+        start, values, counts = np.zeros_like(self.start), np.empty_like(self.values), np.empty_like(self.counts)
+        filled = histograms.thin_runs(self.start, self.values, self.counts, self.most, start, values, counts)
+        return Distinct(start, values[:filled].copy(), counts[:filled].copy(), self.exact & ~wide, self.most)
+
+
+def cuts(values: Array, counts: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
+    """Places of the values that are the last of a bin, for at most `bins` of them; the last value is none.
+
+    Bin b ends near the (b / bins)**2 part of the rows. A score divides the square of a sum by the number of rows below
+    a threshold: with bins that widen with it, what a bin may hide is as little everywhere. A value that many rows have
+    is a bin of its own.
+    """
+    below = np.cumsum(counts)
+    wanted = (np.arange(1, bins) / bins) ** 2 * below[-1]
+    found = np.searchsorted(below, wanted)
+    heavy = found[1:][np.diff(found) == 0]
+    ends = np.unique(np.concatenate([found, heavy - 1]))
+    return ends[(ends >= 0) & (ends < len(values) - 1)][: bins - 1]
+
+
+def distinct_values(partition: Partition, memo: Any, most: int) -> Sums:
+    """Distinct values of one partition; rows of weight zero have none."""
+    live = partition.weight > 0.0
+    n_live, whole = int(np.count_nonzero(live)), bool(live.all())
+    values, counts = [np.zeros(0)], [np.zeros(0, np.int64)]
+    start = np.zeros(partition.n_features + 1, np.int64)
+    for j in range(partition.n_features):
+        span = slice(int(partition.indptr[j]), int(partition.indptr[j + 1]))
+        stored = partition.values[span]
+        if not whole:
+            stored = stored[live[partition.rows[span]]]
+        unique, count = np.unique(stored, return_counts=True)
+        found, missing = unique.astype(np.float64), n_live - len(stored)
+        if missing:
+            place = int(np.searchsorted(found, 0.0))
+            if place < len(found) and found[place] == 0.0:
+                count[place] += missing
+            else:
+                found, count = np.insert(found, place, 0.0), np.insert(count, place, missing)
+        values.append(found)
+        counts.append(count)
+        start[j + 1] = start[j] + len(found)
+    # adding 0 makes a zero of any sign the same
+    exact = np.ones(partition.n_features, np.bool_)
+    every = Distinct(start, np.concatenate(values) + 0.0, np.concatenate(counts), exact, most)
+    return Sums(add={"distinct": every.thinned()})
+
+
+FAMILY = "stumps"
+
+
+def words(
+    columns: Sequence[int], thresholds: Sequence[float], signed: bool, features: Sequence[str] | None
+) -> list[str]:
+    """Stumps in words, for example ``petal length < 2.45``; with `signed` as ``sign(...)``: -1 and 1."""
+    named = [f"x{j}" if features is None else features[j] for j in columns]
+    plain = [f"{name} < {threshold:.6g}" for name, threshold in zip(named, thresholds, strict=True)]
+    return [f"sign({name})" for name in plain] if signed else plain
+
+
+@njit(nogil=True, cache=True)
+def count_below(indptr: Int64, values: Values, n_rows: int, places: Int64, thresholds: Float64, counts: Int64) -> None:
+    """Count the rows of every stump, those below its threshold in the column at its place; others are zeros."""
+    for s in range(places.shape[0]):
+        begin, end = indptr[places[s]], indptr[places[s] + 1]
+        th, found = thresholds[s], 0
+        for p in range(begin, end):
+            found += np.float64(values[p]) < th
+        counts[s] = found + (n_rows - (end - begin) if th > 0.0 else 0)
+
+
+@njit(nogil=True, cache=True)
+def rows_below(
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    n_rows: int,
+    places: Int64,
+    thresholds: Float64,
+    start: Int64,
+    out: Int32,
+) -> None:
+    """Write the rows of every stump, ascending.
+
+    `start`: int64 array, shape (stumps + 1,). Where the rows of each stump lie.
+    `out`: int32 array, shape (start[-1] + 1,). The last entry has no meaning: a row is written before it is known
+    whether it counts.
+    """
+    for s in range(places.shape[0]):
+        begin, end = indptr[places[s]], indptr[places[s] + 1]
+        th, p = thresholds[s], start[s]
+        if end - begin == n_rows or not th > 0.0:
+            for q in range(begin, end):
+                out[p] = rows[q]
+                p += np.float64(values[q]) < th
+            continue
+        row = 0
+        for q in range(begin, end):
+            for absent in range(row, rows[q]):
+                out[p] = absent
+                p += 1
+            row = rows[q] + 1
+            out[p] = rows[q]
+            p += np.float64(values[q]) < th
+        for absent in range(row, n_rows):
+            out[p] = absent
+            p += 1
+
+
+def made(raw: Block, places: NDArray[np.int64], thresholds: Array, signed: bool) -> Block:
+    """Stumps as columns, from the columns of `raw` at some places."""
+    n = len(places)
+    arrays = raw.n_rows, places, thresholds
+    counts = np.empty(n, np.int64)
+    count_below(raw.indptr, raw.values, *arrays, counts)
+    indptr = np.zeros(n + 1, np.int64)
+    np.cumsum(counts, out=indptr[1:])
+    # one more, which the loop may write to
+    found = np.empty(int(indptr[-1]) + 1, np.int32)
+    rows_below(raw.indptr, raw.rows, raw.values, *arrays, indptr, found)
+    rows, kind = found[:-1], raw.values.dtype
+    if not signed:
+        return Block(indptr, rows, np.ones(len(rows), kind), raw.n_rows)
+    values = np.full((n, raw.n_rows), kind.type(-1.0))
+    values[np.repeat(np.arange(n), counts), rows] = kind.type(1.0)
+    every = np.tile(np.arange(raw.n_rows, dtype=np.int32), n)
+    return Block(np.arange(n + 1, dtype=np.int64) * raw.n_rows, every, values.reshape(-1), raw.n_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class StumpSet:
+    """The stumps of a model."""
+
+    columns: NDArray[np.int64]  # (a,): Raw column of each stump.
+    thresholds: Array  # (a,): A stump is 1 where the value is below its threshold.
+    signed: bool  # Whether it is -1 elsewhere, and not 0.
+    names: tuple[str, ...]  # In words.
+
+    family = FAMILY
+
+    @property
+    def inputs(self) -> NDArray[np.int64]:
+        """Raw columns that some stump compares, ascending."""
+        return np.unique(self.columns)
+
+    @property
+    def n_hypotheses(self) -> int:
+        """How many stumps there are."""
+        return len(self.columns)
+
+    def words(self) -> list[str]:
+        """Their names."""
+        return list(self.names)
+
+    def evaluate(self, raw: Block) -> Block:
+        """The stumps as columns, from a block of the columns `inputs`."""
+        return made(raw, np.searchsorted(self.inputs, self.columns), self.thresholds, self.signed)
+
+    def to_json(self) -> dict[str, Any]:
+        """Family, form and names."""
+        return {"family": FAMILY, "signed": self.signed, "names": list(self.names)}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Raw columns and thresholds."""
+        return {"columns": self.columns, "thresholds": self.thresholds}
+
+
+_SIGN = np.uint64(1 << 63)
+
+# how many thresholds are at most each stored value of a partition, and at most zero in each column
+Codes = tuple[NDArray[Any], NDArray[np.int64]]
+# a range of raw columns
+Shard = tuple[int, int]
+
+
+def halfway(low: Array, high: Array) -> Array:
+    """Thresholds th with low < th <= high, in the middle where there are numbers between."""
+    middle = 0.5 * low + 0.5 * high
+    return np.where((middle > low) & (middle <= high), middle, high) + 0.0
+
+
+def threshold_keys(columns: NDArray[np.int64], thresholds: Array) -> list[Key]:
+    """Keys of stumps."""
+    bits = thresholds.view(np.uint64)
+    # negative numbers grow downwards in their bits
+    ordered = np.where(bits & _SIGN, ~bits, bits | _SIGN)
+    high, low = (ordered >> np.uint64(32)).tolist(), (ordered & np.uint64(0xFFFFFFFF)).tolist()
+    return list(zip(columns.tolist(), high, low, strict=True))
+
+
+@dataclass(frozen=True)
+class ThresholdKeys(Sequence[Key]):
+    """Keys of stumps, each made when it is asked for: of the thousands that a round looks at it wants a few."""
+
+    columns: NDArray[np.int64]
+    thresholds: Array
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @overload
+    def __getitem__(self, place: int) -> Key: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Key]: ...
+    def __getitem__(self, place: int | slice) -> Key | list[Key]:
+        if isinstance(place, slice):
+            return threshold_keys(self.columns[place], self.thresholds[place])
+        return threshold_keys(self.columns[[place]], self.thresholds[[place]])[0]
+
+
+def key_arrays(keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
+    """Raw columns and thresholds of some keys."""
+    parts = np.array(keys, dtype=np.int64).reshape(len(keys), 3)
+    ordered = (parts[:, 1].astype(np.uint64) << np.uint64(32)) | parts[:, 2].astype(np.uint64)
+    bits = np.where(ordered & _SIGN, ordered & ~_SIGN, ~ordered)
+    return parts[:, 0].copy(), bits.view(np.float64)
+
+
+def token_of(*contents: Any) -> str:
+    """Hash of some arrays and plain values."""
+    digest = hashlib.sha256()
+    for item in contents:
+        digest.update(item.tobytes() if isinstance(item, np.ndarray) else repr(item).encode())
+    return digest.hexdigest()[:16]
+
+
+def encoded(partition: Partition, start: NDArray[np.int64], thresholds: Array) -> Codes:
+    """Codes of the stored values of a partition, and the code of zero in every column."""
+    most = int(np.diff(start).max(initial=0))
+    kind = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.uint32
+    codes = np.empty(len(partition.values), kind)
+    histograms.encode(partition.indptr, partition.values, start, thresholds, codes)
+    spans = zip(start[:-1].tolist(), start[1:].tolist(), strict=True)
+    zero = [int(np.searchsorted(thresholds[a:b], 0.0, side="right")) for a, b in spans]
+    return codes, np.array(zero, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class StumpsPool(SummedWhole):
+    """The stumps over one data set."""
+
+    start: NDArray[np.int64]  # (n + 1,): Where the thresholds of each raw column lie.
+    thresholds: Array  # Ascending within a column.
+    signed: bool  # As in ``Stumps``.
+    token: str  # Names the contents.
+
+    @classmethod
+    def of(cls, start: NDArray[np.int64], thresholds: Array, signed: bool) -> StumpsPool:
+        """A pool with its token."""
+        return cls(start, thresholds, signed, token_of(start, thresholds, signed))
+
+    @property
+    def size(self) -> float:
+        """Number of stumps."""
+        return len(self.thresholds)
+
+    # ---- columns ---------------------------------------------------------------------------------------------------
+
+    def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
+        """The stumps `keys`."""
+        return made(raw, *key_arrays(keys), self.signed)
+
+    def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> StumpSet:
+        """The stumps `keys`."""
+        columns, thresholds = key_arrays(keys)
+        return StumpSet(columns, thresholds, self.signed, tuple(self.names(keys, features)))
+
+    def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
+        """Stumps in words."""
+        columns, thresholds = key_arrays(keys)
+        return words(columns.tolist(), thresholds.tolist(), self.signed, features)
+
+    # ---- candidates ------------------------------------------------------------------------------------------------
+
+    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[Shard]:
+        """Ranges of raw columns with all their stumps, whatever is active."""
+        room = max(1, shard_bytes // max(1, row_bytes))
+        n = len(self.start) - 1
+        shards, first = [], 0
+        while first < n:
+            last = int(np.searchsorted(self.start, self.start[first] + room, side="right")) - 1
+            last = min(max(last, first + 1), n)
+            shards.append((first, last))
+            first = last
+        return shards or [(0, 0)]
+
+    def keys(self, shard: Shard, places: NDArray[np.int64] | None = None) -> list[Key]:
+        """The stumps at some places of a range of columns; all when `places` is None."""
+        first, last = int(self.start[shard[0]]), int(self.start[shard[1]])
+        wanted = np.arange(first, last) if places is None else first + places
+        columns = np.searchsorted(self.start, wanted, side="right") - 1
+        return threshold_keys(columns.astype(np.int64), self.thresholds[wanted])
+
+    def sums(self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None) -> Sums:
+        """Prefix sums of a range of columns over one partition, as ``base.Pool.sums`` says."""
+        mass, weight = self._mass(partition, memo, shard)
+        found = self._weighed(mass, weight)
+        up, total_up = self._below(partition, memo, shard, plus)
+        if minus is None:
+            found.add["G"] = 2.0 * up - total_up if self.signed else up
+            return found
+        down, total_down = self._below(partition, memo, shard, minus)
+        found.add |= self._mu(up, down, total_up, total_down)
+        return found
+
+    def _below(self, partition: Partition, memo: Any, shard: Shard, U: Array) -> tuple[Array, Array]:
+        """Sums of U (m, q) over the examples below every threshold of a range of columns, and over all."""
+        codes, zero = self._codes(partition, memo)
+        total = U.sum(axis=0)
+        out = np.empty((int(self.start[shard[1]] - self.start[shard[0]]), U.shape[1]))
+        arrays = partition.indptr, partition.rows, codes, self.start, zero
+        histograms.sums_below(*arrays, *shard, U, total, out)
+        return out, total
+
+    def _mass(self, partition: Partition, memo: Any, shard: Shard) -> tuple[Array, float]:
+        """Weight of the examples below every threshold, and of all."""
+
+        def build() -> tuple[Array, float]:
+            out, total = self._below(partition, memo, shard, partition.weight[:, None])
+            return out[:, 0], float(total[0])
+
+        found: tuple[Array, float] = memo.get(f"mass below in {shard}", self.token, build)
+        return found
+
+    def _weighed(self, mass: Array, weight: float) -> Sums:
+        """What a shard's sums say of the hypotheses alone."""
+        peak = np.full(len(mass), float(weight > 0.0)) if self.signed else (mass > 0.0).astype(np.float64)
+        if self.signed:
+            return Sums(add={"square": np.full(len(mass), weight), "total": 2.0 * mass - weight}, peak={"peak": peak})
+        return Sums(add={"square": mass.copy(), "total": mass.copy()}, peak={"peak": peak})
+
+    def _mu(self, up: Array, down: Array, total_up: Array, total_down: Array) -> dict[str, Array]:
+        """mu+ and mu- from the sums of both parts below the thresholds and over all examples."""
+        if self.signed:
+            up, down = up + (total_down - down), down + (total_up - up)
+        # what is not stored is the rest of a total, and may fall short of nothing by its rounding
+        return {"mu_plus": np.maximum(up, 0.0), "mu_minus": np.maximum(down, 0.0)}
+
+    def _codes(self, partition: Partition, memo: Any) -> Codes:
+        found: Codes = memo.get("codes", self.token, lambda: encoded(partition, self.start, self.thresholds))
+        return found
+
+
+@dataclass(frozen=True)
+class Bin:
+    """A bin to look into, with what was summed below it."""
+
+    column: int  # column, code: The raw column and the number of thresholds below.
+    code: int
+    below: Array  # below, total: float64 arrays, shape (q,). Sums over the examples below the bin, and over all.
+    total: Array
+    mass: float  # mass, weight: Weight of the examples below the bin, and of all.
+    weight: float
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedStumps(StumpsPool):
+    """The stumps over one data set, summed at the ends of bins.
+
+    `start`, `thresholds`, `signed`, `token`: As in ``StumpsPool``, for the thresholds between the bins. Bin b of column
+    j lies at start[j] + j + b.
+    """
+
+    hidden: NDArray[np.bool_]  # Whether a bin has more than one distinct value.
+    rows: NDArray[np.int64]  # Number of rows in each bin.
+    mass: Array  # Weight of the examples below every threshold.
+    weight: float  # That of all.
+    least_weight: float  # Least positive weight of an example.
+    cut: str  # Names the bins alone: values have the same codes wherever between two bins a threshold lies.
+
+    @classmethod
+    def within(
+        cls,
+        start: NDArray[np.int64],
+        thresholds: Array,
+        signed: bool,
+        hidden: NDArray[np.bool_],
+        rows: NDArray[np.int64],
+        masses: Array,
+        weight: float,
+        least_weight: float,
+        cut: str,
+    ) -> BinnedStumps:
+        """A pool with its token, from the weight of the examples in each bin and of all."""
+        token = token_of(start, thresholds, signed, hidden, rows, masses)
+        below = np.empty((len(thresholds), 1))
+        histograms.below_ends(start, 0, len(start) - 1, masses[:, None], below)
+        return cls(start, thresholds, signed, token, hidden, rows, below[:, 0], weight, least_weight, cut)
+
+    @property
+    def size(self) -> float:
+        """Number of stumps at most: as if all values in a bin were different."""
+        return float(len(self.thresholds) + np.maximum(self.rows[self.hidden] - 1, 0).sum())
+
+    @property
+    def searched(self) -> bool:
+        """Whether there are stumps inside the bins."""
+        return bool(self.hidden.any())
+
+    by_column = True  # Yes: every value of a stump is one, and a round needs the margins several times.
+
+    def sums(self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None) -> Sums:
+        """What is added up for `complete`: "between" of several outputs; of one what is inside each bin, "bins".
+
+        The bins of a range of columns and last all examples, (bins + 1, 2).
+        """
+        if plus.shape[1] > 1 or (minus is not None and bool(np.any((plus > 0.0) & (minus > 0.0)))):
+            parts = [np.maximum(plus, 0.0), np.maximum(-plus, 0.0)] if minus is None else [plus, minus]
+            return Sums(add={"between": np.vstack(self._below(partition, memo, shard, np.hstack(parts)))})
+        u = (plus if minus is None else plus - minus).reshape(-1)
+        negative = u < 0.0
+        size = np.abs(u)
+        codes, zero = self._codes(partition, memo)
+        first, last = shard
+        bins = np.zeros((int(self.start[last] - self.start[first]) + last - first + 1, 2))
+        bins[-1] = size[~negative].sum(), size[negative].sum()
+        arrays = partition.indptr, partition.rows, codes, self.start, zero
+        histograms.split_sums_of_one(*arrays, first, last, size, negative.view(np.uint8), bins)
+        return Sums(add={"bins": bins})
+
+    def complete(self, shard: Shard, total: Sums) -> Sums:
+        """Sums of the stumps at the ends of the bins; "between" and "weight" as ``base.Binned`` says."""
+        first, last = int(self.start[shard[0]]), int(self.start[shard[1]])
+        found = self._weighed(self.mass[first:last], self.weight)
+        given = [self._between(shard, total, prefix) for prefix in ("", THETA)]
+        between = [one for one in given if one is not None]
+        k = between[0].shape[1] // 2
+        branches, theta = between[0], between[-1]
+        up, down = theta[:-1, :k], theta[:-1, k:]
+        G = up - down
+        if self.signed:
+            G = 2.0 * G - (theta[-1, :k] - theta[-1, k:])
+        others = {name: value for name, value in total.add.items() if not name.endswith(("bins", "between"))}
+        found.add |= others | {"G": G, "between": np.hstack(between), "weight": self.weight}
+        found.add |= self._mu(branches[:-1, :k], branches[:-1, k:], branches[-1, :k], branches[-1, k:])
+        return found
+
+    def _between(self, shard: Shard, total: Sums, prefix: str) -> Array | None:
+        """Sums of both parts (c + 1, 2 k) below every threshold and over all examples; None where there are none."""
+        bins = total.add.get(prefix + "bins")
+        if bins is None:
+            return total.add.get(prefix + "between")
+        between = np.empty((int(self.start[shard[1]] - self.start[shard[0]]) + 1, 2))
+        between[-1] = bins[-1]
+        histograms.below_ends(self.start, *shard, bins, between)
+        return between
+
+    def _codes(self, partition: Partition, memo: Any) -> Codes:
+        found: Codes = memo.get("codes", self.cut, lambda: encoded(partition, self.start, self.thresholds))
+        return found
+
+    # ---- inside the bins -------------------------------------------------------------------------------------------
+
+    def _bins(self, shard: Shard) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Of every bin of a range of columns its column, and the places of its ends in `between`.
+
+        The place after the last of `between` stands for no examples at all.
+        """
+        sizes = np.diff(self.start[shard[0] : shard[1] + 1]) + 1
+        columns = np.repeat(np.arange(*shard), sizes)
+        number = np.arange(len(columns))
+        upper = number - (columns - shard[0])
+        last = np.cumsum(sizes) - 1
+        first = last - sizes + 1
+        count = int(self.start[shard[1]] - self.start[shard[0]])
+        lower = upper - 1
+        lower[first], upper[last] = count + 1, count
+        return columns, lower, upper
+
+    def _ends(self, total: Sums) -> tuple[Array, Array]:
+        """What was summed below every threshold, over all examples, and over none; and the weight of these examples."""
+        between, weight = total.add["between"], total.add["weight"]
+        mass = 0.5 * (total.add["total"] + weight) if self.signed else total.add["total"]
+        return np.vstack([between, np.zeros((1, between.shape[1]))]), np.append(mass, [weight, 0.0])
+
+    def gaps(self, shard: Shard, total: Sums) -> Gaps:
+        """The bins of a range of columns that hide stumps."""
+        ends, mass = self._ends(total)
+        _, lower, upper = self._bins(shard)
+        offset = int(self.start[shard[0]]) + shard[0]
+        places = np.flatnonzero(self.hidden[offset : offset + len(lower)])
+        low, high, whole = ends[lower[places]], ends[upper[places]], ends[-2]
+        k = total.add["G"].shape[1]
+        A, B, above_A, above_B = low[:, -2 * k : -k], low[:, -k:], high[:, -2 * k : -k], high[:, -k:]
+        least, most = A - above_B, above_A - B
+        if self.signed:
+            rest = whole[-2 * k : -k] - whole[-k:]
+            least, most = 2.0 * least - rest, 2.0 * most - rest
+        larger, smaller = self._range_of_mu(low[:, : 2 * k], high[:, : 2 * k], whole[: 2 * k])
+        reach = np.maximum(np.abs(least), np.abs(most))
+        square = np.full(len(places), mass[-2]) if self.signed else np.maximum(mass[lower[places]], self.least_weight)
+        return Gaps(places, reach, square, larger, smaller, self.rows[offset + places])
+
+    def _range_of_mu(self, low: Array, high: Array, whole: Array) -> tuple[Array, Array]:
+        """The largest and the least that mu+ or mu- can be inside bins."""
+        k = len(whole) // 2
+        plus, above_plus, minus, above_minus = low[:, :k], high[:, :k], low[:, k:], high[:, k:]
+        if self.signed:
+            plus, above_plus, minus, above_minus = (
+                plus + (whole[k:] - above_minus),
+                above_plus + (whole[k:] - minus),
+                minus + (whole[:k] - above_plus),
+                above_minus + (whole[:k] - plus),
+            )
+        return np.maximum(above_plus, above_minus), np.maximum(np.minimum(plus, minus), 0.0)
+
+    def nodes(self, shard: Shard, total: Sums, places: NDArray[np.int64]) -> list[Bin]:
+        """Some bins of a range of columns with the sums below each."""
+        ends, mass = self._ends(total)
+        columns, lower, _ = self._bins(shard)
+        first = np.searchsorted(columns, columns[places])
+        return [
+            Bin(int(columns[q]), q - int(start), ends[lower[q]], ends[-2], float(mass[lower[q]]), float(mass[-2]))
+            for q, start in zip(places.tolist(), first, strict=True)
+        ]
+
+    def inside(self, partition: Partition, memo: Any, nodes: Sequence[Bin], U: Array) -> Sums:
+        """The rows of one partition in some bins: (number of the bin, value, weight, U), equal values summed."""
+        codes, zero = self._codes(partition, memo)
+        live = partition.weight > 0.0
+        numbers: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+        values, rows = [np.zeros(0)], [np.zeros(0, np.int64)]
+        column_nodes: dict[int, list[int]] = {}
+        for number, node in enumerate(nodes):
+            column_nodes.setdefault(node.column, []).append(number)
+        for j, mine in column_nodes.items():
+            slot = np.full(int(self.start[j + 1] - self.start[j]) + 1, -1, np.int64)
+            slot[[nodes[number].code for number in mine]] = mine
+            span = slice(int(partition.indptr[j]), int(partition.indptr[j + 1]))
+            stored, mine_of = partition.rows[span], np.empty(span.stop - span.start + 1, np.int64)
+            chosen = mine_of[: histograms.places_in_bins(stored, codes[span], slot, live, mine_of)]
+            numbers.append(slot[codes[span][chosen]])
+            values.append(partition.values[span][chosen].astype(np.float64))
+            rows.append(stored[chosen].astype(np.int64))
+            if slot[zero[j]] >= 0:
+                others = live.copy()
+                others[stored] = False
+                absent = np.flatnonzero(others)
+                numbers.append(np.full(len(absent), slot[zero[j]]))
+                values.append(np.zeros(len(absent)))
+                rows.append(absent)
+        every = np.concatenate(rows)
+        sums = np.hstack([partition.weight[every, None], U[every]])
+        return Sums(parts={"inside": [_joined(np.concatenate(numbers), np.concatenate(values), sums)]})
+
+    def settle(self, nodes: Sequence[Bin], total: Sums, k: int) -> tuple[Sequence[Key], Sums]:
+        """Every stump inside some bins, with its sums."""
+        parts = total.parts["inside"]
+        numbers, values, sums = _joined(*(np.concatenate([part[i] for part in parts]) for i in range(3)))
+        bounds = np.searchsorted(numbers, np.arange(len(nodes) + 1)).tolist()
+        found = []
+        for node, first, last in zip(nodes, bounds[:-1], bounds[1:], strict=True):
+            inner = np.cumsum(sums[first:last], axis=0)[:-1]
+            thresholds = halfway(values[first:last][:-1], values[first:last][1:])
+            columns = np.full(len(inner), node.column, np.int64)
+            found.append((columns, thresholds, node.mass + inner[:, 0], node.below + inner[:, 1:]))
+        columns, thresholds, mass, below = (np.concatenate([part[i] for part in found]) for i in range(4))
+        whole, settled = nodes[0].total, self._weighed(mass, nodes[0].weight)
+        theta = below[:, -2 * k : -k], below[:, -k:], whole[-2 * k : -k], whole[-k:]
+        mu = self._mu(*theta)
+        settled.add["G"] = mu["mu_plus"] - mu["mu_minus"]
+        settled.add |= self._mu(below[:, :k], below[:, k : 2 * k], whole[:k], whole[k : 2 * k])
+        return ThresholdKeys(columns, thresholds), settled
+
+
+def _joined(numbers: NDArray[np.int64], values: Array, sums: Array) -> tuple[NDArray[np.int64], Array, Array]:
+    """Rows in the order of bins and values, those with equal values summed."""
+    order = np.lexsort((values, numbers))
+    numbers, values, sums = numbers[order], values[order], sums[order]
+    fresh = np.ones(len(values), np.bool_)
+    fresh[1:] = (numbers[1:] != numbers[:-1]) | (values[1:] != values[:-1])
+    first = np.flatnonzero(fresh)
+    return numbers[first], values[first] + 0.0, np.add.reduceat(sums, first, axis=0) if len(first) else sums
+
 
 _MOST_BINS = 256
 # Values kept of a column from which its bins are cut; more make the bins more even, and no result better.
@@ -73,7 +690,7 @@ class Stumps(Joinable):
             ("bins", self.bins, 2, _MOST_BINS),
             ("max_listed", self.max_listed, 0, np.iinfo(np.int64).max),
         ):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+            if not is_whole(value, least) or value > most:
                 hint = f"expected an integer from {least}" + (f" to {most}" if most < 1 << 60 else "")
                 raise UsageError(f"Stumps: {name}={value!r}", hint=hint)
 
@@ -81,16 +698,29 @@ class Stumps(Joinable):
         """Name and parameters."""
         return {"family": FAMILY} | {name: getattr(self, name) for name in self.__dataclass_fields__}
 
-    @classmethod
-    def from_json(cls, spec: dict[str, Any]) -> Stumps:
-        """Undo `to_json`."""
-        found: Stumps = family_from_fields(cls, spec)
-        return found
-
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> StumpSet:
-        """The stumps of a saved model."""
-        return restore(spec, arrays, n_features)
+        """The set that ``StumpSet.to_json`` and ``arrays`` describe, trusting nothing.
+
+        Raises ModelFormatError: Arrays or entries that are missing, of another shape or type, or out of range.
+        """
+
+        def bad(what: str) -> ModelFormatError:
+            return ModelFormatError(f"hypotheses of the family {FAMILY!r}: {what}", file=spec.file)
+
+        odd = sorted(set(arrays) - {"columns", "thresholds"})
+        if odd:
+            raise bad(f"an array {odd[0]!r} that stumps do not have")
+        signed, names = spec.fields.get("signed"), spec.strings("names")
+        if not isinstance(signed, bool):
+            raise bad("'signed' is neither true nor false")
+        if names is None:
+            raise bad("'names' is not a list")
+        columns = expect_array(arrays, "columns", np.int64, (len(names),), spec.file)
+        thresholds = expect_array(arrays, "thresholds", np.float64, (len(names),), spec.file)
+        if np.any((columns < 0) | (columns >= n_features)):
+            raise bad(f"a raw column is not within 0..{n_features - 1}")
+        return StumpSet(columns, thresholds, signed, names)
 
     def prepare(self, context: Context) -> StumpsPool:
         """Find the thresholds of every feature; one pass, or two where they lie in bins."""
