@@ -113,7 +113,8 @@ def prepare_text(
     how = TextColumns((text,) if isinstance(text, str) else tuple(text), label, tuple(keep), split, rule, hashing)
     how = replace(how, label_separator=label_separator)
     if table is not None:
-        how = replace(how, **dict[str, Any](zip(("text", "features", "tags"), table.columns, strict=True)))
+        texts, others, tags = table.columns
+        how = replace(how, text=texts, features=others, tags=tags)
     _check_settings(how, min_df, max_df, max_features)
     target = any_path(out, "out").absolute()
     _check_target(target, force)
