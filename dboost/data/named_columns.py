@@ -6,9 +6,9 @@ Covers: pandas, Arrow and polars tables, and dask DataFrames. Does not cover: th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
+from dboost.data.absent_column import listed, nearest
 from dboost.errors import UsageError
 
 WEIGHT, GROUPS = "sample_weight", "groups"
@@ -59,17 +59,15 @@ def take_column(X: Any, name: str, what: str) -> tuple[Any, Any]:
 
 def unknown_column(name: Any, names: list[Any]) -> UsageError:
     """The error of a column that is named and is not there."""
-    near = get_close_matches(str(name), [other for other in names if isinstance(other, str)], n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {names[:8]}"
+    known = list(map(str, names))
+    hint = nearest(str(name), known).strip() or listed(known)
     return UsageError("columns names a column that is not there", column=str(name), hint=hint)
 
 
 def _advice(name: str, names: list[Any], what: str) -> str:
-    near = get_close_matches(name, [other for other in names if isinstance(other, str)], n=1)
-    if near:
-        return f"did you mean {near[0]!r}?"
     values = {"y": "labels", WEIGHT: "weights"}.get(what, "values")
-    return f"give {values}, or the name of a column of a table"
+    near = nearest(name, [other for other in names if isinstance(other, str)]).strip()
+    return near or f"give {values}, or the name of a column of a table"
 
 
 def without(X: Any, names: Iterable[Any]) -> Any:

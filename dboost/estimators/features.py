@@ -75,7 +75,7 @@ class Features(ColumnFeatures):
     text     texts of 2.5 words and more on average one for each term, ``title:wave`` (tf-idf)
     category other texts, pandas' categories        one for each value, ``colour=red``
     boolean  true and false                         ``new=true``, ``new=false``
-    number   numbers                                the number, ``price``
+    number   numbers, texts like ``12.50``          the number, ``price``
     date     dates and times, texts that are these  ``day.year``, ``day.month=3``, ``day.age``, ...
     tags     lists of texts or whole numbers        one for each value, ``authors=Gauss``
     embed.   lists of numbers, all of one length    one for each place, ``vector[3]``
@@ -100,7 +100,8 @@ class Features(ColumnFeatures):
     Attributes
     ----------
     kinds_ : dict of str to str
-        The kind of each column, printed with the reason.
+        The kind of each column, printed with the reason. Texts that look like numbers, dates or tags and are none, such
+        as ``3,14`` or ``$5``, are warned of in ``fit``, and are in its ``remarks``.
     n_features_in_ : int
     feature_names_in_ : array of str
         The columns that are features.
