@@ -187,7 +187,7 @@ def test_tags_in_one_text_and_numbers_in_texts():
 
 def test_texts_that_a_person_reads_as_numbers_dates_or_tags_are_these_or_said_in_one_line():
     for texts, kind, said in [
-        (["12.50", "3.10", " 4. "], "number", ""),
+        (["12.50", "3.10", " 4. ", "\u00a05"], "number", ""),
         (["1e-3", "NA", "-"], "number", ""),
         (["7", "n/a", "8"], "number", ""),
         (["2021-03-31", "null", "2020-01-01"], "date", ""),
@@ -195,9 +195,10 @@ def test_texts_that_a_person_reads_as_numbers_dates_or_tags_are_these_or_said_in
         (["1,200", "3,400,500"], "category", "separators of thousands"),
         (["1 200", "3 400,5"], "category", "separators of thousands"),
         (["$1.20", "12 €", "(3)"], "category", "with a unit or a sign"),
-        (["12%", "30 kg"], "category", "with a unit or a sign"),
-        (["3/31/2021", "31.3.2021"], "category", "look like dates"),
-        (["31 March 2021", "Mar 3, 2021"], "text", "look like dates"),
+        (["12%", "30 kg", "-$5.00", "USD 1,200", "3.4M"], "category", "with a unit or a sign"),
+        (["3,142", "2,5", "0,333", "7"], "category", "numbers with a decimal comma"),
+        (["3/31/2021", "31.3.2021", "3/31/21", "31-Mar-2021", "2021/03/31"], "category", "look like dates"),
+        (["31 March 2021", "Wed, Mar 3, 2021"], "text", "look like dates"),
         (["2021-03-31"] * 19 + ["unknown text"], "category", "19 of 20 texts look like dates"),
         (["12:30", "7:05:01"], "category", "times of the day"),
         (["\u0663\u0664", "\uff11"], "category", "in other digits"),
@@ -210,7 +211,7 @@ def test_texts_that_a_person_reads_as_numbers_dates_or_tags_are_these_or_said_in
         (["yes", "no"], "category", ""),
         (["1", "2", "3"], "category", ""),
         (["NA", "DE"], "category", ""),
-        (["0-9", "10-19", "1.2.3"], "category", ""),
+        (["0-9", "10-19", "1.2.3", "A12", "5G", "10.1.12.7"], "category", ""),
         ([3, 1, 2], "number", ""),
         (list(range(29)) + [40], "number", ""),
     ]:

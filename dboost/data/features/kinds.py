@@ -28,7 +28,7 @@ PARTS = ("year", "month", "weekday", "hour", "age")
 KINDS = ("number", "boolean", "category", "date", "tags", "embedding", "weights")
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 # Texts among numbers and dates that stand for a value that is missing.
-MISSING_MARK = r"(?i)^\s*(|na|n/a|#n/a|nan|null|none|nil|-+|\?)\s*$"
+MISSING_MARK = r"(?i)^\s*(|na|n/a|n\.a\.|#n/a|<na>|nan|nat|null|none|nil|-+|\?|\.)\s*$"
 _YEAR = 365.25 * 24 * 3600 * 1e6
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+(Z|[-+][0-9:]+)?)?$"
 

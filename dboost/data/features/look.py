@@ -34,22 +34,25 @@ _BEGIN = 200
 _HASHES: Any = murmur3
 _WRITTEN = r"(?s)^(\[.*\]|\{.*\})$"
 # Shapes of texts that a person reads as something else than a category; most of a column have one for it to be told.
-_GROUPED = r"[-+]?[0-9]{1,3}([.,' \x{a0}\x{2009}\x{202f}]?[0-9]{3})*([.,][0-9]+)?"
+_GROUPED = r"[-+]?[0-9]{1,3}([.,'_ \x{a0}\x{2009}\x{202f}]?[0-9]{3})*([.,][0-9]+)?"
+_NAME = r"\p{L}{3,9}[.,]?"
 _SHAPES = {
     "missing": MISSING_MARK,
-    "point": r"^\s*[-+]?(inf|[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?|[0-9]+\.?[eE][-+]?[0-9]+)\s*$",
-    "whole": r"^\s*[-+]?(0|[1-9][0-9]*)\.?\s*$",
-    "comma": r"^\s*[-+]?[0-9]+([. \x{a0}][0-9]{3})*,([0-9]{1,2}|[0-9]{4,})\s*$",
-    "grouped": r"^\s*[-+]?[0-9]{1,3}([.,' \x{a0}\x{2009}\x{202f}][0-9]{3})+([.,][0-9]+)?\s*$",
-    "amount": rf"^\s*(\({_GROUPED}\)|(\p{{Sc}}|[A-Z]{{3}}\s)\s*{_GROUPED}|"
-    rf"{_GROUPED}\s*(%|‰|\p{{Sc}}|\s[A-Za-zµ]{{1,4}}))\s*$",
-    "day": r"^\s*([0-9]{4}[./ -]([0-9]{1,2}|\p{L}{3,9})[./ -][0-9]{1,2}|[0-9]{1,2}[./ -]([0-9]{1,2}|\p{L}{3,9}\.?)"
-    r"[./ -]+[0-9]{4}|\p{L}{3,9}\.? [0-9]{1,2},? [0-9]{4})\s*([T ][0-9:.]+.*)?$",
-    "clock": r"^\s*[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?\s*$",
-    "digits": r"^\s*[-+\x{2212}]?\p{Nd}+([.,]\p{Nd}+)?\s*$",
+    "point": r"^[-+]?(inf|[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?|[0-9]+\.?[eE][-+]?[0-9]+)$",
+    "whole": r"^[-+]?(0|[1-9][0-9]*)\.?$",
+    "comma": r"^[-+]?([0-9]+([. \x{a0}][0-9]{3})*,([0-9]{1,2}|[0-9]{4,})|0,[0-9]+)$",
+    "either": r"^[-+]?[1-9][0-9]{0,2},[0-9]{3}$",
+    "grouped": r"^[-+]?[0-9]{1,3}([.,'_ \x{a0}\x{2009}\x{202f}][0-9]{3})+([.,][0-9]+)?$",
+    "amount": rf"^(\({_GROUPED}\)|[-+]?(\p{{Sc}}|[A-Z]{{3}}\s)\s*{_GROUPED}|"
+    rf"{_GROUPED}\s*(%|‰|\p{{Sc}}|[kKM]|\s[A-Za-zµ]{{1,4}}))$",
+    "day": rf"^({_NAME} )?([0-9]{{4}}[./ -]([0-9]{{1,2}}|{_NAME})[./ -][0-9]{{1,2}}|[0-9]{{1,2}}[./ -]+([0-9]{{1,2}}|"
+    rf"{_NAME})[./ -]+[0-9]{{4}}|{_NAME} [0-9]{{1,2}},? [0-9]{{4}}|[0-9]{{2}}[./-][0-9]{{2}}[./-][0-9]{{2}}|"
+    r"[0-9]{1,2}/[0-9]{1,2}/[0-9]{2})([T ][0-9:.]+.*)?$",
+    "clock": r"^[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?$",
+    "digits": r"^[-+\x{2212}]?\p{Nd}+([.,]\p{Nd}+)?$",
     "tags": r"^[^;|]+([;|]\s*[^;|]+)+$",
-    "blanks": r"^\s.*\S|\S\s$",
 }
+_BLANKS = "blanks"
 NUMBERS_IN_TEXTS = "texts that are numbers"
 _NUMBER_TOLD = "to use them as numbers, write them like 1234.5"
 # What is said of a column, by the shape that most of its texts have, and what to do; the first that fits is said.
@@ -87,7 +90,7 @@ class Seen:
     hashes: NDArray[np.uint32] | None = None  # The smallest hashes of the texts, ascending.
     short: int = 0  # short, long: Least and greatest of the lengths of lists of numbers, or of whole numbers.
     long: int = 0
-    shapes: tuple[int, ...] = ()  # How many texts have each of ``_SHAPES``.
+    shapes: tuple[int, ...] = ()  # How many texts have each of ``_SHAPES``, and how many have blanks around them.
 
     def merge(self, other: Seen, name: str) -> Seen:
         """Both parts together."""
@@ -154,7 +157,7 @@ class Seen:
         )
 
     def _of_text(self) -> tuple[str, str]:
-        count = dict(zip(_SHAPES, self.shapes, strict=True))
+        count = self._count()
         numbers, rows = count["point"] + count["whole"], self.rows - count["missing"]
         if self.dates == rows > 0:
             return "date", "texts that are dates"
@@ -170,22 +173,26 @@ class Seen:
             return (TEXT, said) if words >= 1.5 else (DROP, f"{said}: an identifier")
         return "category", said
 
+    def _count(self) -> dict[str, int]:
+        return dict(zip((*_SHAPES, _BLANKS), self.shapes, strict=True))
+
     def remark(self, kind: str) -> str:
         """What a person may see in values that are taken for a kind, and what to do; empty where there is nothing."""
         if self.form == "number":
             return self._on_numbers()
         if self.form != "text" or kind not in (TEXT, DROP, "category"):
             return ""
-        count = dict(zip(_SHAPES, self.shapes, strict=True))
+        count = self._count()
         if count["whole"] == self.rows and self.distinct() <= _CODES:
             return ""
         count["point"] += count["whole"] if count["point"] else 0
+        count["comma"] += count["either"] + count["whole"] if count["comma"] else 0
         for shape, (what, remedy) in _REMARKS.items():
             if count[shape] and count[shape] + count["missing"] >= _MOST * self.rows:
                 return f"{count[shape]:,} of {self.rows:,} texts look like {what}; {remedy}"
         if kind == "category" and count["tags"] >= _SOME * self.rows:
             return f"{count['tags']:,} of {self.rows:,} texts look like tags; tell the kind 'tags' and their separator"
-        if kind == "category" and count["blanks"]:
+        if kind == "category" and count[_BLANKS]:
             return f"{count['blanks']:,} of {self.rows:,} texts begin or end with a blank: other values than without it"
         return ""
 
@@ -256,12 +263,13 @@ def _look_at_texts(texts: Any, point: bool) -> Seen:
         _HASHES(stored, places.copy(), hashes)
     if not len(texts):
         return Seen("null")
-    shapes = tuple(
-        0 if shape == "point" and not point else int(pc.sum(pc.match_substring_regex(begin, pattern)).as_py())
-        for shape, pattern in _SHAPES.items()
-    )
+    bare = pc.utf8_trim_whitespace(begin)
+    flags = [pc.match_substring_regex(bare, pattern) for pattern in _SHAPES.values()]
+    shapes = [int(pc.sum(one).as_py()) for one in (*flags, pc.not_equal(bare, begin))]
+    if not point:
+        shapes[list(_SHAPES).index("point")] = 0
     smallest = np.unique(hashes.view(np.uint32))[:_SKETCH]
-    return Seen("text", len(texts), int(words), int(dates), int(written), smallest, shapes=shapes)
+    return Seen("text", len(texts), int(words), int(dates), int(written), smallest, shapes=tuple(shapes))
 
 
 def look_at_all(columns: Mapping[str, Any]) -> dict[str, Seen]:
