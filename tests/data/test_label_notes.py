@@ -87,6 +87,12 @@ def test_files_that_say_nothing_of_a_class_are_no_reason_for_a_note(tmp_path, pa
     assert said(write(tmp_path / "data", [rows(part) for part in parts]))[1] == []
 
 
+def test_a_class_that_may_be_a_missing_label_is_named():
+    said = "a class is called 'NA' (1 row), ' - ' (2 rows). Drop these rows if it means that the label is missing"
+    assert label_notes({"NA": 1, "sea": 5, " - ": 2}, {}) == (said,)
+    assert label_notes({"NAC": 1, "sea": 5, 0: 3}, {}) == ()
+
+
 def test_many_are_counted():
     count = dict.fromkeys([f"{letter}{blank}" for letter in "abcde" for blank in ("", " ")], 1)
     (note,) = label_notes(count, {})
