@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from dboost import interruption
 from dboost.errors import DataError
-from dboost.former_names import renamed
 from dboost.files.paths import local_path
+from dboost.former_names import renamed
 
 from ..config import LogSettings, Switch, Text, key
 from ..console import Console
