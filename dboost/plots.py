@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import UsageError
+from dboost.former_names import column_now
 
 __all__ = [
     "plot_calibration",
@@ -48,7 +49,7 @@ WORDS = {
     "coverage": "Coverage [classes ranked above the true one]",
     "sparsity": "Zero weights [share of entries]",
     "row_sparsity": "Features never computed [share of rows]",
-    "active_rows": "Features or hypotheses held",
+    "features": "Features or hypotheses held",
     "entries": "Nonzero weights",
     "log_loss": "Test log-loss [nats]",
 }
@@ -143,6 +144,7 @@ def records_of(given: Any, what: str) -> list[Mapping[str, Any]]:
 
 def column_of(records: Sequence[Mapping[str, Any]], name: str) -> Array:
     """One quantity of all records; NaN where a record has none."""
+    name = name if any(name in record for record in records) else column_now(name)
     if not any(name in record for record in records):
         known = dict.fromkeys(key for record in records for key in record)
         raise UsageError(f"no record has {name!r}", hint=f"there are {', '.join(map(str, known))}")
@@ -164,7 +166,7 @@ def plot_progress(fits: Any, *, quantity: str = "gap", against: str = "seconds",
         Fitted estimators; or records as in ``history_``, with ``round``, ``seconds`` (of the round) and ``passes``
         (so far).
     quantity : str
-        ``"gap"``, ``"objective"``, ``"active_rows"``, ``"entries"`` or another number in the records. Gaps are drawn
+        ``"gap"``, ``"objective"``, ``"features"``, ``"entries"`` or another number in the records. Gaps are drawn
         on a logarithmic scale; rounds without one are left out.
     against : {"seconds", "rounds", "passes"}
     ax : matplotlib Axes, optional
@@ -262,7 +264,7 @@ def plot_feature_life(fit: Any, *, ax: Any = None) -> Any:
     Parameters
     ----------
     fit : estimator, or list of records
-        Fitted; or records as in ``history_``, with ``round``, ``rows_in``, ``rows_out`` and ``active_rows``.
+        Fitted; or records as in ``history_``, with ``round``, ``features_in``, ``features_out`` and ``features``.
     ax : matplotlib Axes, optional
 
     Returns
@@ -277,8 +279,8 @@ def plot_feature_life(fit: Any, *, ax: Any = None) -> Any:
     Examples
     --------
     >>> records = [
-    ...     {"round": 1, "rows_in": 3, "rows_out": 0, "active_rows": 3},
-    ...     {"round": 2, "rows_in": 1, "rows_out": 2, "active_rows": 2},
+    ...     {"round": 1, "features_in": 3, "features_out": 0, "features": 3},
+    ...     {"round": 2, "features_in": 1, "features_out": 2, "features": 2},
     ... ]
     >>> axes = plot_feature_life(records)
     >>> [int(bar.get_height()) for bar in axes.patches]
@@ -286,7 +288,7 @@ def plot_feature_life(fit: Any, *, ax: Any = None) -> Any:
     """
     records = records_of(fit, "fit")
     rounds = column_of(records, "round")
-    entered, left, held = (column_of(records, name) for name in ("rows_in", "rows_out", "active_rows"))
+    entered, left, held = (column_of(records, name) for name in ("features_in", "features_out", "features"))
     ax = open_axes(ax)
     ax.bar(rounds, entered, color=COLOURS[0], label="entered")
     # Hatched, so that they differ without colour as well.
@@ -302,17 +304,17 @@ def plot_feature_life(fit: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-QUANTITIES = ("active_rows", "entries", "weights")
+QUANTITIES = ("features", "entries", "weights")
 
 
-def plot_path(path: Any, *, quantity: str = "active_rows", top: int = 7, ax: Any = None) -> Any:
+def plot_path(path: Any, *, quantity: str = "features", top: int = 7, ax: Any = None) -> Any:
     """How many features a path holds at each strength, or how large their weights are.
 
     Parameters
     ----------
     path : RegularizationPath
         From ``dboost.regularization_path``.
-    quantity : {"active_rows", "entries", "weights"}
+    quantity : {"features", "entries", "weights"}
         Features held, weights that are not zero, or the largest absolute weight of each feature.
     top : int
         With ``"weights"``: the largest so many are named, the others drawn in grey.
@@ -336,6 +338,7 @@ def plot_path(path: Any, *, quantity: str = "active_rows", top: int = 7, ax: Any
     >>> len(plot_path(path).lines)
     1
     """
+    quantity = column_now(quantity)
     choose("quantity", quantity, QUANTITIES)
     models = getattr(path, "models", None)
     if not models:
@@ -347,7 +350,7 @@ def plot_path(path: Any, *, quantity: str = "active_rows", top: int = 7, ax: Any
         label_axes(ax, "", "Largest absolute weight of a feature")
     else:
         counts = [
-            np.any(model.W != 0, axis=1).sum() if quantity == "active_rows" else np.count_nonzero(model.W)
+            np.any(model.W != 0, axis=1).sum() if quantity == "features" else np.count_nonzero(model.W)
             for model in models
         ]
         draw_lines(ax, {"": (alphas, np.array(counts, dtype=np.float64))})

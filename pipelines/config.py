@@ -36,7 +36,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, Valida
 
 from dboost.errors import UsageError
 from dboost.files.paths import local_path
-from dboost.notices import warn_user
+from dboost.former_names import PARAMETERS, warn_renamed
 
 from . import registries, trust
 from .flags import flag
@@ -333,16 +333,12 @@ def near(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
-# Keys that had another name in the version before.
-FORMER = {"rows_per_round": "features_per_round", "max_active_rows": "max_features"}
-
-
 def named_now(name: str, known: Iterable[str], called: Callable[[str], str]) -> str:
     """The key that a name means; one that the key had before is taken for one version, with a warning."""
-    now = FORMER.get(name, name)
+    now = PARAMETERS.get(name, name)
     if now == name or name in known or now not in known:
         return name
-    warn_user(f"{called(name)} is called {called(now)} now; the former name goes with the next version", FutureWarning)
+    warn_renamed(called(name), called(now))
     return now
 
 

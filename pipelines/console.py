@@ -46,9 +46,9 @@ COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("round", "round", lambda v: f"{v}"),
     ("objective", "objective", lambda v: f"{v:.7f}"),
     ("gap", "certified gap", lambda v: "unknown" if not math.isfinite(v) else f"{v:.2e}"),
-    ("rows_in", "in", lambda v: f"+{v}"),
-    ("rows_out", "out", lambda v: f"-{v}"),
-    ("active_rows", "features", lambda v: f"{v}"),
+    ("features_in", "in", lambda v: f"+{v}"),
+    ("features_out", "out", lambda v: f"-{v}"),
+    ("features", "features", lambda v: f"{v}"),
     ("entries", "weights", lambda v: f"{v}"),
     ("passes", "passes", lambda v: f"{v}"),
     ("seconds", "seconds", lambda v: f"{v:.2f}"),
@@ -446,7 +446,7 @@ class SeveralFits:
         self._begun[fold] = max(at, self._begun.get(fold, 0))
         parts, done = self._parts(self._strengths), sum(map(self._parts, self._begun.values()))
         where = "" if fold is None else f"without fold {fold + 1} of {self._folds}, "
-        unit = f"{where}strength {at + 1} of {self._strengths}, {record['active_rows']} features"
+        unit = f"{where}strength {at + 1} of {self._strengths}, {record['features']} features"
         self._line.show("fitting", done, parts * (1 + self._folds), unit)
 
     def _parts(self, strengths: int) -> float:

@@ -393,7 +393,7 @@ def strengths_table(estimator: Any) -> FittingTable:
             _share(row["mean_error"]),
             _share(row["se_error"]),
             *(f"{row[name]:.4f}" for name in ("mean_test_score", "se_test_score") if name in row),
-            f"{row['active_rows']:,}",
+            f"{row['features']:,}",
             mark,
         )
         for row, mark in zip(table, marks, strict=True)
@@ -425,7 +425,7 @@ def _share(value: float) -> str:
 def path_table(path: Any) -> FittingTable:
     """The models of a path."""
     rows = [
-        (f"{r['alpha']:.4g}", f"{r['active_rows']:,}", f"{r['entries']:,}", f"{r['objective']:.6f}", f"{r['gap']:.1e}")
+        (f"{r['alpha']:.4g}", f"{r['features']:,}", f"{r['entries']:,}", f"{r['objective']:.6f}", f"{r['gap']:.1e}")
         for r in path.table
     ]
     shown = spread(len(rows), MOST_ROWS, set())

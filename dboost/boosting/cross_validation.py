@@ -47,7 +47,7 @@ class FoldScores:
     loss: Array
     error: Array
     weight: Array  # (F,): Weight of the held-out rows
-    active_rows: NDArray[np.int64]  # (F, T)
+    features: NDArray[np.int64]  # (F, T): how many each model has
     gap: Array  # (F, T): Certified relative gaps
     passes: NDArray[np.int64]  # (F,): Passes over the data
     score: Array  # (F, T): What a scorer says of the held-out rows, greater is better; nan where none was asked
@@ -330,7 +330,7 @@ def _fold_scores(engine: Engine, fitting: Fitting, left: Left, results: Sequence
         loss=loss[None] / weight,
         error=(wrong[None] + absent) / weight,
         weight=np.array([weight]),
-        active_rows=np.array([[len(result.active) for result in results]]) + fitting.columns.offset.size,
+        features=np.array([[len(result.active) for result in results]]) + fitting.columns.offset.size,
         gap=np.array([[result.gap for result in results]]),
         passes=np.array([sum(result.passes for result in results)], dtype=np.int64),
         score=np.full((1, len(results)), np.nan),

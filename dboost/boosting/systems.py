@@ -99,8 +99,8 @@ def recorded(
     gap: float,
     lower_bound: float,
     alpha: float,
-    rows_in: int,
-    rows_out: int,
+    features_in: int,
+    features_out: int,
     held: Iterate | FitState,
     candidates: float,
     step: str,
@@ -126,9 +126,9 @@ def recorded(
         "gap": gap,
         "lower_bound": lower_bound,
         "alpha": alpha,
-        "rows_in": rows_in,
-        "rows_out": rows_out,
-        "active_rows": int(held.active.shape[0]),
+        "features_in": features_in,
+        "features_out": features_out,
+        "features": int(held.active.shape[0]),
         "entries": int(np.count_nonzero(held.W)),
         "candidates": candidates,
         "step": step,
@@ -155,7 +155,7 @@ def recorded(
 
 def last_of_size(history: Sequence[dict[str, Any]]) -> dict[int, dict[str, Any]]:
     """The last record of a model of each number of rows."""
-    return {record["active_rows"]: record for record in history}
+    return {record["features"]: record for record in history}
 
 
 def spent(state: FitState, settings: FitSettings, limits: Limits) -> str:
@@ -257,8 +257,8 @@ class GreedyRounds(ABC):
             gap=state.gap if known else math.nan,
             lower_bound=state.lower_bound / self.problem.statistics.weight if known else math.nan,
             alpha=float(self.settings.alpha),
-            rows_in=int(np.setdiff1d(state.active, before.active).shape[0]),
-            rows_out=int(np.setdiff1d(before.active, state.active).shape[0]),
+            features_in=int(np.setdiff1d(state.active, before.active).shape[0]),
+            features_out=int(np.setdiff1d(before.active, state.active).shape[0]),
             held=state,
             candidates=self.problem.n_candidates,
             step=step,

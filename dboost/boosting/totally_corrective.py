@@ -476,8 +476,8 @@ class Loop:
             gap=state.gap if np.isfinite(state.gap) and whole else math.nan,
             lower_bound=state.lower_bound / weight if np.isfinite(state.lower_bound) and whole else math.nan,
             alpha=self.lam / weight,
-            rows_in=added,
-            rows_out=dropped,
+            features_in=added,
+            features_out=dropped,
             held=at,
             # how many columns or hypotheses may still enter; infinitely many where the class has no end
             candidates=self.problem.n_candidates if candidates is None else int(candidates.shape[0]),

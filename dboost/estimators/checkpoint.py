@@ -32,6 +32,7 @@ from dboost.files.generations import read_generation, restore, write_generation
 from dboost.files.paths import PathLike
 from dboost.files.storage import check_writable, pack_arrays, sha256_json, unpack_arrays
 from dboost.files.stores import AnyPath, StorePath, any_path
+from dboost.former_names import PARAMETERS, renamed
 from dboost.notices import warn_user
 from dboost.passes.folds import Folds
 from dboost.problem.accelerators import EVERY, allowed
@@ -98,8 +99,7 @@ MAX_HEADER_BYTES = 256 << 20
 _FREE = ("tol", "max_rounds", "max_passes", "max_seconds")
 _NUMBERS = ("lam", "lower_bound", "objective", "gap")
 _COUNTS = ("round", "passes")
-# Settings that files of earlier versions name otherwise, and one that had this value in every estimator.
-_RENAMED = {"rows_per_round": "features_per_round", "max_active_rows": "max_features"}
+# A setting of files of earlier versions, which had this value in every estimator.
 _GONE = ("curvature", "newton")
 # Arrays of a system of its own, and those of an anchor, are stored beside the others under these prefixes.
 _CARRIED = "carried."
@@ -306,7 +306,7 @@ def _refuse_other(fit: Identity, document: Document, file: str) -> None:
     hint = "give another path, or delete the file to start again"
     if document.text("fingerprint") != fit.fingerprint:
         raise UsageError("the checkpoint belongs to other data", file=file, hint=hint)
-    theirs = {_RENAMED.get(name, name): value for name, value in document.mapping("settings").items()}
+    theirs = {PARAMETERS.get(name, name): value for name, value in document.mapping("settings").items()}
     if theirs.get(_GONE[0]) == _GONE[1]:
         del theirs[_GONE[0]]
     different = sorted(name for name in {*fit.settings, *theirs} if fit.settings.get(name) != theirs.get(name))
@@ -470,6 +470,7 @@ class FoldFolder:
         if found is None:
             return None
         arrays, document = opened(found.data, os.fspath(found.file), self._identity(fold, alphas))
+        arrays = renamed(arrays)
         names = [item.name for item in fields(FoldScores)]
         if "score" not in arrays and "loss" in arrays:
             # a folder from before there were scorers

@@ -118,11 +118,11 @@ def recorded(models: Sequence[Model], scores: FoldScores, scoring: str, gammas: 
             "se_loss": float(se_loss[t]),
             "mean_error": float(error[t]),
             "se_error": float(se_error[t]),
-            "active_rows": int(models[t // shares].W.shape[0]),
+            "features": int(models[t // shares].W.shape[0]),
         }
         for t in range(len(models) * shares)
     ]
-    names = ["loss", "error", "gap", "weight", "active_rows"]
+    names = ["loss", "error", "gap", "weight", "features"]
     if np.any(np.isfinite(scores.score)):
         names.append("score")
         for row, more in zip(table, _of_scorer(scores.score), strict=True):
@@ -152,7 +152,7 @@ def attributes(record: dict[str, Any]) -> dict[str, Any]:
         "fold_errors_": of_folds("error"),
         "fold_gaps_": of_folds("gap"),
         "fold_weights_": np.array(record["weight"]),
-        "fold_active_rows_": of_folds("active_rows", np.int64),
+        "fold_n_features_": of_folds("features", np.int64),
     }
     if len(gammas):
         found["gammas_"] = gammas

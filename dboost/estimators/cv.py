@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dboost.errors import ClusterError, UsageError
@@ -18,6 +20,7 @@ from dboost.estimators.cross_validated import Choice, ChoiceParameters, attribut
 from dboost.estimators.params import parameters
 from dboost.estimators.path import RegularizationPath
 from dboost.estimators.regressor import BoostedRegressor, MultiTaskBoostedRegressor
+from dboost.former_names import renamed, warn_renamed
 from dboost.model.fitted import Model
 from dboost.penalties import get_penalty
 
@@ -97,10 +100,18 @@ class ChosenByFoldsMixin(ChoiceParameters, BoostedEstimator):
 
     def _adopt(self, model: Model) -> Self:
         super()._adopt(model)
-        record = model.manifest[_SAVED]
+        record = renamed(model.manifest[_SAVED])
+        record["table"] = [renamed(row) for row in record["table"]]
         for name, value in attributes(record).items():
             setattr(self, name, value)
         return self
+
+    @property
+    def fold_active_rows_(self) -> NDArray[np.int64]:
+        """Former name of `fold_n_features_`, kept for one version."""
+        warn_renamed("fold_active_rows_", "fold_n_features_")
+        found: NDArray[np.int64] = self.fold_n_features_
+        return found
 
     def _template(self) -> BoostedEstimator:
         """An unfitted estimator of one strength with the parameters that both have."""
@@ -186,7 +197,7 @@ class_weight, classes, random_state, client, rows_per_round, max_active_rows
         Means over the held-out rows of each fold that has rows.
     fold_gaps_ : float64 array, shape (F, T)
         Certified gaps of the fits.
-    fold_active_rows_ : int64 array, shape (F, T)
+    fold_n_features_ : int64 array, shape (F, T)
     fold_weights_ : float64 array, shape (F,)
         Weight of the rows of each fold.
     fold_scores_ : float64 array, shape (F, T)
@@ -254,7 +265,7 @@ random_state, client
 
     Attributes
     ----------
-    alpha_, alpha_best_, alpha_1se_, alphas_, cv_results_, fold_losses_, fold_gaps_, fold_active_rows_, \
+    alpha_, alpha_best_, alpha_1se_, alphas_, cv_results_, fold_losses_, fold_gaps_, fold_n_features_, \
 fold_weights_, fold_scores_, best_score_, gammas_, gamma_best_, gamma_1se_, \
 relaxed_, path_
         As in ``BoostedClassifierCV``.

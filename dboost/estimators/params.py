@@ -23,11 +23,11 @@ from dboost.columns.given import PENALTY_FACTORS, ColumnGroups, PerColumn, Signs
 from dboost.errors import UsageError
 from dboost.estimators.rounds import split
 from dboost.files.paths import PathLike
+from dboost.former_names import PARAMETERS, warn_renamed
 from dboost.hypotheses import Family
 from dboost.hypotheses.columns import Columns
 from dboost.losses import Loss, PerTarget, get_loss
 from dboost.losses.per_target import SEPARATOR
-from dboost.notices import warn_user
 from dboost.penalties import Penalty, get_penalty
 
 
@@ -79,7 +79,7 @@ class ObjectiveParameters:
     max_active_rows: int | None = None
 
 
-FORMER = {"features_per_round": "rows_per_round", "max_features": "max_active_rows"}
+FORMER = {now: former for former, now in PARAMETERS.items()}
 
 
 def limit_of(estimator: Any, name: str) -> Any:
@@ -90,7 +90,7 @@ def limit_of(estimator: Any, name: str) -> Any:
         return value
     if value is not None:
         raise UsageError(f"{name}={value!r} beside {former}={before!r}, its former name", hint=f"leave {former} out")
-    warn_user(f"{former} is called {name} now; the former name goes with the next version", FutureWarning)
+    warn_renamed(former, name)
     return before
 
 

@@ -23,6 +23,7 @@ from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import Prepared, model_of, prepared
 from dboost.estimators.params import count
 from dboost.estimators.rounds import OfModels, Table, live_line, split
+from dboost.former_names import warn_renamed
 from dboost.model.fitted import Model
 from dboost.penalties import get_penalty
 
@@ -60,9 +61,15 @@ class RegularizationPath:
         return np.array([model.certificate.gap for model in self.models])
 
     @property
-    def n_active_rows(self) -> NDArray[np.int64]:
+    def n_active_features(self) -> NDArray[np.int64]:
         """Number of features, or hypotheses, used."""
         return np.array([model.n_hypotheses for model in self.models], dtype=np.int64)
+
+    @property
+    def n_active_rows(self) -> NDArray[np.int64]:
+        """Former name of `n_active_features`, kept for one version."""
+        warn_renamed("n_active_rows", "n_active_features")
+        return self.n_active_features
 
     @property
     def coefs(self) -> NDArray[np.float64]:
@@ -99,7 +106,7 @@ class RegularizationPath:
         return Table(
             {
                 "alpha": model.certificate.alpha,
-                "active_rows": model.n_hypotheses,
+                "features": model.n_hypotheses,
                 "entries": int(np.count_nonzero(model.W)),
                 "objective": model.certificate.objective,
                 "gap": model.certificate.gap,
@@ -170,7 +177,7 @@ def regularization_path(
     --------
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
     >>> path = regularization_path(X, [0, 0, 1, 1], n_alphas=3, eps=0.1)
-    >>> len(path), path.n_active_rows.tolist()[0]
+    >>> len(path), path.n_active_features.tolist()[0]
     (3, 0)
     """
     chosen = BoostedClassifier(**params) if estimator is None else clone(estimator).set_params(**params)

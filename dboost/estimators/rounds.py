@@ -40,6 +40,7 @@ from sklearn.base import clone
 from dboost import notebook_html as page
 from dboost.errors import UsageError
 from dboost.files.documents import plain
+from dboost.former_names import UnderBothNames, column_now
 from dboost.progress import Remaining, words
 
 _SHOWN = 12
@@ -71,7 +72,7 @@ class Table(Sequence[Mapping[str, Any]]):
     @property
     def records(self) -> tuple[dict[str, Any], ...]:
         """The records themselves."""
-        return tuple(dict(record) for record in self._records)
+        return tuple(UnderBothNames(record) for record in self._records)
 
     def column(self, name: str) -> Any:
         """One column as an array, None where a record has no value.
@@ -81,6 +82,7 @@ class Table(Sequence[Mapping[str, Any]]):
         KeyError
             When no record has the column.
         """
+        name = name if name in self.columns else column_now(name)
         if name not in self.columns:
             raise KeyError(f"no column {name!r}; there are {', '.join(self.columns) or 'none'}")
         return np.array([record.get(name) for record in self._records])
@@ -100,13 +102,13 @@ class Table(Sequence[Mapping[str, Any]]):
     def __getitem__(self, index: int | slice) -> Mapping[str, Any] | Table:
         if isinstance(index, slice):
             return Table(self._records[index])
-        return dict(self._records[index])
+        return UnderBothNames(self._records[index])
 
     def __len__(self) -> int:
         return len(self._records)
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        return (dict(record) for record in self._records)
+        return (UnderBothNames(record) for record in self._records)
 
     def __eq__(self, other: object) -> bool:
         # In plain values, where "no number" equals itself.
@@ -143,13 +145,13 @@ class Table(Sequence[Mapping[str, Any]]):
 def induction_stop(history: Sequence[Mapping[str, Any]]) -> int | None:
     """The round after which no feature entered any more.
 
-    `history`: One per round, with "round", "step" and "rows_in". Returns: 0 when none ever entered; None when features
-    still entered in the last round that changed the model, or the records do not say.
+    `history`: One per round, with "round", "step" and "features_in". Returns: 0 when none ever entered; None when
+    features still entered in the last round that changed the model, or the records do not say.
     """
-    if not all({"round", "step", "rows_in"} <= record.keys() for record in history):
+    if not all({"round", "step", "features_in"} <= record.keys() for record in history):
         return None
     rounds = [record for record in history if record["step"] != "certificate"]
-    entered = [int(record["round"]) for record in rounds if record["rows_in"] > 0]
+    entered = [int(record["round"]) for record in rounds if record["features_in"] > 0]
     if not entered:
         return 0
     return None if entered[-1] == rounds[-1]["round"] else entered[-1]
@@ -258,12 +260,12 @@ class Rounds:
         """
         stop = False
         for function in self._functions:
-            stop |= bool(function(dict(record)))
+            stop |= bool(function(UnderBothNames(record)))
         if self._of_models:
             assert attributes is not None
             model = attributes()["model_"]
             for one in self._of_models:
-                stop |= one.after_round(dict(record), clone(self._estimator)._adopt(model).to_local())
+                stop |= one.after_round(UnderBothNames(record), clone(self._estimator)._adopt(model).to_local())
         if self._context is not None:
             task = self._context.subcontext(task_name="round")
             task.call_on_fit_task_begin(**self._data)
@@ -272,7 +274,7 @@ class Rounds:
 
     def told(self, record: dict[str, Any], state: Any) -> bool:
         """Report the end of a round of a fit that is only judged, to functions of the record alone."""
-        return any([bool(function(dict(record))) for function in self._functions])
+        return any([bool(function(UnderBothNames(record))) for function in self._functions])
 
     def finish(self, attributes: Callable[[], dict[str, Any]]) -> None:
         """Report the end of the fit."""
@@ -375,7 +377,7 @@ class LiveLine:
         goal = "" if self._tol is None else f" (to {self._tol:.2g})"
         if not math.isnan(gap):
             parts.append(f"gap {gap:.2g}{goal}")
-        parts.append(f"{record['active_rows']} features")
+        parts.append(f"{record['features']} features")
         return parts
 
     def _show(self, data: dict[str, str]) -> None:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.paths import PathLike, local_path
 from dboost.files.storage import read_plain_file, sha256_bytes, sha256_json, unpack_arrays
+from dboost.former_names import renamed
 from dboost.notices import warn_user
 
 MODEL_FILE = "model.json"
@@ -198,7 +199,7 @@ class Document:
         value = self.fields.get(name)
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise self._fail(name, "a list of objects")
-        return tuple({key: unplain(item) for key, item in record.items()} for record in value)
+        return tuple(renamed({key: unplain(item) for key, item in record.items()}) for record in value)
 
 
 def expect_array(

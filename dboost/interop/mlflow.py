@@ -27,7 +27,7 @@ FLAVOR_NAME = "dboost"
 EXTRA = "mlflow"
 _DATA = "model.dboost"
 # What of a round's record is a metric.
-_OF_A_ROUND = ("objective", "gap", "lower_bound", "active_rows", "seconds")
+_OF_A_ROUND = ("objective", "gap", "lower_bound", "features", "seconds")
 # MLflow refuses longer values of parameters.
 _LONGEST = 500
 

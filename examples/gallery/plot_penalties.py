@@ -19,6 +19,6 @@ fig, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
 for penalty, style in (("l1", "o:"), ("l1/l2", "s--"), ("l1/linf", "^-"), ("l1/l2+l1", "d-.")):
     path = dboost.regularization_path(train, right, penalty=penalty, n_alphas=14, eps=0.02)
     errors = [np.mean(model.predict(test) != truth) for model in path.models]
-    ax.plot(path.n_active_rows, errors, style, markersize=4, label=penalty)
+    ax.plot(path.n_active_features, errors, style, markersize=4, label=penalty)
 ax.set(xlabel="pixels in use", ylabel="error on held-out digits", ylim=(0, 0.6))
 ax.legend()

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from dboost import interruption
 from dboost.errors import DataError
 from dboost.files.paths import local_path
+from dboost.former_names import renamed
 
 from ..config import LogSettings, Switch, Text, key
 from ..console import Console
@@ -68,12 +69,13 @@ def events(folder: Path, follow: bool) -> Iterator[dict[str, Any]]:
 
 def line(event: dict[str, Any]) -> str:
     """An event in words."""
+    event = renamed(event)
     at = time.strftime("%H:%M:%S", time.localtime(float(event.get("time", 0.0))))
     name = str(event.get("event", ""))
     if name == "round":
         gap = event.get("gap")
         reached = "" if gap is None else f", gap {gap:.2e}"
         return f"{at} round {event.get('round')}: objective {event.get('objective'):.7f}{reached}, " \
-               f"{event.get('active_rows')} features"  # fmt: skip
+               f"{event.get('features')} features"  # fmt: skip
     rest = ", ".join(f"{key} {value}" for key, value in event.items() if key not in ("event", "time") and value != "")
     return f"{at} {name.replace('_', ' ')}{': ' if rest else ''}{rest}"

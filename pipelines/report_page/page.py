@@ -135,8 +135,8 @@ def _charts(model: Model) -> list[tuple[str, str]]:
         return Line([(at, _number(r.get(name))) for at, r in rounds], kind, marked=len(rounds) < 40)
 
     gap = chart([line("gap")], "round", "certified relative gap", logarithmic=True)
-    used = chart([line("active_rows")], "round", "features in use")
-    moved = chart([line("rows_in"), line("rows_out", "two")], "round", "features in and out")
+    used = chart([line("features")], "round", "features in use")
+    moved = chart([line("features_in"), line("features_out", "two")], "round", "features in and out")
     return [
         (caption, svg)
         for caption, svg in (
@@ -259,7 +259,7 @@ def _folds_chart(made: Any) -> str:
 def _path_chart(path: list[dict[str, Any]] | None) -> str:
     if not path:
         return ""
-    points = [(-float(np.log10(one["alpha"])), _number(one.get("active_rows"))) for one in path if one.get("alpha")]
+    points = [(-float(np.log10(one["alpha"])), _number(one.get("features"))) for one in path if one.get("alpha")]
     return chart([Line(points, marked=True)], "-log10 of the strength", "features in use")
 
 

@@ -102,13 +102,13 @@ def test_thirty_rows_a_round(loss, update, rows):
     result = fitting.fit(alpha)
     best = plain.optimum(data, "l1/linf", alpha * data.s.sum())
     assert result.stop_reason == "tol" and result.gap <= tol
-    assert max(record["rows_in"] for record in result.history) <= rows
+    assert max(record["features_in"] for record in result.history) <= rows
     assert result.objective * data.s.sum() == pytest.approx(best.value, rel=2 * tol)
     support = set(np.flatnonzero(np.abs(best.W).max(axis=1) > 1e-3 * np.abs(best.W).max()))
     assert support <= set(result.active.tolist())
     # rows that entered too early were pruned again
     if rows == 30 and update == "newton":
-        assert sum(record["rows_out"] for record in result.history) > 0
+        assert sum(record["features_out"] for record in result.history) > 0
 
 
 def test_the_quadratic_bound_of_quantiles_leads_to_the_optimum_of_newton_steps():

@@ -58,13 +58,13 @@ def test_costs_are_the_formula(loss):
 def test_every_model_of_the_way_back_is_the_minimum_of_its_features(loss, penalty):
     data = plain.make(loss, m=120, n=12, weights=True, seed=5)
     result = fitted(data, rounds=7, alpha=1e-3, penalty=penalty, keep=5)
-    assert [record["active_rows"] for record in result.history] == [1, 2, 3, 4, 5, 6, 7, 6, 5, 4, 3, 2, 1]
+    assert [record["features"] for record in result.history] == [1, 2, 3, 4, 5, 6, 7, 6, 5, 4, 3, 2, 1]
     assert result.stop_reason == "kept" and result.active.shape == (5,)
     path = stages(result)
     assert [len(order) for order, _, _ in path] == [1, 2, 3, 4, 5]
     for (small, _, _), (large, _, _) in zip(path, path[1:], strict=False):
         assert large[: len(small)].tolist() == small.tolist()
-    values = {record["active_rows"]: record["objective"] for record in removed(result)}
+    values = {record["features"]: record["objective"] for record in removed(result)}
     # the gradient that is left, of loss and penalty, by column length
     assert max(record["gradient"] for record in removed(result)) <= 1e-7
     for order, W, b in path:
@@ -105,7 +105,7 @@ def test_groups_leave_whole():
     data = plain.make("margin_softmax", m=120, n=12, seed=8)
     groups = tuple((np.arange(12) % 4 + 7).tolist())
     result = fitted(data, rounds=4, groups=groups, keep=7)
-    assert [record["rows_out"] for record in removed(result)] == [3, 3, 3]
+    assert [record["features_out"] for record in removed(result)] == [3, 3, 3]
     assert [len(order) for order, _, _ in stages(result)] == [3, 6] and result.active.shape == (6,)
     for order, _, _ in stages(result):
         assert set(np.bincount(order % 4, minlength=4).tolist()) <= {0, 3}
@@ -118,7 +118,7 @@ def test_pieces_leave_whole():
     data = plain.make("margin_softmax", m=90, n=3, seed=9)
     family = PiecewiseLinear(centres=4, radii=2)
     result = fitted(data, rounds=3, hypotheses=family, keep=10**6, tol=1e-4)
-    sizes = [record["rows_in"] for record in result.history if record["rows_in"]]
+    sizes = [record["features_in"] for record in result.history if record["features_in"]]
     assert len(removed(result)) == 2 and max(sizes) > 1
     counts = [len(order) for order, _, _ in stages(result)]
     assert len(counts) == 3 and set(np.diff([0, *counts]).tolist()) <= set(sizes)
@@ -146,10 +146,14 @@ def test_any_round_can_be_resumed_and_threads_change_nothing(family):
 
 def test_a_fit_stopped_on_its_way_back_has_a_model_and_its_path():
     data = plain.make("margin_softmax", m=100, n=9, seed=10)
-    early = fitted(data, rounds=6, keep=3, callback=lambda record, state: record["rows_out"] and len(state.active) == 4)
+    early = fitted(
+        data, rounds=6, keep=3, callback=lambda record, state: record["features_out"] and len(state.active) == 4
+    )
     assert early.stop_reason == "callback" and early.active.shape == (4,)
     assert [len(order) for order, _, _ in stages(early)] == [4]
-    late = fitted(data, rounds=6, keep=4, callback=lambda record, state: record["rows_out"] and len(state.active) == 2)
+    late = fitted(
+        data, rounds=6, keep=4, callback=lambda record, state: record["features_out"] and len(state.active) == 2
+    )
     assert late.active.shape == (4,) and [len(order) for order, _, _ in stages(late)] == [2, 3, 4]
 
 

@@ -220,7 +220,7 @@ def test_more_groups_than_a_round_takes():
     asked = grouped(data, column_groups=ColumnGroups.given(labels), tol=1e-6)
     alpha = 0.2 * asked.alpha_max()
     found = asked.fit(alpha)
-    assert found.gap <= 1e-6 and [r["rows_in"] for r in found.history] == [250, 170, 0]
+    assert found.gap <= 1e-6 and [r["features_in"] for r in found.history] == [250, 170, 0]
     best = Oracle(data, "l1/l2", labels, np.ones(420)).solved(alpha * 300, 500)[2] / 300
     assert found.objective == pytest.approx(best, rel=2e-6)
 

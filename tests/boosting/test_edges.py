@@ -176,7 +176,7 @@ def test_max_features(pair, limit):
         result = fits.fit(plan, engine, settings)
     assert result.stop_reason == "max_features"
     assert len(result.active) <= limit
-    assert all(record["active_rows"] <= limit for record in result.history)
+    assert all(record["features"] <= limit for record in result.history)
     value = plain.objective(data, "l1/l2", result.alpha * 100, plain.dense(result, 12), result.intercept)
     assert result.objective * 100 == pytest.approx(value, rel=1e-12)
     # the rows it has are re-solved: no better model exists on them
@@ -206,11 +206,11 @@ def test_the_history_of_a_fit(loss):
     passes = [record["passes"] for record in history]
     assert passes == sorted(passes) and passes[-1] == result.passes
     # losses that bend within small errors begin at the model of a wider bend
-    rows = history[0]["active_rows"] - history[0]["rows_in"] + history[0]["rows_out"]
+    rows = history[0]["features"] - history[0]["features_in"] + history[0]["features_out"]
     assert rows == 0 or loss in ("huber", "quantile", "epsilon_insensitive")
     for record in history:
-        rows += record["rows_in"] - record["rows_out"]
-        assert record["active_rows"] == rows
+        rows += record["features_in"] - record["features_out"]
+        assert record["features"] == rows
     assert history[-1]["entries"] == np.count_nonzero(result.W)
     assert history[-1]["step"] == "certificate" and history[-1]["gap"] == result.gap
     alphas = [record["alpha"] for record in history]

@@ -59,7 +59,7 @@ def test_round_by_round(loss, intercept):
     assert result.objective < values[-1] / data.s.sum()
     assert np.isnan(result.gap) and np.isnan(result.alpha_max)
     # one hypothesis at most enters in a round, and none leaves
-    assert {r["rows_in"] for r in result.history} <= {0, 1} and not any(r["rows_out"] for r in result.history)
+    assert {r["features_in"] for r in result.history} <= {0, 1} and not any(r["features_out"] for r in result.history)
 
 
 def test_it_approaches_the_optimum_and_stops_when_no_step_gains(loss):

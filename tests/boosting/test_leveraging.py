@@ -138,7 +138,7 @@ def test_algorithm_2_ends_at_the_optimum_of_the_l1_problem(loss):
     np.testing.assert_allclose(G[held, 0], lam * np.sign(W[held, 0]), rtol=1e-4)
     assert np.abs(G[~held]).max() <= lam * (1 + 1e-4) and abs(U.sum()) <= 1e-3 * lam
     # weights that were too large came back to exactly zero
-    assert sum(r["rows_out"] for r in result.history) > 0
+    assert sum(r["features_out"] for r in result.history) > 0
 
 
 def test_every_gap_bounds_the_distance_to_the_optimum():

@@ -54,9 +54,9 @@ def test_rounds_of_lemma_1_1_are_gradient_descent(loss, step):
     values, w = by_hand(data, 15, step)
     np.testing.assert_allclose([r["objective"] for r in result.history], values, rtol=1e-9)
     np.testing.assert_allclose(np.append(plain.dense(result, 6)[:, 0], result.intercept), w, atol=1e-7)
-    assert result.history[0]["rows_in"] == 6, "all hypotheses move at once"
+    assert result.history[0]["features_in"] == 6, "all hypotheses move at once"
     other = fitting(data, "l1", step=step).fit(0.0)
-    assert other.history[0]["rows_in"] <= 1 and other.objective != result.objective
+    assert other.history[0]["features_in"] <= 1 and other.objective != result.objective
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

@@ -238,9 +238,9 @@ def test_smooth_l1_as_a_booster_adds_one_feature_a_round(loss):
         if not plain.defined(loss, update):
             continue
         result = plain.fitting(data, cuts=2, update=update, select=select, **settings).fit(ALPHA["smooth_l1"])
-        held = [record["active_rows"] for record in result.history]
+        held = [record["features"] for record in result.history]
         assert held[:6] == [1, 2, 3, 4, 5, 6]
-        assert all(record["rows_out"] == 0 for record in result.history)
+        assert all(record["features_out"] == 0 for record in result.history)
         objectives = [record["objective"] for record in result.history]
         # no jump of the penalty where a feature enters: the objective of every round is comparable
         assert (np.diff(objectives) < 0).all()

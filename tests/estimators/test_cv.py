@@ -84,9 +84,9 @@ def test_the_model_is_the_single_fit_at_the_chosen_strength(multiclass):
     assert found.predict(X).tolist() == alone.predict(X).tolist()
     assert len(found.path_) == len(found.cv_results_) == len(found.alphas_) == 12
     assert found.path_.alphas.tolist() == found.alphas_.tolist() == found.cv_results_.column("alpha").tolist()
-    assert found.cv_results_.column("active_rows").tolist() == found.path_.n_active_rows.tolist()
+    assert found.cv_results_.column("features").tolist() == found.path_.n_active_features.tolist()
     assert isinstance(found.path_.estimator(3), BoostedClassifier)
-    assert found.fold_active_rows_.shape == found.fold_gaps_.shape == found.fold_losses_.shape == (4, 12)
+    assert found.fold_n_features_.shape == found.fold_gaps_.shape == found.fold_losses_.shape == (4, 12)
 
 
 @pytest.mark.parametrize("scoring", ["loss", "error"])

@@ -143,8 +143,8 @@ def test_a_path_over_products(X):
     path = regularization_path(
         X, labels(X, "regression"), n_alphas=4, eps=0.05, estimator=BoostedRegressor(hypotheses=PAIRS)
     )
-    assert path.n_active_rows.tolist() == sorted(path.n_active_rows.tolist())
-    assert path.n_active_rows[0] == 0
+    assert path.n_active_features.tolist() == sorted(path.n_active_features.tolist())
+    assert path.n_active_features[0] == 0
     with pytest.raises(UsageError, match="no columns"):
         _ = path.coefs
     assert path.estimator(3).predict(X).shape == (150,)

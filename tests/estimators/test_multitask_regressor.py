@@ -71,7 +71,7 @@ def test_its_strength_is_chosen_by_folds(missing):
     alone = MultiTaskBoostedRegressor(alpha=model.alpha_, tol=1e-9).fit(X, Y)
     np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-5)
     path = dboost.regularization_path(X, Y, n_alphas=5, estimator=MultiTaskBoostedRegressor(tol=1e-8))
-    assert path.n_active_rows[0] == 0 < path.n_active_rows[-1]
+    assert path.n_active_features[0] == 0 < path.n_active_features[-1]
 
 
 def test_scorers_judge_targets_that_are_all_there(rows, missing):

@@ -112,7 +112,7 @@ CV = {"cv": 3, "n_alphas": 5, "eps": 0.05, "penalty": "l1/l2"}
 
 def same_cv(one, other):
     assert bits(one.model_) == bits(other.model_)
-    for name in ("alphas_", "fold_losses_", "fold_errors_", "fold_gaps_", "fold_weights_", "fold_active_rows_"):
+    for name in ("alphas_", "fold_losses_", "fold_errors_", "fold_gaps_", "fold_weights_", "fold_n_features_"):
         assert getattr(one, name).tobytes() == getattr(other, name).tobytes(), name
 
 

@@ -39,8 +39,8 @@ def test_by_name_is_by_place(data):
 
 def test_a_path_has_them(data):
     found = dboost.regularization_path(data.X, data.y, n_alphas=5, penalty="l1/l2", penalty_factors=FREED)
-    assert (found.gaps <= 1e-4).all() and not found.coefs[:, :, 3].any() and found.n_active_rows[-1] == 7
-    assert found.coefs[:, :, 1].all() and found.n_active_rows[0] == 1
+    assert (found.gaps <= 1e-4).all() and not found.coefs[:, :, 3].any() and found.n_active_features[-1] == 7
+    assert found.coefs[:, :, 1].all() and found.n_active_features[0] == 1
 
 
 def test_what_has_no_meaning_is_refused(data):

@@ -67,7 +67,7 @@ def test_without_penalty_it_is_least_squares(data):
 def test_induction_stop_follows_from_the_history(data):
     X, y, _ = data
     model = BoostedRegressor(alpha=0.02, tol=1e-10, update="gradboost", features_per_round=1).fit(X, y)
-    entered = [record["round"] for record in model.history_ if record["rows_in"]]
+    entered = [record["round"] for record in model.history_ if record["features_in"]]
     assert model.induction_stop_ == entered[-1] < model.n_iter_
     early = BoostedRegressor(
         alpha=0.02, update="gradboost", features_per_round=1, callbacks=[lambda r: r["round"] == 2]

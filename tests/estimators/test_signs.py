@@ -81,4 +81,4 @@ def test_where_no_feature_may_have_its_sign_there_is_no_path():
         with pytest.raises(DataError, match="alpha_max.* is 0; check positive=, lower= and upper="):
             asked()
     path = dboost.regularization_path(X, y, estimator=estimator, alphas=[0.1, 0.01])
-    assert path.n_active_rows.tolist() == [0, 0]
+    assert path.n_active_features.tolist() == [0, 0]

@@ -94,7 +94,7 @@ def test_every_system_takes_what_it_takes_of_the_explicit_matrix(name, monkeypat
         monkeypatch.setattr(entering, "INDUCED_ROWS", 5)
         grown = model.fit(X, y)
         assert grown.objective_ == pytest.approx(objective, rel=2e-4) and grown.stop_reason_ == "tol"
-        assert grown.history_[0]["rows_in"] == 5
+        assert grown.history_[0]["features_in"] == 5
     else:
         np.testing.assert_array_equal(again.decision_function(X), scores)
     # systems of stumps take them on tables unless columns are asked for

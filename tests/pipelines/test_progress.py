@@ -112,6 +112,6 @@ def test_rounds_say_what_is_left_after_a_while(monkeypatch: pytest.MonkeyPatch) 
     with console.rounds("training", tol=1e-9) as told:
         for at in range(1, 9):
             clock.now = 10.0 * at
-            told({"round": at, "objective": 1.0, "gap": 10.0**-at, "active_rows": 3})
+            told({"round": at, "objective": 1.0, "gap": 10.0**-at, "features": 3})
     lines = out.getvalue().splitlines()
     assert lines[-1].endswith("about 10 s left") and "left" not in lines[3]

@@ -139,7 +139,7 @@ def test_every_target_has_a_loss_of_its_own(rows: Path, tmp_path: Path) -> None:
 def test_leveraging_has_a_path(rows: Path, tmp_path: Path) -> None:
     model = {"estimator": "leveraging", "loss": "log", "path": 3, "eps": 0.3}
     result = pipelines.run(tables_of(rows, "two", model), out=tmp_path / "run")
-    assert [row["active_rows"] for row in result.report["path"]][0] == 0 and len(result.report["path"]) == 3
+    assert [row["features"] for row in result.report["path"]][0] == 0 and len(result.report["path"]) == 3
 
 
 def test_the_rules_of_shareboost_and_of_cross_validation_are_told_apart(rows: Path, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_path_is_a_run_and_a_command(rows: Path, tmp_path: Path, capsys: pytes
     for folder, model in zip(models, peer.models, strict=True):
         assert read_model(folder).W.tobytes() == model.W.tobytes()
     assert of_model(result.folder / "model") != of_model(models[0])
-    assert [row["active_rows"] for row in result.report["path"]] == peer.n_active_rows.tolist()
+    assert [row["features"] for row in result.report["path"]] == peer.n_active_features.tolist()
     arguments = ["path", str(rows / "train.parquet"), "--features", "x0,x1,x2,x3", "--label", "label"]
     arguments += ["--path", "4", "--eps", "0.1", "--workers", "0", "--out", str(tmp_path / "out")]
     assert main(arguments) == 0

@@ -116,7 +116,7 @@ def make_path():
     return Path_(tuple(Model(W, Held(n), Certificate(0.1 / 2**i)) for i, (W, n) in enumerate(zip(rows, names))))
 
 
-@pytest.mark.parametrize(("quantity", "expected"), [("active_rows", [0, 1, 2]), ("entries", [0, 1, 3])])
+@pytest.mark.parametrize(("quantity", "expected"), [("features", [0, 1, 2]), ("entries", [0, 1, 3])])
 def test_a_path_counts_features_and_weights(quantity, expected, tmp_path):
     ax = drawn(plots.plot_path(make_path(), quantity=quantity), tmp_path)
     ((_, x, y),) = lines(ax)
@@ -179,11 +179,11 @@ def test_a_confusion_shades_by_the_share_of_the_right_class_and_refuses_other_sh
 
 
 def test_the_life_of_features_is_that_of_the_history() -> None:
-    records = [{"round": r, "rows_in": 4 - r, "rows_out": r - 1, "active_rows": 2 + r} for r in (1, 2, 3)]
+    records = [{"round": r, "features_in": 4 - r, "features_out": r - 1, "features": 2 + r} for r in (1, 2, 3)]
     axes = plots.plot_feature_life(records)
     assert [bar.get_height() for bar in axes.patches] == [3, 2, 1, 0, -1, -2]
     assert axes.lines[0].get_ydata().tolist() == [3, 4, 5]
-    with pytest.raises(UsageError, match="no record has 'rows_in'"):
+    with pytest.raises(UsageError, match="no record has 'features_in'"):
         plots.plot_feature_life([{"round": 1}])
 
 
