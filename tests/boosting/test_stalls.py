@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dboost import BoostedClassifier
+from dboost.solvers.newton.damping import growth
 from tests.boosting import plain
 
 
@@ -49,3 +50,16 @@ def test_rare_classes_at_a_weak_strength_are_certified():
             model = BoostedClassifier(standardize=False, penalty=penalty, alpha=alpha).fit(*rare(*problem))
             assert model.stop_reason_ == "tol" and model.duality_gap_ <= 1e-4, penalty
             assert model.objective_ == pytest.approx(least, rel=1e-8) and model.model_.certificate.passes <= 160
+
+
+def test_a_step_back_from_a_certain_error_is_as_long_as_the_way_up_to_it():
+    """A Newton step from a probability of one for the wrong class is 1e5 long, where 12 would bring it back."""
+    steps = []
+    for label in (1.0, -1.0):
+        data = plain.Data("log", np.ones((4, 1)), np.full((4, 1), label), np.ones(4), 1)
+        problem = plain.fitting(data, penalty="l1", fit_intercept=False).problem
+        at = problem.evaluate(np.array([0]), np.array([[-12.0 * label]]), np.zeros(1))
+        p = 1.0 / (1.0 + np.exp(12.0))
+        diagonal = np.array([[4.0 * p * (1.0 - p)]])
+        steps.append(at.G[0, 0] / (diagonal + growth(problem, at, 1e-9, diagonal))[0, 0])
+    assert steps[0] == pytest.approx(12.0, rel=1e-3) and steps[1] == pytest.approx(-12.0, rel=1e-3)

@@ -9,6 +9,8 @@ from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 
 Array = NDArray[np.float64]
+# u of a step down above which an example is more likely wrong than right.
+_NEAR_ONE = 2.0
 
 
 def growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array:
@@ -16,8 +18,11 @@ def growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array:
 
     Where a class is rare its probability, and with it the curvature A, grows like exp(x d) along the step d: Newton
     goes to g/A, but g = (A/x)(exp(x d) - 1) is solved by d = log1p(u)/x with u = g x/A. A u/log1p(u) in place of A
-    gives that step. g is the gradient net of the penalty, so the damping vanishes at the optimum. Losses of labels that
-    have a unit need none (``Loss.growing``): with it, steps towards labels of 1e6 would be 14 long.
+    gives that step. Where an example's probability is near one for the wrong class, its curvature grows like exp(-x d)
+    along the way down, and the same holds. With one example u is 1 over the probability of the right class: below 2 a
+    step down is short by itself, and stays Newton's. g is the gradient net of the penalty, so the damping vanishes at
+    the optimum. Losses of labels that have a unit need none (``Loss.growing``): with it, steps towards labels of 1e6
+    would be 14 long.
     """
     if not problem.loss.growing:
         return np.zeros_like(diagonal)
@@ -27,7 +32,8 @@ def growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array:
     stats = problem.statistics
     size = stats.square[at.active] / np.maximum(stats.absolute[at.active], np.finfo(float).tiny)
     size = np.append(size, 1.0)[: W.shape[0], None]
-    u = np.maximum(net, 0.0) * size / np.maximum(diagonal, np.finfo(float).tiny)
+    u = np.abs(net) * size / np.maximum(diagonal, np.finfo(float).tiny)
+    u = np.where((net > 0.0) | (u > _NEAR_ONE), u, 0.0)
     with np.errstate(invalid="ignore"):
         ratio = np.where(u > 1e-8, u / np.log1p(u), 1.0 + 0.5 * u)
     return np.where(D[:, None] > 0.0, diagonal * (ratio - 1.0), 0.0)
