@@ -14,7 +14,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -35,7 +35,7 @@ from dboost.errors import ClusterError, ConvergenceWarning, DataError, UsageErro
 from dboost.estimators.base import BoostedEstimator, ByReferenceMixin
 from dboost.estimators.classifier import BoostedClassifier, MultiTaskBoostedClassifier
 from dboost.estimators.fitting import Prepared
-from dboost.estimators.params import count, number, resolve_seed
+from dboost.estimators.params import count, number, parameters, resolve_seed
 from dboost.estimators.path import check_grid, for_several_fits
 from dboost.estimators.predicting import kind_of
 from dboost.estimators.regressor import BoostedRegressor
@@ -221,6 +221,7 @@ BOUNDS = ("worst_case", "r_concave")
 _SHOWN = 10  # names in the text of a selection
 
 
+@parameters
 class StabilitySelection(ByReferenceMixin, ShownMixin, SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """Features that come again: those a sparse fit uses on most of many half samples (Meinshausen & Buehlmann 2010).
 
@@ -312,34 +313,18 @@ class StabilitySelection(ByReferenceMixin, ShownMixin, SelectorMixin, BaseEstima
     (['x3', 'x7'], (200, 2), True)
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        n_pairs: int = 50,
-        alphas: Sequence[float] | None = None,
-        n_alphas: int = 10,
-        eps: float = 0.1,
-        threshold: float = 0.6,
-        expected_false: float | None = None,
-        bound: str = "worst_case",
-        max_seconds: float | None = None,
-        random_state: Any = 0,
-        callbacks: Any = None,
-        client: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_pairs = n_pairs
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.eps = eps
-        self.threshold = threshold
-        self.expected_false = expected_false
-        self.bound = bound
-        self.max_seconds = max_seconds
-        self.random_state = random_state
-        self.callbacks = callbacks
-        self.client = client
+    estimator: Any = field(default=None, kw_only=False)
+    n_pairs: int = 50
+    alphas: Sequence[float] | None = None
+    n_alphas: int = 10
+    eps: float = 0.1
+    threshold: float = 0.6
+    expected_false: float | None = None
+    bound: str = "worst_case"
+    max_seconds: float | None = None
+    random_state: Any = 0
+    callbacks: Any = None
+    client: Any = None
 
     def fit(
         self,
