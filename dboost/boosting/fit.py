@@ -361,11 +361,13 @@ class Fitting:
         if not charged:
             # where the user's factors charge no column any strength will do
             strength = 0.0 if problem.penalty.weightless else 1.0
+        elif alpha != "auto":
+            strength = float(alpha)
+        elif problem.penalty.threshold:
+            strength = self._auto(largest)
         else:
             # without a largest strength: one for the sum of the losses, scikit-learn's C = 1
-            given = math.ldexp(problem.statistics.weight, -self.plan.weight_exponent)
-            auto = self._auto(largest) if problem.penalty.threshold else 1.0 / given
-            strength = auto if alpha == "auto" else float(alpha)
+            strength = 1.0 / math.ldexp(problem.statistics.weight, -self.plan.weight_exponent)
         lam = strength * problem.statistics.weight
         lam_max = largest * problem.statistics.weight
         loop = self.system.rounds(problem, replace(settings, alpha=strength), null, self.plan.n_rows)
