@@ -228,9 +228,7 @@ class RidgeRefits:
         return found if self.columns is None else replace(found, active=self.columns[found.active])
 
 
-def _signed(
-    plan: Planned, view: Engine, settings: FitSettings, signs: Int8, places: NDArray[np.int64]
-) -> Refit:
+def _signed(plan: Planned, view: Engine, settings: FitSettings, signs: Int8, places: NDArray[np.int64]) -> Refit:
     """The refit among weights with signs, one for each column of the plan; `places` are those that are no offsets."""
     fitting = Fitting(plan, view, replace(settings, signs=Signs.of_signs(signs)))
     try:

@@ -224,9 +224,7 @@ def _check(factor: float, cv: int, scoring: str, min_rows: int) -> None:
         )
 
 
-def _candidates(
-    base: BoostedEstimator, given: list[dict[str, Any]], parts: Prepared, scoring: str
-) -> list[_Candidate]:
+def _candidates(base: BoostedEstimator, given: list[dict[str, Any]], parts: Prepared, scoring: str) -> list[_Candidate]:
     """The candidates with their settings; the loss of each is of the task that the data was planned for."""
     plan, found, groups = parts.plan, [], []
     for params in given:
