@@ -284,14 +284,13 @@ class Search:
         # the share of the weight that a fit of the search sees
         self.share = float(1.0 - np.mean([rows[fold.left.number] for fold in self._folds]) / rows.sum())
         self._turn, self._rests, self._least = _RIDGE_STEP, False, 0.0
-        # the ridge of all columns that ranks them, and its fit without the first fold
-        self.rank_ridge = math.nan
-        self.ranks: FitResult | None = None
         weight, _, _ = self._judge([()] * len(self._folds))
         # tables, whose columns are standardised, have few
         half = math.inf if settings.standardize or settings.hypotheses is not None else plan.n_features / 2.0
         self.frontier = Frontier(weight, half, plan.task not in NUMBERS)
         self._null = self._without_features()
+        # the ridge of all columns that ranks them
+        self.ranks = self._null
         self.frontier.null_loss = self.frontier.mean(self._null.loss)
         self.frontier.null_error = self.frontier.mean(self._null.error)
 
@@ -344,8 +343,7 @@ class Search:
         assert best is not None
         frontier.points.append(best)
         enough = _nearly(max(frontier.told(point) for point, _ in tried), _RANKS)
-        point, ranks = next(one for one in tried if frontier.told(one[0]) >= enough)
-        self.rank_ridge, self.ranks = point.ridge, point.fits[-1] if point.fits else None
+        self.ranks, ranks = next(one for one in tried if frontier.told(one[0]) >= enough)
         for fold, ranking in zip(self._folds, ranks, strict=True):
             fold.ranking = ranking
         return best
@@ -465,10 +463,9 @@ class Search:
         points = [(fold.fitting.point_of(result),) for fold, result in zip(self._folds, results, strict=True)]
         _, loss, error = self._judge(points)
         counts = [len(result.active) for result in results]
-        fits = tuple(fit for fit in (selected, results[0]) if fit is not None)
-        if self._folds[0].left.present is not None:
-            # models of fewer classes are no start for one of all
-            fits = ()
+        # models of fewer classes, and of hypotheses that were found without the fold, are no start
+        lacks = self._folds[0].left.present is not None or results[0].pool is not None
+        fits = () if lacks else tuple(fit for fit in (selected, results[0]) if fit is not None)
         point = Point(float(np.mean(counts)), max(counts), alpha, ridge, size, loss[0], error[0], fits)
         self.frontier.points.append(point)
 
@@ -573,8 +570,8 @@ def fitted_to_all(
         return selected, selected, ridge
     else:
         every = RidgeRefits(fitting, engine, None, tol)
-        strong = search.rank_ridge * search.share
-        selected = every.fit(strong, start or (search.ranks if point.fits else None), on_refit)
+        strong = search.ranks.ridge * search.share
+        selected = every.fit(strong, start or next(iter(search.ranks.fits), None), on_refit)
         columns = np.sort(ranked(every.fitting, strong, selected)[: point.size])
     return RidgeRefits(fitting, engine, columns, tol).fit(ridge, begin or selected, on_refit, run), selected, ridge
 

@@ -69,7 +69,7 @@ class Chosen:
         rest = (self._most, start, callback, on_refit, run)
         result, selected, ridge = fitted_to_all(fitting, self._parts.engine, search, self.point, *rest)
         largest = fitting.alpha_max()
-        record: dict[str, Any] = {FRONTIER: table_of(self.frontier, self.point, self.frontier.null_loss)}
+        record: dict[str, Any] = {FRONTIER: table_of(self.frontier, self.point)}
         if not ridge:
             return result, record
         record["relaxed"] = {
@@ -95,9 +95,9 @@ def _largest(fitting: Fitting) -> float:
     return float(size / (0.2 * loss)) if loss > 0.0 else 0.0
 
 
-def table_of(frontier: Frontier, taken: Point, null: float) -> list[dict[str, Any]]:
+def table_of(frontier: Frontier, taken: Point) -> list[dict[str, Any]]:
     """One record for each point of the frontier, as JSON."""
-    found = []
+    found, null = [], frontier.null_loss
     rows = frontier.envelope()
     if not any(point is taken for point in rows):
         rows = sorted([*rows, taken], key=lambda point: point.features)
