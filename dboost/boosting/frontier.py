@@ -174,16 +174,11 @@ class Frontier:
     def chosen(self, prefer: str | None = None, most: int | None = None) -> Point:
         """The point that is taken.
 
-        Parameters
-        ----------
-        prefer : {None, "few", "accurate"}
-            None: the fewest features whose share of wrong labels, or loss where there are none, is above that of the
-            best point by at most one standard error of the difference, or half of one of the best point's own, and that
-            tell nearly as much; where that is more than half of all features, the best with at most so many, if it is
-            above by at most one of the best point's own. "few": by at most one of the best point's own; "accurate": the
-            best point.
-        most : int, optional
-            The most features up to that number, where they are as good as fewer, whatever `prefer` is.
+        It has the fewest features of those that are worse than the best point by at most one standard error of the
+        difference, or half of one of the best point's own, in wrong labels or, where there are none, in the loss, and
+        that tell nearly as much; where that is more than half of all features, it is the best with at most so many, if
+        that is worse by at most one of the best point's own, as the point for "few" is. "accurate" takes the best.
+        `most`: the most features up to that number, where they are as good as fewer, whatever `prefer` is.
         """
         if most is not None:
             few = [point for point in self.points if point.most <= most]
