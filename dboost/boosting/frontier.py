@@ -37,21 +37,27 @@ from dboost.problem.state import FitResult, FitSettings
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# Every fifth row is held out, and of much data no more than these; of little data so many of the five fifths in turn
-# that this many rows, or all, are judged once.
-_MOST_HELD_OUT = 10_000
+# This many rows, or all, are judged once: where a third of them is enough it is held out, and of more data a share down
+# to a fifth, so that a fit of the search is made once. Of little data all fifths are held out in turn, and of much no
+# more than `_MOST_HELD_OUT` rows are.
 _JUDGED = 700
-FOLDS = 5
+_MOST_HELD_OUT = 10_000
+FOLDS, _FEWEST_FOLDS = 5, 3
 LEAST_ROWS = 10
 # Standard errors are those of the sums of so many blocks of the held-out rows.
 BLOCKS = 32
 # Certified gaps of the fits that are only judged: of a path, whose supports are those of a fit that is certified only
-# where columns that resemble each other are told apart, and of a ridge, of which the order counts.
+# where columns that resemble each other are told apart; and of a ridge, of which the order counts, or what this share
+# of the loss without features is of its objective, which may be next to nothing.
 _SUPPORT_TOL = 2e-3
 _RIDGE_TOL = 5e-2
-# Strengths next to each other, of a path, of a ridge, and of a path of hypotheses, which ends at a share of the first.
+_RIDGE_SHARE = 5e-3
+# Strengths next to each other, of a path, one that is refitted, a ridge, and a path of hypotheses, which ends at
+# a share of the first; of the ridges of all columns the second is far from the first, which ranks.
 _STEP = 0.5
+REFITTED_STEP = 0.25
 _RIDGE_STEP = 0.25
+_SECOND_RIDGE = 1.0 / 16.0
 INDUCED_STEP = 0.25
 INDUCED_LEAST = 1e-4
 # The first ridge lowers the loss by at most this share of it.
@@ -61,20 +67,20 @@ _MOST_STRENGTHS = 30
 _RIDGE_END = 1e-5
 # Columns are ranked by the strongest ridge of all of them that tells so much of what one tells at most.
 _RANKS = 1.0 / 3.0
-# Supports with less than this share of the columns choose a ridge of their own.
-_WALKS = 0.6
-# Ranked supports end with the one that tells less than this share of what the best tells, and those that are worse than
-# the best by so many times what a model with fewer features may be are few and keep the ridge of the one before.
-_TOLD = 0.6
+# Ranked supports have the first share of all columns, and then the other of the features of the one before; they end
+# with the one that is worse than all columns by so many times what a model with fewer features may be.
+_FIRST_SHARE, _SHARE = 0.5, 0.25
 _FAR = 4.0
-# A model with fewer features tells at least so much of what the best one tells.
-_TELLS = 0.8
+# Between the model that is taken and the next with fewer features others are tried until the one has at most so many
+# times the features of the other, or so many were.
+_DENSE = 1.5
+_MOST_BETWEEN = 4
+# A model with fewer features tells at least so much of what the best one tells, by the loss or of the labels.
+_TELLS, _TELLS_LABELS = 0.9, 0.95
 # Standard errors of the best point that a model with fewer features may be above it.
 _OF_OWN = 0.5
 # A path ends after so many strengths that brought nothing.
 _PATIENCE = 2
-# Each ranked support has this share of the features of the one before, and one far below the best the second.
-_SHARES = (0.5, 0.25)
 # A support of a path is refitted where it has so many times the features of the last that was.
 _GROWTH = 1.5
 
@@ -104,6 +110,8 @@ class Point:
     # `loss`, `error`: (BLOCKS,), sums over the held-out rows of each block.
     loss: Array
     error: Array
+    # Without the first fold: the fit that selected the features, and their ridge; the fits to all rows begin there.
+    fits: tuple[FitResult, ...] = ()
 
 
 @dataclass
@@ -113,7 +121,9 @@ class Frontier:
     weight: Array  # (BLOCKS,): Weight of the held-out rows of each block
     half: float  # A model with more features than that is no selection; infinite where features are few
     labels: bool  # Whether there are wrong labels to count
-    null_loss: float = math.nan  # The held-out loss of the models without features
+    # The held-out loss of the models without features, and their share of wrong labels.
+    null_loss: float = math.nan
+    null_error: float = math.nan
     points: list[Point] = field(default_factory=list)
 
     def mean(self, sums: Array) -> float:
@@ -164,16 +174,11 @@ class Frontier:
     def chosen(self, prefer: str | None = None, most: int | None = None) -> Point:
         """The point that is taken.
 
-        Parameters
-        ----------
-        prefer : {None, "few", "accurate"}
-            None: the fewest features whose share of wrong labels, or loss where there are none, is above that of the
-            best point by at most one standard error of the difference, or half of one of the best point's own, and that
-            tell nearly as much; where that is more than half of all features, the best with at most so many, if it is
-            above by at most one of the best point's own. "few": by at most one of the best point's own; "accurate": the
-            best point.
-        most : int, optional
-            The most features up to that number, where they are as good as fewer, whatever `prefer` is.
+        It has the fewest features of those that are worse than the best point by at most one standard error of the
+        difference, or half of one of the best point's own, in wrong labels or, where there are none, in the loss, and
+        that tell nearly as much; where that is more than half of all features, it is the best with at most so many, if
+        that is worse by at most one of the best point's own, as the point for "few" is. "accurate" takes the best.
+        `most`: the most features up to that number, where they are as good as fewer, whatever `prefer` is.
         """
         if most is not None:
             few = [point for point in self.points if point.most <= most]
@@ -193,8 +198,13 @@ class Frontier:
 
     def _as_good(self, point: Point, best: Point, alone: bool) -> bool:
         # a rare class may be told apart without a label that is right
-        tells = not self.labels or self.told(point) >= _nearly(self.told(best), _TELLS)
-        return tells and self.above(point, best, 1.0 if alone else _OF_OWN) <= 1.0
+        tells = self.told(point) >= _nearly(self.told(best), _TELLS) or self._labels_told(point, best)
+        return (tells or not self.labels) and self.above(point, best, 1.0 if alone else _OF_OWN) <= 1.0
+
+    def _labels_told(self, point: Point, best: Point) -> bool:
+        """Whether the features of a point make nearly as many labels right as those of the best."""
+        most = self.null_error - self.mean(best.error)
+        return most > 0.0 and self.null_error - self.mean(point.error) >= _TELLS_LABELS * most
 
     def above(self, point: Point, best: Point, own: float = _OF_OWN) -> float:
         """By how much a point is worse than the best, as a share of how much worse it may be."""
@@ -237,44 +247,57 @@ class _Fold:
     def fit(self, ridge: float, callback: Callback | None) -> FitResult:
         """The ridge of the columns that are open."""
         assert self.ridged is not None
-        self.start = self.ridged.fit(ridge, self.start, callback)
+        fitting, start = self.ridged.fitting, self.start
+        if start is not None and start.objective > 0.0:
+            null = fitting.null().iterate.loss / fitting.problem.statistics.weight
+            tol = max(_RIDGE_TOL, _RIDGE_SHARE * null / start.objective, self.fitting.settings.tol)
+            fitting.settings = replace(fitting.settings, tol=tol)
+        self.start = self.ridged.fit(ridge, start, callback)
         return self.start
 
 
 class Search:
     """The search for the frontier; the first of the folds are held out in turn.
 
-    The callback is told of each round, ``"fold"`` the fold that is held out; at `most` features there is to be a point.
+    The callback is told of each round, ``"fold"`` the fold that is held out. `prefer` and `most` are those of
+    ``Frontier.chosen``: around the point that they name the frontier is looked at closely.
     """
 
     def __init__(
-        self, plan: Planned, engine: Engine, settings: FitSettings, folds: Folds, callback: Callback | None = None,
-        most: int | None = None,
+        self, plan: Planned, engine: Engine, settings: FitSettings, callback: Callback | None = None,
+        prefer: str | None = None, most: int | None = None,
     ) -> None:  # fmt: skip
-        self._engine, self.plan, self._most = engine, plan, most
+        self._engine, self._prefer, self._most = engine, prefer, most
         self._told = one_at_a_time(callback)
+        folds = folds_of(plan.n_rows, settings.random_state)
         paths = FoldPaths.of(plan, engine, replace(settings, tol=max(_SUPPORT_TOL, settings.tol)), folds)
-        self._paths = paths
-        judged = math.ceil(_JUDGED * folds.count / plan.n_rows) if folds.count == FOLDS else 1
+        judged = math.ceil(_JUDGED * folds.count / plan.n_rows)
         # hypotheses are made anew in every fit, which is most of its price
-        judged = 1 if settings.hypotheses is not None else min(FOLDS, judged)
+        judged = 1 if settings.hypotheses is not None else min(folds.count, judged)
         self._folds = [_Fold(paths, number, paths.settings) for number in list(paths.present)[:judged]]
         rows = paths.masses["weight"]
         # the share of the weight that a fit of the search sees
         self.share = float(1.0 - np.mean([rows[fold.left.number] for fold in self._folds]) / rows.sum())
-        self.rank_ridge, self._turn, self._rests, self._least = math.nan, _RIDGE_STEP, False, 0.0
+        self._turn, self._rests, self._least = _RIDGE_STEP, False, 0.0
         weight, _, _ = self._judge([()] * len(self._folds))
         # tables, whose columns are standardised, have few
         half = math.inf if settings.standardize or settings.hypotheses is not None else plan.n_features / 2.0
         self.frontier = Frontier(weight, half, plan.task not in NUMBERS)
-        self.frontier.null_loss = self._null()
+        self._null = self._without_features()
+        # the ridge of all columns that ranks them
+        self.ranks = self._null
+        self.frontier.null_loss = self.frontier.mean(self._null.loss)
+        self.frontier.null_error = self.frontier.mean(self._null.error)
+
+    def chosen(self) -> Point:
+        """The point that is taken of those that are known."""
+        return self.frontier.chosen(self._prefer, self._most)
 
     def path_alone(self, alphas: Iterator[float]) -> Frontier:
         """Judge the models of the path, as they are, until the best is inside."""
         idle = 0
         for alpha in alphas:
-            results = [fold.follow(alpha, self._told(fold=fold.left.number)) for fold in self._folds]
-            self._add(results, alpha, 0.0, 0)
+            self._add(self._follow(alpha), alpha, 0.0, 0)
             best = self.frontier.best
             idle = 0 if best is self.frontier.points[-1] else idle + 1
             # the first strengths may use next to nothing
@@ -284,18 +307,19 @@ class Search:
 
     def both(self, alphas: Iterator[float]) -> Frontier:
         """Refit what the ridge of all columns ranks first, and what the path of the penalty chooses."""
-        self._all_columns()
-        self._ranked()
+        self.frontier.points.append(replace(self._null, alpha=next(alphas)))
+        self._ranked(self._all_columns())
         self._path(alphas)
+        self._between()
         return self.frontier
 
-    def _all_columns(self) -> None:
-        """Ridges of all columns, weaker and weaker until the best is inside; the one before it ranks."""
+    def _all_columns(self) -> Point:
+        """The best ridge of all columns, of weaker and weaker ones until it is inside; one of the first ranks."""
         for fold in self._folds:
             fold.open(None, None)
         first = self._folds[0].ridged
         assert first is not None
-        frontier, ridge, best = self.frontier, first.strong(_RIDGE_START), None
+        frontier, ridge, best, idle = self.frontier, first.strong(_RIDGE_START), None, 0
         tried: list[tuple[Point, list[Rows]]] = []
         self._least = _RIDGE_END * ridge
         while ridge >= self._least:
@@ -303,72 +327,105 @@ class Search:
             ranks = [_rank(fold, ridge, result) for fold, result in zip(self._folds, results, strict=True)]
             point = frontier.points.pop()
             # wrong labels are few, and their number goes up and down on the way to the best: the loss does not
-            lower = not tried or frontier.told(point) > frontier.told(tried[-1][0])
+            fallen = tried[-1][0].loss - point.loss if tried else point.loss
             tried.append((point, ranks))
+            idle += 1
             if best is None or frontier.rank(point) < frontier.rank(best):
-                best = point
-            elif not lower:
+                best, idle = point, 0
+            elif idle >= _PATIENCE or not frontier.mean(fallen) > frontier.error_of(fallen):
                 break
-            ridge *= _RIDGE_STEP
+            ridge *= _RIDGE_STEP if len(tried) > 1 else _SECOND_RIDGE
         assert best is not None
         frontier.points.append(best)
         enough = _nearly(max(frontier.told(point) for point, _ in tried), _RANKS)
-        point, ranks = next(one for one in tried if frontier.told(one[0]) >= enough)
-        self.rank_ridge = point.ridge
+        self.ranks, ranks = next(one for one in tried if frontier.told(one[0]) >= enough)
         for fold, ranking in zip(self._folds, ranks, strict=True):
             fold.ranking = ranking
+        return best
 
-    def _ranked(self) -> None:
-        """The first columns of the ranking, fewer and fewer, until they tell much less than all."""
-        best = self.frontier.best
-        ridge = best.ridge
-        many = size = min(len(fold.ranking) for fold in self._folds)
-        share, most = _SHARES[0], many if self._most is None else self._most
+    def _ranked(self, every: Point) -> None:
+        """The first columns of the ranking, fewer and fewer, until they are far worse than all."""
+        ridge = every.ridge
+        size = min(len(fold.ranking) for fold in self._folds)
+        most = size if self._most is None else self._most
+        share = _FIRST_SHARE
         while size > 1:
             # a number that was asked for is one of the sizes
             size = most if size > most > share * size else max(1, int(share * size))
-            for fold in self._folds:
-                fold.open(np.sort(fold.ranking[:size]), fold.start)
-            # most of the price is that of the first few sizes, whose ridge is about that of all columns
-            at = self._walk(ridge, size, walks=size <= _WALKS * many and share == _SHARES[0])
-            ridge = at.ridge
-            if size <= most and self.frontier.told(at) < _nearly(self.frontier.told(best), _TOLD):
+            share = _SHARE
+            point = self._first(size, ridge)
+            ridge = point.ridge
+            if size <= most and self.frontier.above(point, every) > _FAR:
                 break
-            if size <= most and self.frontier.above(at, best) > _FAR:
-                share = _SHARES[1]
 
     def _path(self, alphas: Iterator[float]) -> None:
         """What the path chooses, until it has as many features as the point that would be taken, and gains nothing."""
-        frontier = self.frontier
-        last, idle, ridge = 0.0, 0, frontier.best.ridge
+        frontier, last, idle = self.frontier, 0.0, 0
         for alpha in alphas:
-            results = [fold.follow(alpha, self._told(fold=fold.left.number)) for fold in self._folds]
+            results = self._follow(alpha)
             size = float(np.mean([len(result.active) for result in results]))
-            if size == 0.0 and not any(point.most == 0 for point in frontier.points):
-                self._add(results, alpha, 0.0, 0)
-            elif size >= max(1.0, _GROWTH * last):
+            if size >= max(1.0, _GROWTH * last):
                 last = size
-                for fold, result in zip(self._folds, results, strict=True):
-                    fold.open(result.active, result)
-                apart = {abs(math.log((point.features or 0.1) / size)): point for point in reversed(frontier.points)}
-                near = min(apart)
-                point = self._walk(apart[near].ridge or ridge, 0, alpha, walks=near > math.log(2.0))
-                idle = 0 if frontier.gains(point) else idle + 1
+                idle = 0 if frontier.gains(self._refitted(results, alpha)) else idle + 1
             elif size > 0.0:
                 idle += 1
-            if idle >= _PATIENCE or (size >= frontier.chosen().features and frontier.best is not frontier.points[-1]):
+            if idle or (_GROWTH * size >= self.chosen().features and frontier.best is not frontier.points[-1]):
                 break
 
-    def _walk(self, ridge: float, size: int, alpha: float = 0.0, walks: bool = True) -> Point:
+    def _between(self) -> None:
+        """Models between the one that is taken and the next with fewer features, until these have about as many."""
+        for _ in range(_MOST_BETWEEN if self._most is None else 0):
+            taken = self.chosen()
+            if taken.alpha > 0.0:
+                stronger = (point for point in self.frontier.points if point.alpha > taken.alpha)
+                near = min(stronger, key=lambda point: point.alpha, default=taken)
+            else:
+                first = (point for point in self.frontier.points if point.alpha == 0.0)
+                fewer = (point for point in first if point.features < taken.features)
+                near = max(fewer, key=lambda point: point.features, default=self._null)
+            if taken.features <= max(_DENSE * near.features, near.features + 1.0):
+                break
+            # a support that is about as large is fitted with about the same ridge
+            if taken.alpha > 0.0:
+                alpha = math.sqrt(near.alpha * taken.alpha)
+                self._refitted(self._follow(alpha), alpha, walks=False)
+            else:
+                self._first(round(math.sqrt(taken.features * max(1.0, near.features))), taken.ridge, walks=False)
+
+    def _follow(self, alpha: float) -> list[FitResult]:
+        """The models of the path at a strength."""
+        return [fold.follow(alpha, self._told(fold=fold.left.number)) for fold in self._folds]
+
+    def _first(self, size: int, ridge: float, walks: bool = True) -> Point:
+        """The first columns of the ranking."""
+        for fold in self._folds:
+            fold.open(np.sort(fold.ranking[:size]), fold.start)
+        return self._walk(ridge, size, walks=walks)
+
+    def _refitted(self, results: list[FitResult], alpha: float, walks: bool = True) -> Point:
+        """What the path chose at a strength, at first with the ridge of the point that has about as many features."""
+        for fold, result in zip(self._folds, results, strict=True):
+            fold.open(result.active, result)
+        size = math.log(max(0.1, float(np.mean([len(result.active) for result in results]))))
+        ridged = [point for point in self.frontier.points if point.ridge > 0.0]
+        near = min(ridged, key=lambda point: abs(math.log(max(0.1, point.features)) - size))
+        return self._walk(near.ridge, 0, alpha, results[0], walks)
+
+    def _walk(
+        self, ridge: float, size: int, alpha: float = 0.0, selected: FitResult | None = None, walks: bool = True
+    ) -> Point:
         """The ridge of the columns that are open, from one strength on to where it is best."""
         frontier = self.frontier
 
         def at(strength: float) -> Point:
-            self._ridge(strength, size, alpha)
+            self._ridge(strength, size, alpha, selected)
             return frontier.points.pop()
 
         best = at(ridge)
-        walks, self._rests = walks and not self._rests, False
+        if not walks:
+            frontier.points.append(best)
+            return best
+        walks, self._rests = not self._rests and frontier.above(best, frontier.best) <= _FAR, False
         while walks and best.ridge * self._turn >= self._least:
             after = at(best.ridge * self._turn)
             if not frontier.rank(after) < frontier.rank(best):
@@ -380,25 +437,32 @@ class Search:
         frontier.points.append(best)
         return best
 
-    def _ridge(self, ridge: float, size: int, alpha: float = 0.0) -> list[FitResult]:
+    def _ridge(self, ridge: float, size: int, alpha: float = 0.0, selected: FitResult | None = None) -> list[FitResult]:
         results = [fold.fit(ridge, self._told(fold=fold.left.number)) for fold in self._folds]
-        self._add(results, alpha, ridge, size)
+        self._add(results, alpha, ridge, size, selected)
         return results
 
-    def _null(self) -> float:
-        """The loss of the models without features."""
+    def _without_features(self) -> Point:
+        """The models without features, judged."""
         nulls = []
         for fold in self._folds:
             at = fold.fitting.null().iterate
             intercept = fold.fitting.problem.as_given(at.active, at.W, at.intercept)
             nulls.append((fold.fitting.point_of_model(at.active, at.W, intercept),))
-        return self.frontier.mean(self._judge(nulls)[1][0])
+        _, loss, error = self._judge(nulls)
+        return Point(0.0, 0, 0.0, 0.0, 0, loss[0], error[0])
 
-    def _add(self, results: list[FitResult], alpha: float, ridge: float, size: int) -> None:
+    def _add(
+        self, results: list[FitResult], alpha: float, ridge: float, size: int, selected: FitResult | None = None
+    ) -> None:
         points = [(fold.fitting.point_of(result),) for fold, result in zip(self._folds, results, strict=True)]
         _, loss, error = self._judge(points)
         counts = [len(result.active) for result in results]
-        self.frontier.points.append(Point(float(np.mean(counts)), max(counts), alpha, ridge, size, loss[0], error[0]))
+        # models of fewer classes, and of hypotheses that were found without the fold, are no start
+        lacks = self._folds[0].left.present is not None or results[0].pool is not None
+        fits = () if lacks else tuple(fit for fit in (selected, results[0]) if fit is not None)
+        point = Point(float(np.mean(counts)), max(counts), alpha, ridge, size, loss[0], error[0], fits)
+        self.frontier.points.append(point)
 
     def _judge(self, points: list[Any]) -> tuple[Array, Array, Array]:
         """Weight of the held-out rows of each block, and sums of the loss and of the wrong labels of each model."""
@@ -423,9 +487,10 @@ def falling(largest: float, least: float = 0.0, step: float = _STEP) -> Iterator
         yield alpha
 
 
-def folds_of(plan: Planned, seed: int) -> Folds:
+def folds_of(rows: int, seed: int) -> Folds:
     """The folds of which some are held out in turn."""
-    return Folds(max(FOLDS, math.ceil(plan.n_rows / _MOST_HELD_OUT)), seed, draw="frontier")
+    count = FOLDS if rows <= _JUDGED else min(FOLDS, max(_FEWEST_FOLDS, rows // _JUDGED))
+    return Folds(max(count, math.ceil(rows / _MOST_HELD_OUT)), seed, draw="frontier")
 
 
 def judgeable(plan: Any) -> bool:
@@ -478,29 +543,32 @@ def fitted_to_all(
 ) -> tuple[FitResult, FitResult, float]:
     """A point of the frontier, fitted to all rows: the model, the fit that selected its features, and its ridge.
 
-    Both are certified to the tolerance of the settings. A strength that was best for a share of the rows is multiplied
-    by the share, as the ridge of all rows weighs less beside them. The model has at most `most` features; `start` is
-    for the fit that selects, `run` makes the last fit, and the callbacks are told of the rounds of each.
+    Both are certified to the tolerance of the settings, and begin where those without the first fold ended. A strength
+    that was best for a share of the rows is multiplied by the share, as the ridge of all rows weighs less beside them.
+    The model has at most `most` features; `start` is for the fit that selects, `run` makes the last fit, and the
+    callbacks are told of the rounds of each.
     """
     tol = fitting.settings.tol
     ridge = point.ridge * search.share
+    begin = point.fits[-1] if point.fits else None
     if point.alpha > 0.0:
+        first = point.fits[0] if start is None and point.fits else start
         if not ridge:
-            selected = run(fitting, point.alpha, start, callback)
+            selected = run(fitting, point.alpha, first, callback)
             return selected, selected, 0.0
-        selected = fitting.fit(point.alpha, start, callback)
+        selected = fitting.fit(point.alpha, first, callback)
         if most is not None and len(selected.active) > most:
             selected = _fewer(fitting, point.alpha, most)
         columns = selected.active
     elif not point.size:
-        selected = RidgeRefits(fitting, engine, None, tol).fit(ridge, start, on_refit, run)
+        selected = RidgeRefits(fitting, engine, None, tol).fit(ridge, start or begin, on_refit, run)
         return selected, selected, ridge
     else:
         every = RidgeRefits(fitting, engine, None, tol)
-        strong = search.rank_ridge * search.share
-        selected = every.fit(strong, start, on_refit)
+        strong = search.ranks.ridge * search.share
+        selected = every.fit(strong, start or next(iter(search.ranks.fits), None), on_refit)
         columns = np.sort(ranked(every.fitting, strong, selected)[: point.size])
-    return RidgeRefits(fitting, engine, columns, tol).fit(ridge, selected, on_refit, run), selected, ridge
+    return RidgeRefits(fitting, engine, columns, tol).fit(ridge, begin or selected, on_refit, run), selected, ridge
 
 
 def _fewer(fitting: Fitting, alpha: float, most: int) -> FitResult:

@@ -13,12 +13,12 @@ from dboost.boosting.fit import Callback, FitResult, FitSettings, Fitting
 from dboost.boosting.frontier import (
     INDUCED_LEAST,
     INDUCED_STEP,
+    REFITTED_STEP,
     Frontier,
     Point,
     Search,
     falling,
     fitted_to_all,
-    folds_of,
     judgeable,
     refits,
 )
@@ -49,19 +49,17 @@ class Chosen:
         self, parts: Prepared, fitting: Fitting, prefer: str | None, max_features: int | None, callback: Callback | None
     ) -> None:
         self._parts, self._fitting, self._most = parts, fitting, max_features
-        settings, plan = parts.settings, parts.plan
-        self._search = Search(
-            plan, parts.engine, settings, folds_of(plan, settings.random_state), callback, max_features
-        )
+        settings = parts.settings
+        self._search = Search(parts.plan, parts.engine, settings, callback, prefer, max_features)
         if refits(settings):
-            self.frontier = self._search.both(falling(fitting.alpha_max()))
+            self.frontier = self._search.both(falling(fitting.alpha_max(), step=REFITTED_STEP))
         else:
             largest = _largest(fitting)
             alphas = falling(largest)
             if settings.hypotheses is not None:
                 alphas = falling(largest, INDUCED_LEAST * largest, INDUCED_STEP)
             self.frontier = self._search.path_alone(alphas)
-        self.point: Point = self.frontier.chosen(prefer, max_features)
+        self.point: Point = self._search.chosen()
 
     def fit(
         self, start: FitResult | None, callback: Callback, on_refit: Callback, run: Run
@@ -71,7 +69,7 @@ class Chosen:
         rest = (self._most, start, callback, on_refit, run)
         result, selected, ridge = fitted_to_all(fitting, self._parts.engine, search, self.point, *rest)
         largest = fitting.alpha_max()
-        record: dict[str, Any] = {FRONTIER: table_of(self.frontier, self.point, self.frontier.null_loss)}
+        record: dict[str, Any] = {FRONTIER: table_of(self.frontier, self.point)}
         if not ridge:
             return result, record
         record["relaxed"] = {
@@ -97,9 +95,9 @@ def _largest(fitting: Fitting) -> float:
     return float(size / (0.2 * loss)) if loss > 0.0 else 0.0
 
 
-def table_of(frontier: Frontier, taken: Point, null: float) -> list[dict[str, Any]]:
+def table_of(frontier: Frontier, taken: Point) -> list[dict[str, Any]]:
     """One record for each point of the frontier, as JSON."""
-    found = []
+    found, null = [], frontier.null_loss
     rows = frontier.envelope()
     if not any(point is taken for point in rows):
         rows = sorted([*rows, taken], key=lambda point: point.features)

@@ -176,15 +176,21 @@ class Problem(ABC):
 
     def as_given(self, active: Rows, W: Array, intercept: Array) -> Array:
         """The intercept of a model of this problem on the data as they were given, rounded once."""
-        centres = self.taken_off(active)
+        W, centres = self._centred(active, W)
         given = zip(W.T, intercept, self.lower_by.T, strict=True)
         return np.array([exact_dot(-centres, w, b, *less) for w, b, less in given])
 
     def as_seen(self, active: Rows, W: Array, intercept: Array, common: float = 0.0) -> Array:
         """The intercept here of a model on the data as they were given, less a number, rounded once."""
-        centres = self.taken_off(active)
+        W, centres = self._centred(active, W)
         given = zip(W.T, intercept, -self.lower_by.T, strict=True)
         return np.array([exact_dot(centres, w, b, *less, -common) for w, b, less in given])
+
+    def _centred(self, active: Rows, W: Array) -> tuple[Array, Array]:
+        """The rows of W whose columns something is taken off, and what that is: an exact sum of zeros takes long."""
+        centres = self.taken_off(active)
+        held = centres != 0.0
+        return W[held], centres[held]
 
     def held(self, active: Rows) -> Held:
         """The columns of some rows of W; the same object while the rows stay the same."""

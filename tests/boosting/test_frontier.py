@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+from scipy.sparse import csr_matrix
 
 import dboost
 from dboost.boosting.fit import Fitting
-from dboost.boosting.frontier import BLOCKS, Frontier, Point
+from dboost.boosting.frontier import BLOCKS, REFITTED_STEP, Frontier, Point, Search, falling
 from dboost.boosting.relaxed import RidgeRefits
 from dboost.estimators.fitting import prepared
 
@@ -37,6 +40,30 @@ def test_a_number_of_features_is_used_up_where_fewer_are_not_better() -> None:
     assert judged(np.inf, *points).chosen(most=300).features == 300
     assert judged(np.inf, *points).chosen(most=299).features == 280
     assert judged(np.inf, (300, 0.25), (100, 0.21)).chosen(most=300).features == 100
+
+
+def test_labels_that_are_as_good_make_up_for_a_loss_that_is_not_unless_features_tell_none() -> None:
+    found = judged(np.inf, (1000, 0.2), (100, 0.201))
+    # by the loss the first tells 0.9, and the second half as much
+    found.points[1] = replace(found.points[1], loss=np.full(BLOCKS, 110.0))
+    found.null_error = 0.8
+    assert found.chosen().features == 100
+    # of a rare class hardly a label is right because of the features
+    found.null_error = 0.21
+    assert found.chosen().features == 1000
+
+
+def test_models_with_a_few_features_less_than_the_one_that_is_taken_were_judged() -> None:
+    rng = np.random.default_rng(0)
+    for told, of in ((40, 500), (6, 60)):
+        X = (rng.random((400, of)) < 0.2).astype(float)
+        y = X[:, :told].sum(axis=1) + 0.3 * rng.normal(size=400) > 0.2 * told
+        with prepared(dboost.BoostedClassifier(), csr_matrix(X), y, None) as parts:
+            whole = Fitting(parts.plan, parts.engine, parts.settings)
+            search = Search(parts.plan, parts.engine, parts.settings)
+            frontier = search.both(falling(whole.alpha_max(), step=REFITTED_STEP))
+        taken = search.chosen().features
+        assert taken <= 1.5 * max(point.features for point in frontier.points if point.features < taken)
 
 
 def test_a_ridge_of_some_columns_begins_at_what_the_others_say_in_the_mean() -> None:
