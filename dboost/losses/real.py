@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dboost.compiled.examples.loss_rows import Array, lasting
@@ -94,20 +94,20 @@ def rows_of(value: Row, pull: Row, curvature: Row, dual: Row) -> Callable[[type]
     """
 
     # of the one output that there is; a shift is taken off the residual
-    @njit(**INLINED)
+    @register_jitable(**INLINED)
     def at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
         return value(target, i, f), pull(target, i, f)
 
-    @njit(**INLINED)
+    @register_jitable(**INLINED)
     def curvature_at(target: Any, i: int, r: int, f: float) -> float:
         return curvature(target, i, f)
 
-    @njit(**INLINED)
+    @register_jitable(**INLINED)
     def dual_at(target: Any, i: int, r: int, f: float, scale: float, mix: float, shift: float, prior: float) -> float:
         theta = scale * (pull(target, i, f) - shift)
         return float(dual(target, i, theta) - theta * prior)
 
-    @njit(**INLINED)
+    @register_jitable(**INLINED)
     def theta_at(
         target: Any, i: int, r: int, u: float, s: float, keep: float, mix: float, shift: float, prior: float
     ) -> float:
