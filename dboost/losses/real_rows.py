@@ -78,7 +78,7 @@ def _dual(
     return tube_dual(lesser(greater(theta, -1.0), 1.0), y - prior, first, second)
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def _at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
     y = target.label[i, r]
     if target.squared:
@@ -92,13 +92,13 @@ def _at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
     return _of_kind(kind, y, f, first, second)
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def _curvature_at(target: Any, i: int, r: int, f: float) -> float:
     y = target.label[i, r]
     return _curvature(target.kind[r], y, f, target.first[r], target.second[r]) if y == y else 0.0
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def _dual_at(target: Any, i: int, r: int, f: float, scale: float, mix: float, shift: float, prior: float) -> float:
     y = target.label[i, r]
     if y != y:
@@ -106,7 +106,7 @@ def _dual_at(target: Any, i: int, r: int, f: float, scale: float, mix: float, sh
     return _dual(target.kind[r], y, f, target.first[r], target.second[r], scale, mix, shift, prior)
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def _theta_at(
     target: Any, i: int, r: int, u: float, s: float, keep: float, mix: float, shift: float, prior: float
 ) -> float:
@@ -121,7 +121,7 @@ def _theta_at(
     return keep * (u - s * shift)
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def _branches_at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
     y, kind = target.label[i, r], target.kind[r]
     if y != y:
