@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.examples.loss_rows import SINGLE, single_dual, single_rows
+from dboost.compiled.examples.loss_rows import SINGLE, implements, single_dual, single_rows
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit, log_positive
 from dboost.compiled.vectors.room import lesser, room
@@ -55,10 +54,6 @@ def moved_entropy(f: float, y: float, scale: float, mix: float, shift: float, pr
     return entropy
 
 
-def _is_logistic(target: Any) -> bool:
-    return getattr(target, "instance_class", None) is LogisticTarget
-
-
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def _at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
     y = np.float64(target.sign[i, r])
@@ -94,60 +89,48 @@ def _theta(
 sum_over_outputs(LogisticTarget, _at, _curvature, _dual, _theta, vector=True)
 
 
-@overload(single_rows, inline="never", jit_options=VECTOR)
-def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> Any:
-    if not _is_logistic(target):
-        return None
-
-    def logistic(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> float:
-        sign = target.sign.reshape(target.sign.size)
-        losses = room(_ROOM, np.float64)
-        total = 0.0
-        for start in range(0, f.shape[0], _ROOM):
-            # straight-line code on consecutive numbers is vectorised; the sum, whose order counts, is apart
-            size = lesser(_ROOM, f.shape[0] - start)
-            some, label, s = f[start : start + size], sign[first + start :], weight[first + start :]
-            pull, curvature = u[start : start + size], h[start : start + size]
-            for t in range(size):
-                y = np.float64(label[t])
-                on = s[t] * abs(y)
-                z = y * some[t]
-                e = exp_nonpositive(-abs(z))
-                inverse = 1.0 / (1.0 + e)
-                pull[t] = s[t] * y * ((e if z > 0.0 else 1.0) * inverse)
-                curvature[t] = on * e * inverse * inverse
-                losses[t] = on * ((-z if z < 0.0 else 0.0) + log1p_unit(e))
-            part = 0.0
-            for t in range(size):
-                part += losses[t]
-            total += part
-        return total
-
-    return logistic
+@implements(single_rows, LogisticTarget, VECTOR)
+def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> float:
+    sign = target.sign.reshape(target.sign.size)
+    losses = room(_ROOM, np.float64)
+    total = 0.0
+    for start in range(0, f.shape[0], _ROOM):
+        # straight-line code on consecutive numbers is vectorised; the sum, whose order counts, is apart
+        size = lesser(_ROOM, f.shape[0] - start)
+        some, label, s = f[start : start + size], sign[first + start :], weight[first + start :]
+        pull, curvature = u[start : start + size], h[start : start + size]
+        for t in range(size):
+            y = np.float64(label[t])
+            on = s[t] * abs(y)
+            z = y * some[t]
+            e = exp_nonpositive(-abs(z))
+            inverse = 1.0 / (1.0 + e)
+            pull[t] = s[t] * y * ((e if z > 0.0 else 1.0) * inverse)
+            curvature[t] = on * e * inverse * inverse
+            losses[t] = on * ((-z if z < 0.0 else 0.0) + log1p_unit(e))
+        part = 0.0
+        for t in range(size):
+            part += losses[t]
+        total += part
+    return total
 
 
-@overload(single_dual, inline="never", jit_options=VECTOR)
-def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> Any:
-    if not _is_logistic(target):
-        return None
-
-    def logistic(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> float:
-        sign = target.sign.reshape(target.sign.size)
-        values = room(_ROOM, np.float64)
-        total = 0.0
-        for start in range(0, f.shape[0], _ROOM):
-            size = lesser(_ROOM, f.shape[0] - start)
-            some, label, s = f[start : start + size], sign[start:], weight[start:]
-            for t in range(size):
-                y = np.float64(label[t])
-                values[t] = s[t] * abs(y) * moved_entropy(some[t], y, scale, mix, shift, prior)
-            part = 0.0
-            for t in range(size):
-                part += values[t]
-            total -= part
-        return total
-
-    return logistic
+@implements(single_dual, LogisticTarget, VECTOR)
+def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> float:
+    sign = target.sign.reshape(target.sign.size)
+    values = room(_ROOM, np.float64)
+    total = 0.0
+    for start in range(0, f.shape[0], _ROOM):
+        size = lesser(_ROOM, f.shape[0] - start)
+        some, label, s = f[start : start + size], sign[start:], weight[start:]
+        for t in range(size):
+            y = np.float64(label[t])
+            values[t] = s[t] * abs(y) * moved_entropy(some[t], y, scale, mix, shift, prior)
+        part = 0.0
+        for t in range(size):
+            part += values[t]
+        total -= part
+    return total
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from dboost.compiled.examples.loss_rows import (
     ROWS,
     curvature_row,
     dual_row,
+    implements,
     loss_row,
     residual_row,
     residual_rows,
@@ -50,10 +50,6 @@ class MultinomialTarget(NamedTuple):
 ROWS.add(MultinomialTarget)
 # Examples whose logarithms are taken together.
 _TOGETHER = 64
-
-
-def _is_multinomial(target: Any) -> bool:
-    return getattr(target, "instance_class", None) is MultinomialTarget
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -98,128 +94,88 @@ def _log_loss(own: float, others: float, top: float, mine: float) -> tuple[float
     return others + (own - 1.0), top - mine
 
 
-@overload(residual_row, inline="never", jit_options=INLINED)
-def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
-    if not _is_multinomial(target):
-        return None
-
-    def multinomial(target: Any, i: int, f: Array, s: float, u: Array) -> float:
-        y = target.code[i]
-        _take_off(f, y, target.margin)
-        z, d = _residual(f, y, s, u)
-        return float(s * (log1p_of(z) + d))
-
-    return multinomial
+@implements(residual_row, MultinomialTarget)
+def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> float:
+    y = target.code[i]
+    _take_off(f, y, target.margin)
+    z, d = _residual(f, y, s, u)
+    return float(s * (log1p_of(z) + d))
 
 
-@overload(residual_rows, inline="never", jit_options=INLINED)
-def _residual_rows(target: Any, F: Array, first: int, k: int, weight: Array, U: Array, total: Array) -> Any:
-    if not _is_multinomial(target):
-        return None
-
-    def multinomial(target: Any, F: Array, first: int, k: int, weight: Array, U: Array, total: Array) -> float:
-        z, s = zeros(_TOGETHER, np.float64), zeros(_TOGETHER, np.float64)
-        loss = 0.0
-        c = 0
-        for t in range(F.shape[0]):
-            i = first + t
-            # no view has a name: a loop would count the references to it
-            if weight[i] > 0.0:
-                y = target.code[i]
-                _take_off(F[t][:k], y, target.margin)
-                z[c], d = _residual(F[t][:k], y, weight[i], U[t][:k])
-                s[c] = weight[i]
-                loss += weight[i] * d
-                add_row(U[t][:k], total)
-                c += 1
-                if c == _TOGETHER:
-                    loss += log1p_total(z, s)
-                    c = 0
-            else:
-                for r in range(k):
-                    U[t, r] = 0.0
-        for t in range(c, _TOGETHER):
-            s[t] = 0.0
-        return float(loss + log1p_total(z, s))
-
-    return multinomial
-
-
-@overload(loss_row, inline="never", jit_options=INLINED)
-def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
-    if not _is_multinomial(target):
-        return None
-
-    def multinomial(target: Any, i: int, f: Array, s: float) -> float:
-        y = target.code[i]
-        _take_off(f, y, target.margin)
-        own, others, top, mine = _exponentials(f, y)
-        z, d = _log_loss(own, others, top, mine)
-        return float(s * (log1p_of(z) + d))
-
-    return multinomial
-
-
-@overload(curvature_row, inline="never", jit_options=INLINED)
-def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
-    if not _is_multinomial(target):
-        return None
-
-    def multinomial(target: Any, i: int, f: Array, s: float, h: Array) -> float:
-        _take_off(f, target.code[i], target.margin)
-        if f.shape[0] <= LONGEST:
-            softmax_scaled(f, s, h)
+@implements(residual_rows, MultinomialTarget)
+def _residual_rows(target: Any, F: Array, first: int, k: int, weight: Array, U: Array, total: Array) -> float:
+    z, s = zeros(_TOGETHER, np.float64), zeros(_TOGETHER, np.float64)
+    loss = 0.0
+    c = 0
+    for t in range(F.shape[0]):
+        i = first + t
+        # no view has a name: a loop would count the references to it
+        if weight[i] > 0.0:
+            y = target.code[i]
+            _take_off(F[t][:k], y, target.margin)
+            z[c], d = _residual(F[t][:k], y, weight[i], U[t][:k])
+            s[c] = weight[i]
+            loss += weight[i] * d
+            add_row(U[t][:k], total)
+            c += 1
+            if c == _TOGETHER:
+                loss += log1p_total(z, s)
+                c = 0
         else:
-            top = largest_of(f)
-            exp_row(f, top)
-            t = s / total_of(f)
-            scale_row(f, t, h)
-        return 1.0 / s if s > 0.0 else 0.0
-
-    return multinomial
+            for r in range(k):
+                U[t, r] = 0.0
+    for t in range(c, _TOGETHER):
+        s[t] = 0.0
+    return float(loss + log1p_total(z, s))
 
 
-@overload(dual_row, inline="never", jit_options=INLINED)
-def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
-    if not _is_multinomial(target):
-        return None
+@implements(loss_row, MultinomialTarget)
+def _loss_row(target: Any, i: int, f: Array, s: float) -> float:
+    y = target.code[i]
+    _take_off(f, y, target.margin)
+    own, others, top, mine = _exponentials(f, y)
+    z, d = _log_loss(own, others, top, mine)
+    return float(s * (log1p_of(z) + d))
 
-    def multinomial(
-        target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
-    ) -> float:
-        y = target.code[i]
-        _take_off(f, y, target.margin)
+
+@implements(curvature_row, MultinomialTarget)
+def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> float:
+    _take_off(f, target.code[i], target.margin)
+    if f.shape[0] <= LONGEST:
+        softmax_scaled(f, s, h)
+    else:
         top = largest_of(f)
         exp_row(f, top)
-        t = 1.0 / total_of(f)
+        t = s / total_of(f)
+        scale_row(f, t, h)
+    return 1.0 / s if s > 0.0 else 0.0
+
+
+@implements(dual_row, MultinomialTarget)
+def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
+    y = target.code[i]
+    _take_off(f, y, target.margin)
+    top = largest_of(f)
+    exp_row(f, top)
+    t = 1.0 / total_of(f)
+    for r in range(f.shape[0]):
+        f[r] = scale[r] * ((1.0 - mix[r]) * (t * f[r] - shift[r]) + mix[r] * prior[r])
+    f[y] += 1.0 - scale[y]
+    # the margin is an offset on the other classes, of which the dual pays <Theta, offset>
+    offset = 0.0
+    if target.margin > 0.0:
         for r in range(f.shape[0]):
-            f[r] = scale[r] * ((1.0 - mix[r]) * (t * f[r] - shift[r]) + mix[r] * prior[r])
-        f[y] += 1.0 - scale[y]
-        # the margin is an offset on the other classes, of which the dual pays <Theta, offset>
-        offset = 0.0
-        if target.margin > 0.0:
-            for r in range(f.shape[0]):
-                offset += 0.0 if r == y else greater(f[r], 0.0)
-        entropy_row(f, _TINY)
-        return float(s * (target.margin * offset - total_of(f)))
-
-    return multinomial
+            offset += 0.0 if r == y else greater(f[r], 0.0)
+    entropy_row(f, _TINY)
+    return float(s * (target.margin * offset - total_of(f)))
 
 
-@overload(theta_row, inline="never", jit_options=INLINED)
-def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
-    if not _is_multinomial(target):
-        return None
-
-    def multinomial(
-        target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array
-    ) -> None:
-        y = target.code[i]
-        for r in range(u.shape[0]):
-            on = 1.0 if r == y else 0.0
-            u[r] = keep[r] * ((1.0 - mix[r]) * (u[r] + s * shift[r]) + s * mix[r] * (on - prior[r]))
-
-    return multinomial
+@implements(theta_row, MultinomialTarget)
+def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
+    y = target.code[i]
+    for r in range(u.shape[0]):
+        on = 1.0 if r == y else 0.0
+        u[r] = keep[r] * ((1.0 - mix[r]) * (u[r] + s * shift[r]) + s * mix[r] * (on - prior[r]))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dboost.compiled.examples.loss_rows import Array, lasting
@@ -22,7 +22,7 @@ from dboost.compiled.vectors.emit import INLINED
 from dboost.losses.base import Common, Repair
 from dboost.losses.scalar import sum_over_outputs
 
-Row = Callable[..., float]
+Row = Callable[..., Any]
 
 
 class RealLabels(NamedTuple):
@@ -93,21 +93,23 @@ def rows_of(value: Row, pull: Row, curvature: Row, dual: Row) -> Callable[[type]
         It gives back a type of the same name, which the compiler chooses these functions by.
     """
 
+    inlined: Callable[[Row], Row] = register_jitable(**INLINED)
+
     # of the one output that there is; a shift is taken off the residual
-    @njit(**INLINED)
+    @inlined
     def at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
         return value(target, i, f), pull(target, i, f)
 
-    @njit(**INLINED)
+    @inlined
     def curvature_at(target: Any, i: int, r: int, f: float) -> float:
-        return curvature(target, i, f)
+        return float(curvature(target, i, f))
 
-    @njit(**INLINED)
+    @inlined
     def dual_at(target: Any, i: int, r: int, f: float, scale: float, mix: float, shift: float, prior: float) -> float:
         theta = scale * (pull(target, i, f) - shift)
         return float(dual(target, i, theta) - theta * prior)
 
-    @njit(**INLINED)
+    @inlined
     def theta_at(
         target: Any, i: int, r: int, u: float, s: float, keep: float, mix: float, shift: float, prior: float
     ) -> float:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba.extending import overload
-
-from dboost.compiled.examples.loss_rows import SINGLE, Array, single_dual, single_rows
+from dboost.compiled.examples.loss_rows import SINGLE, Array, implements, single_dual, single_rows
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit
@@ -80,7 +78,7 @@ def _dual(
     return tube_dual(lesser(greater(theta, -1.0), 1.0), y - prior, first, second)
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def _at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
     y = target.label[i, r]
     if target.squared:
@@ -94,13 +92,13 @@ def _at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
     return _of_kind(kind, y, f, first, second)
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def _curvature_at(target: Any, i: int, r: int, f: float) -> float:
     y = target.label[i, r]
     return _curvature(target.kind[r], y, f, target.first[r], target.second[r]) if y == y else 0.0
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def _dual_at(target: Any, i: int, r: int, f: float, scale: float, mix: float, shift: float, prior: float) -> float:
     y = target.label[i, r]
     if y != y:
@@ -108,7 +106,7 @@ def _dual_at(target: Any, i: int, r: int, f: float, scale: float, mix: float, sh
     return _dual(target.kind[r], y, f, target.first[r], target.second[r], scale, mix, shift, prior)
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def _theta_at(
     target: Any, i: int, r: int, u: float, s: float, keep: float, mix: float, shift: float, prior: float
 ) -> float:
@@ -123,7 +121,7 @@ def _theta_at(
     return keep * (u - s * shift)
 
 
-@njit(nogil=True, cache=True, **INLINED)
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def _branches_at(target: Any, i: int, r: int, f: float) -> tuple[float, float]:
     y, kind = target.label[i, r], target.kind[r]
     if y != y:
@@ -142,46 +140,30 @@ sum_over_outputs(RealLabels, _at, _curvature_at, _dual_at, _theta_at, _branches_
 SINGLE.add(RealLabels)
 
 
-def _is_mine(target: Any) -> bool:
-    return getattr(target, "instance_class", None) is RealLabels
+@implements(single_rows, RealLabels)
+def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> float:
+    label = target.label.reshape(target.label.size)
+    kind, a, b = target.kind[0], target.first[0], target.second[0]
+    loss = 0.0
+    for t in range(f.shape[0]):
+        y, s = label[first + t], weight[first + t]
+        u[t] = 0.0
+        h[t] = 0.0
+        if s > 0.0 and y == y:
+            value, pull = _of_kind(kind, y, f[t], a, b)
+            u[t] = s * pull
+            h[t] = s * _curvature(kind, y, f[t], a, b)
+            loss += s * value
+    return loss
 
 
-@overload(single_rows, inline="never", jit_options=INLINED)
-def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> Any:
-    if not _is_mine(target):
-        return None
-
-    def each(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> float:
-        label = target.label.reshape(target.label.size)
-        kind, a, b = target.kind[0], target.first[0], target.second[0]
-        loss = 0.0
-        for t in range(f.shape[0]):
-            y, s = label[first + t], weight[first + t]
-            u[t] = 0.0
-            h[t] = 0.0
-            if s > 0.0 and y == y:
-                value, pull = _of_kind(kind, y, f[t], a, b)
-                u[t] = s * pull
-                h[t] = s * _curvature(kind, y, f[t], a, b)
-                loss += s * value
-        return loss
-
-    return each
-
-
-@overload(single_dual, inline="never", jit_options=INLINED)
-def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> Any:
-    if not _is_mine(target):
-        return None
-
-    def each(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> float:
-        label = target.label.reshape(target.label.size)
-        kind, a, b = target.kind[0], target.first[0], target.second[0]
-        value = 0.0
-        for t in range(f.shape[0]):
-            y, s = label[t], weight[t]
-            if s > 0.0 and y == y:
-                value += s * _dual(kind, y, f[t], a, b, scale, mix, shift, prior)
-        return value
-
-    return each
+@implements(single_dual, RealLabels)
+def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> float:
+    label = target.label.reshape(target.label.size)
+    kind, a, b = target.kind[0], target.first[0], target.second[0]
+    value = 0.0
+    for t in range(f.shape[0]):
+        y, s = label[t], weight[t]
+        if s > 0.0 and y == y:
+            value += s * _dual(kind, y, f[t], a, b, scale, mix, shift, prior)
+    return value

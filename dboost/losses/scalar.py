@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba.extending import overload
-
 from dboost.compiled.examples.loss_rows import (
     TWO_BRANCHED,
     Array,
     branch_row,
     curvature_row,
     dual_row,
+    implements,
     loss_row,
     residual_row,
     theta_row,
@@ -54,85 +53,66 @@ def sum_over_outputs(
     """
     options = VECTOR if vector else INLINED
 
-    def mine(given: Any) -> bool:
-        return getattr(given, "instance_class", None) is made_for
+    def of_target(row: Any) -> Callable[[Function], Any]:
+        return implements(row, made_for, options)
 
-    def register(row: Any) -> Callable[[Function], Any]:
-        return overload(row, inline="never", jit_options=options)
+    @of_target(residual_row)
+    def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> float:
+        loss = 0.0
+        for r in range(f.shape[0]):
+            value, pull = at(target, i, r, f[r])
+            u[r] = s * pull
+            if vector:
+                f[r] = value
+            else:
+                loss += value
+        return float(s * (total_of(f) if vector else loss))
 
-    @register(residual_row)
-    def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
-        def each(target: Any, i: int, f: Array, s: float, u: Array) -> float:
-            loss = 0.0
-            for r in range(f.shape[0]):
-                value, pull = at(target, i, r, f[r])
-                u[r] = s * pull
-                if vector:
-                    f[r] = value
-                else:
-                    loss += value
-            return float(s * (total_of(f) if vector else loss))
+    @of_target(loss_row)
+    def _loss_row(target: Any, i: int, f: Array, s: float) -> float:
+        loss = 0.0
+        for r in range(f.shape[0]):
+            if vector:
+                f[r] = at(target, i, r, f[r])[0]
+            else:
+                loss += at(target, i, r, f[r])[0]
+        return float(s * (total_of(f) if vector else loss))
 
-        return each if mine(target) else None
+    @of_target(curvature_row)
+    def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> float:
+        for r in range(f.shape[0]):
+            h[r] = s * curvature(target, i, r, f[r])
+        return 0.0
 
-    @register(loss_row)
-    def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
-        def each(target: Any, i: int, f: Array, s: float) -> float:
-            loss = 0.0
-            for r in range(f.shape[0]):
-                if vector:
-                    f[r] = at(target, i, r, f[r])[0]
-                else:
-                    loss += at(target, i, r, f[r])[0]
-            return float(s * (total_of(f) if vector else loss))
+    @of_target(dual_row)
+    def _dual_row(
+        target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
+    ) -> float:
+        value = 0.0
+        for r in range(f.shape[0]):
+            own = dual(target, i, r, f[r], scale[r], mix[r], shift[r], prior[r])
+            if vector:
+                f[r] = own
+            else:
+                value += own
+        return float(s * (total_of(f) if vector else value))
 
-        return each if mine(target) else None
-
-    @register(curvature_row)
-    def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
-        def each(target: Any, i: int, f: Array, s: float, h: Array) -> float:
-            for r in range(f.shape[0]):
-                h[r] = s * curvature(target, i, r, f[r])
-            return 0.0
-
-        return each if mine(target) else None
-
-    @register(dual_row)
-    def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
-        def each(
-            target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
-        ) -> float:
-            value = 0.0
-            for r in range(f.shape[0]):
-                own = dual(target, i, r, f[r], scale[r], mix[r], shift[r], prior[r])
-                if vector:
-                    f[r] = own
-                else:
-                    value += own
-            return float(s * (total_of(f) if vector else value))
-
-        return each if mine(target) else None
-
-    @register(theta_row)
-    def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
-        def each(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
-            for r in range(u.shape[0]):
-                u[r] = theta(target, i, r, u[r], s, keep[r], mix[r], shift[r], prior[r])
-
-        return each if mine(target) else None
+    @of_target(theta_row)
+    def _theta_row(
+        target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array
+    ) -> None:
+        for r in range(u.shape[0]):
+            u[r] = theta(target, i, r, u[r], s, keep[r], mix[r], shift[r], prior[r])
 
     if branches is None:
         return
     TWO_BRANCHED.add(made_for)
 
-    @register(branch_row)
-    def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> Any:
-        def each(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
-            loss = 0.0
-            for r in range(f.shape[0]):
-                up, down = branches(target, i, r, f[r])
-                plus[r], minus[r] = s * up, s * down
-                loss += at(target, i, r, f[r])[0]
-            return float(s * loss)
-
-        return each if mine(target) else None
+    @of_target(branch_row)
+    def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
+        loss = 0.0
+        for r in range(f.shape[0]):
+            up, down = branches(target, i, r, f[r])
+            plus[r], minus[r] = s * up, s * down
+            loss += at(target, i, r, f[r])[0]
+        return float(s * loss)

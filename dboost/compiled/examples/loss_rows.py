@@ -11,6 +11,8 @@ Covers: the declarations, and what a target does that does not overload them. Do
 from __future__ import annotations
 
 import copyreg
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,6 +53,21 @@ def _by_name(module: str, name: str) -> _Lasting:
 
 
 copyreg.pickle(_Lasting, lambda target: (_by_name, (target.__module__, target.__qualname__)))
+
+
+def implements(row: Any, target: type, options: dict[str, Any] = INLINED) -> Callable[[Callable[..., Any]], Any]:
+    """Decorate a function of the same arguments, which the loops then call in place of `row` for a type of target."""
+    signature = inspect.signature(row)
+
+    def register(written: Callable[..., Any]) -> Callable[..., Any]:
+        def chosen(*given: Any) -> Any:
+            return written if getattr(given[0], "instance_class", None) is target else None
+
+        chosen.__signature__ = signature  # type: ignore[attr-defined]
+        overload(row, inline="never", jit_options=options)(chosen)
+        return written
+
+    return register
 
 
 def residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> float:
