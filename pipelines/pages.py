@@ -166,7 +166,9 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
         said = "the same numbers" if model.task in NUMBERS else "the most frequent class"
         return [Text(f"No feature is used: the model predicts {said}.")]
     if model.task == "regression":
-        return [weight_table(model, order)]
+        one, what = ("feature", "features") if model.plain else ("hypothesis", "hypotheses")
+        table = grid((one, "weight"), [(words[j], f"{model.weights[j, 0]:+.4g}") for j in order.tolist()])
+        return [titled(f"Weights, the strongest {len(order)} of {model.n_hypotheses:,} {what}", table)]
     drawn = len(labels) <= WIDEST_MAP
     table = FittingTable()
     what = "Features" if model.plain else "Hypotheses"
@@ -189,14 +191,6 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
         parts.append(Text(f"{strong}{weak} for (strong, weak)  {against}{slightly} against  {unused} not used"))
         parts.append(Text(key))
     return [*parts, Text(""), sharing(model), Text(""), class_table(model, top)]
-
-
-def weight_table(model: Model, order: NDArray[np.int64]) -> Group:
-    """The weights of a regression, with their signs."""
-    words = model.hypotheses.words()
-    one, what = ("feature", "features") if model.plain else ("hypothesis", "hypotheses")
-    table = grid((one, "weight"), [(words[j], f"{model.weights[j, 0]:+.4g}") for j in order.tolist()])
-    return titled(f"Weights, the strongest {len(order)} of {model.n_hypotheses:,} {what}", table)
 
 
 def titled(title: str, table: FittingTable) -> Group:
