@@ -75,15 +75,11 @@ def html(
     transform = None if folder is None else read_transform(folder)
     made = None if folder is None else read_json(Path(local_copy(folder)) / "run.json")
     matter = _matter(model, transform)
-    environment = Environment(
-        loader=PackageLoader(__package__, "templates"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters |= {"percent": pages.percent, "count": lambda n: f"{n:,.6g}" if n < 1e6 else f"{n:,.0f}"}
     made = redact_value(made or {}, frozenset())
-    return environment.get_template("report.html.j2").render(
+    return rendered(
+        __package__,
+        "report.html.j2",
         title=title,
-        written=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         facts=[(name, value, EXPLAINED.get(name, "")) for name, value in pages.model_facts(model)],
         explained=EXPLAINED,
         headline=_headline(model, evaluation),
@@ -108,6 +104,17 @@ def html(
         settings=_flat(made.get("parameters") or made.get("settings") or {}),
         versions=_flat(made.get("versions") or model.manifest.get("versions", {})),
     )
+
+
+def rendered(package: str, template: str, **values: Any) -> str:
+    """A template of a package with these values, and the time."""
+    environment = Environment(
+        loader=PackageLoader(package, "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {"percent": pages.percent, "count": lambda n: f"{n:,.6g}" if n < 1e6 else f"{n:,.0f}"}
+    written = datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    return environment.get_template(template).render(written=written, **values)
 
 
 def read_json(path: Path) -> Any:
