@@ -351,7 +351,7 @@ def recall_table(found: metrics.Evaluation, model: Model, top: int) -> Group | N
         rows.append((labels[r], f"{has[r]:.6g}", *("none" if math.isnan(one) else percent(one) for one in shares)))
     table = grid(("class", "examples", "precision", "recall"), rows, widest=40)
     more = f", the {len(order)} of {len(labels)} with the lowest recall" if len(order) < len(labels) else ""
-    said = "precision: of what was called so, how much is; recall: of what is so, how much was called so"
+    said = "precision: of the rows labelled so, the right ones; recall: of the rows of the class, those found"
     return titled(f"By class{more} ({said})", table)
 
 

@@ -59,14 +59,13 @@ class Trained:
     @property
     def converged(self) -> bool:
         """Whether the model is what was asked for; otherwise a limit came first."""
-        each = [*getattr(self.estimator, "estimators_", [self.estimator])]
-        return all(_converged(one) for one in each)
 
+        def reached(one: Any) -> bool:
+            own = type(one).__name__ not in CERTIFIED and math.isnan(one.duality_gap_)
+            spent = own or getattr(one, "update", None) == "forward"
+            return one.stop_reason_ in CONVERGED or (spent and one.stop_reason_ not in LIMITS)
 
-def _converged(estimator: Any) -> bool:
-    own = type(estimator).__name__ not in CERTIFIED and math.isnan(estimator.duality_gap_)
-    spent = own or getattr(estimator, "update", None) == "forward"
-    return estimator.stop_reason_ in CONVERGED or (spent and estimator.stop_reason_ not in LIMITS)
+        return all(map(reached, getattr(self.estimator, "estimators_", [self.estimator])))
 
 
 @dataclass(frozen=True)
