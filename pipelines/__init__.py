@@ -27,21 +27,7 @@ _HOMES = {
     "train": "functions",
 }
 
-__all__ = [
-    "Decision",
-    "RunResult",
-    "StageResult",
-    "evaluate",
-    "list_runs",
-    "predict",
-    "preflight",
-    "prepare",
-    "resume",
-    "retrain",
-    "rollback",
-    "run",
-    "train",
-]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

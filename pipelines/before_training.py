@@ -153,7 +153,9 @@ def needs_of(shape: Shape, outputs: int, room: Room) -> Needs:
     several = AN_OUTPUT * min(outputs, MOST_OUTPUTS) if outputs > 1 else 0
     sums = min(8.0 * (shape.features or 0) * outputs, MOST_SUMS)
     model = 8.0 * (shape.features or 0) * (2 + ACTIVE_SHARE * outputs)
-    bundles = _bundles(shape, room)
+    # first block, one past the last, and nodes of the tree of each place that gets some
+    rows, threads = [block.n_rows for block in shape.blocks], [(place.name, place.threads) for place in room.places]
+    bundles = {one.address: (one.lo, one.hi, len(one.nodes)) for one in (assign(rows, threads) if rows else ())}
     places, nodes = [], 0
     for place in room.places:
         lo, hi, count = bundles.get(place.name, (0, 0, 0))
@@ -190,20 +192,6 @@ def kept_by(place: Place) -> float:
 def in_work(decoded: float, rows: int, outputs: int) -> float:
     """Bytes for a block while a thread decodes it and forms its residuals."""
     return DECODING * decoded + 2 * 8.0 * rows * outputs
-
-
-def least_in_work(decoded: float, rows: int, outputs: int) -> float:
-    """Bytes below which a block cannot be worked on: its columns, and one table of residuals in float32."""
-    return decoded + (4.0 * rows * outputs if outputs > 1 else 0.0)
-
-
-def _bundles(shape: Shape, room: Room) -> dict[str, tuple[int, int, int]]:
-    """First block, one past the last, and nodes of the tree of each place that gets some."""
-    if not shape.blocks:
-        return {}
-    rows = [block.n_rows for block in shape.blocks]
-    cut = assign(rows, [(place.name, place.threads) for place in room.places])
-    return {bundle.address: (bundle.lo, bundle.hi, len(bundle.nodes)) for bundle in cut}
 
 
 def _seconds(shape: Shape, outputs: int, room: Room) -> float:
@@ -491,7 +479,8 @@ def _refuse(shape: Shape, outputs: int, room: Room) -> None:
         return
     most = max(limits) * ENDED_AT - BARE_WORKER if room.cluster else room.driver + room.swap
     for block in shape.blocks:
-        least = least_in_work(block.nbytes_estimate, block.n_rows, outputs)
+        # its columns, and one table of residuals in float32
+        least = block.nbytes_estimate + (4.0 * block.n_rows * outputs if outputs > 1 else 0.0)
         if least > most:
             ref, groups = block.spans[0]
             whose = "no worker has as much" if room.cluster else "this process has less"

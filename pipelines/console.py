@@ -79,7 +79,9 @@ class Console:
         self.speak = speak
         terminal = self.out.isatty()
         self.mode = log_format if log_format != "auto" else "table" if terminal else "plain"
-        width = None if terminal else _columns_of_environment() or PLAIN_WIDTH
+        # the width that COLUMNS asks for, as other programs of the terminal take it
+        asked = os.environ.get("COLUMNS", "")
+        width = None if terminal else int(asked) if asked.isdecimal() and int(asked) > 0 else PLAIN_WIDTH
         # In a notebook rich would show every line below the cell, whatever file it was given.
         self.rich = Terminal(
             file=self.out, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False, force_jupyter=False
@@ -283,12 +285,6 @@ def console_of_call(opened: contextlib.ExitStack, show: bool | None = None) -> C
 
         show = kernel_shell() is not None and os.environ.get(VARIABLE) != "0"
     return Console("plain", out=None if show else opened.enter_context(open(os.devnull, "w", encoding="utf-8")))
-
-
-def _columns_of_environment() -> int | None:
-    """The width that ``COLUMNS`` asks for, as other programs of the terminal take it."""
-    found = os.environ.get("COLUMNS", "")
-    return int(found) if found.isdecimal() and int(found) > 0 else None
 
 
 def finite(value: Any) -> Any:

@@ -31,10 +31,10 @@ from dboost.data.prepared.documents import document_files, header_of
 from dboost.data.sources import copy_tables, source_of_copy
 from dboost.errors import DataError, DboostError, UsageError
 from dboost.estimators.model_folders import find_model, is_one_vs_rest, is_pipeline, pipeline_parts
-from dboost.files import store_folders
+from dboost.files import storage
 from dboost.files.storage import check_writable, sha256_json, write_file
 from dboost.files.store_folders import current, local_copy
-from dboost.files.stores import StorePath, any_path
+from dboost.files.stores import any_path
 from dboost.hypotheses.columns import ColumnSet
 from dboost.model import fitted
 from dboost.model.fitted import Model
@@ -156,23 +156,7 @@ def read_model(path: str | None) -> Model:
 def refuse_existing(out: str | None, marker: str, force: bool) -> None:
     """Refuse an output folder that exists or that cannot be written, before any work is done for it."""
     target = any_path(str(out), "out")
-    if isinstance(target, StorePath):
-        store_folders.refuse_existing(target, marker, force)
-        check_writable(target)
-        return
-    if not target.exists():
-        check_writable(target)
-        return
-    if not target.is_dir():
-        raise UsageError("the output is a file", file=str(target), hint="choose another --out")
-    if not force:
-        raise UsageError("the output folder exists", file=str(target), hint="choose another --out, or give --force")
-    if not (target / marker).is_file() and any(target.iterdir()):
-        raise UsageError(
-            f"the output folder holds no {marker}, so it is not replaced even with --force",
-            file=str(target),
-            hint="choose another --out, or delete it yourself",
-        )
+    storage.refuse_existing(str(out), marker, force)
     check_writable(target)
 
 

@@ -166,7 +166,9 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
         said = "the same numbers" if model.task in NUMBERS else "the most frequent class"
         return [Text(f"No feature is used: the model predicts {said}.")]
     if model.task == "regression":
-        return [weight_table(model, order)]
+        one, what = ("feature", "features") if model.plain else ("hypothesis", "hypotheses")
+        table = grid((one, "weight"), [(words[j], f"{model.weights[j, 0]:+.4g}") for j in order.tolist()])
+        return [titled(f"Weights, the strongest {len(order)} of {model.n_hypotheses:,} {what}", table)]
     drawn = len(labels) <= WIDEST_MAP
     table = FittingTable()
     what = "Features" if model.plain else "Hypotheses"
@@ -189,14 +191,6 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
         parts.append(Text(f"{strong}{weak} for (strong, weak)  {against}{slightly} against  {unused} not used"))
         parts.append(Text(key))
     return [*parts, Text(""), sharing(model), Text(""), class_table(model, top)]
-
-
-def weight_table(model: Model, order: NDArray[np.int64]) -> Group:
-    """The weights of a regression, with their signs."""
-    words = model.hypotheses.words()
-    one, what = ("feature", "features") if model.plain else ("hypothesis", "hypotheses")
-    table = grid((one, "weight"), [(words[j], f"{model.weights[j, 0]:+.4g}") for j in order.tolist()])
-    return titled(f"Weights, the strongest {len(order)} of {model.n_hypotheses:,} {what}", table)
 
 
 def titled(title: str, table: FittingTable) -> Group:
@@ -357,7 +351,7 @@ def recall_table(found: metrics.Evaluation, model: Model, top: int) -> Group | N
         rows.append((labels[r], f"{has[r]:.6g}", *("none" if math.isnan(one) else percent(one) for one in shares)))
     table = grid(("class", "examples", "precision", "recall"), rows, widest=40)
     more = f", the {len(order)} of {len(labels)} with the lowest recall" if len(order) < len(labels) else ""
-    said = "precision: of what was called so, how much is; recall: of what is so, how much was called so"
+    said = "precision: of the rows labelled so, the right ones; recall: of the rows of the class, those found"
     return titled(f"By class{more} ({said})", table)
 
 

@@ -59,14 +59,13 @@ class Trained:
     @property
     def converged(self) -> bool:
         """Whether the model is what was asked for; otherwise a limit came first."""
-        each = [*getattr(self.estimator, "estimators_", [self.estimator])]
-        return all(_converged(one) for one in each)
 
+        def reached(one: Any) -> bool:
+            own = type(one).__name__ not in CERTIFIED and math.isnan(one.duality_gap_)
+            spent = own or getattr(one, "update", None) == "forward"
+            return one.stop_reason_ in CONVERGED or (spent and one.stop_reason_ not in LIMITS)
 
-def _converged(estimator: Any) -> bool:
-    own = type(estimator).__name__ not in CERTIFIED and math.isnan(estimator.duality_gap_)
-    spent = own or getattr(estimator, "update", None) == "forward"
-    return estimator.stop_reason_ in CONVERGED or (spent and estimator.stop_reason_ not in LIMITS)
+        return all(map(reached, getattr(self.estimator, "estimators_", [self.estimator])))
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,9 @@ def plan_training(settings: TrainedSettings) -> Training:
     """What the settings ask for, refused here where it has no meaning; nothing is read."""
     cv, alphas = settings.cv, settings.alphas
     if settings.start is not None:
-        _check_start(settings)
+        if why := why_no_start(settings):
+            raise UsageError(f"start={settings.start} has no meaning: {why}", hint="leave start= out")
+        read_model(settings.start)
     if settings.groups is not None and cv is None:
         _needs_held_out(settings)
     if cv is not None and settings.path is not None:
@@ -171,7 +172,9 @@ def plan_training(settings: TrainedSettings) -> Training:
             f"path={settings.path} beside alphas=, which are the strengths themselves", hint="use one of them"
         )
     if cv is None and alphas is None and settings.path is None:
-        _needs_grid(settings)
+        for name, value in given(settings, CrossValidationSettings).items():
+            if name != "rule" or value in ("1se", "best"):
+                raise UsageError(f"{name}={value} without cv=", hint=f"give cv=5, or leave {name}= out")
         kind, parameters = kind_and_parameters(settings)
         made(kind, parameters)
         return Training("fit", kind, parameters, {}, settings.start)
@@ -217,14 +220,6 @@ def why_no_start(settings: TrainedSettings) -> str:
     return "" if "warm_start" in registries.parameters_of(kind) else f"{kind.__name__} does not start from a model"
 
 
-def _check_start(settings: TrainedSettings) -> None:
-    """Refuse a start where there is no single fit that could begin with it."""
-    why = why_no_start(settings)
-    if why:
-        raise UsageError(f"start={settings.start} has no meaning: {why}", hint="leave start= out")
-    read_model(settings.start)
-
-
 def _cross_validation(settings: TrainedSettings, kind: Any, parameters: dict[str, Any]) -> Training:
     """Of an estimator with a path its strength is chosen; another is judged as it is."""
     from dboost.estimators.cross_validated import Choice
@@ -264,13 +259,6 @@ def _needs_held_out(settings: TrainedSettings) -> None:
             f"groups={settings.groups} says which rows are held out together, and such a training holds none out",
             hint="leave groups= out, or give alpha=auto or cv=5",
         )
-
-
-def _needs_grid(settings: TrainedSettings) -> None:
-    """Refuse what only cross-validation and paths read where there is none."""
-    for name, value in given(settings, CrossValidationSettings).items():
-        if name != "rule" or value in ("1se", "best"):
-            raise UsageError(f"{name}={value} without cv=", hint=f"give cv=5, or leave {name}= out")
 
 
 # Keys that are parameters of the loss, not of the estimator.
@@ -326,7 +314,11 @@ def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
             raise UsageError("column_groups is a table", hint="give shareboost a whole number for each column")
         parameters["groups"] = parameters.pop("column_groups")
     if "hypotheses" in parameters:
-        parameters["hypotheses"] = family_of(parameters["hypotheses"])
+        from dboost.hypotheses import family_from_json
+
+        several = parameters["hypotheses"]
+        one = several[0] if len(several) == 1 else {"family": "union", "members": several}
+        parameters["hypotheses"] = family_from_json(one)
     _refuse_foreign(kind, name or "boosted", parameters)
     return kind, parameters
 
@@ -377,15 +369,6 @@ def _numbers(factors: Any) -> Any:
     if isinstance(factors, Mapping):
         return {name: float(one) for name, one in factors.items()}
     return [float(one) for one in factors]
-
-
-def family_of(tables: list[dict[str, Any]]) -> Any:
-    """The family of hypotheses of the settings; several tables are a union."""
-    from dboost.hypotheses import family_from_json
-
-    if len(tables) == 1:
-        return family_from_json(tables[0])
-    return family_from_json({"family": "union", "members": tables})
 
 
 def own_defaults(name: str | None) -> dict[str, Any]:

@@ -111,6 +111,11 @@ class SettingsCommand(click.Command):
             (item.name.upper(), f"the same as {flag(item.name)}" + (" (required)" if item.name in required else ""))
             for item in positionals(self.kind)
         ]
+
+        def named(item: dataclasses.Field[Any]) -> str:
+            name = flag(item.name)
+            return f"{name}, --no-{name[2:]}" if is_switch(types[item.name]) else f"{name} {item.name.upper()}"
+
         more = [(f"--{CONFIG} FILE", "TOML file with the same keys; flags win over it"), ("-h, --help", "this text")]
         topics = groups(self.kind)
         if few:
@@ -119,10 +124,7 @@ class SettingsCommand(click.Command):
             count = ", ".join(f"{title} ({n})" for title, n in rest if n)
             topics = [("used most", [items[name] for name in self.kind.first])]
             more = [*more[:1], ("-h, --help all", f"this text with all keys: {count}")]
-        sections = [
-            (title, [(_shown(item, types[item.name]), help_of(item, self.kind)) for item in items])
-            for title, items in topics
-        ]
+        sections = [(title, [(named(item), help_of(item, self.kind)) for item in items]) for title, items in topics]
         for title, rows in [("arguments", places), *sections, ("others", more)]:
             if rows:
                 with formatter.section(title):
@@ -156,11 +158,6 @@ def is_list(hint: Any) -> bool:
 def is_switch(hint: Any) -> bool:
     """Whether a key is a flag with and without ``no-``."""
     return hint in (Switch, Switch | None)
-
-
-def _shown(item: dataclasses.Field[Any], hint: Any) -> str:
-    name = flag(item.name)
-    return f"{name}, --no-{name[2:]}" if is_switch(hint) else f"{name} {item.name.upper()}"
 
 
 def positionals(kind: type[Any]) -> list[dataclasses.Field[Any]]:

@@ -143,14 +143,14 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
             yield beside
         return
     target = found.resolve()
-    _refuse_existing(target, path, marker, force)
+    refuse_existing(path, marker, force)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with own_folder(target) as beside:
             yield beside
             _flush_tree(beside)
             # Asked again: another process may have filled the name while this one was writing.
-            _refuse_existing(target, path, marker, force)
+            refuse_existing(path, marker, force)
             publish(beside, target)
         _flush_folder(target.parent)
     except StorageError:
@@ -178,7 +178,12 @@ def _store_folder(target: StorePath, marker: str, force: bool) -> Iterator[Path]
             raise
 
 
-def _refuse_existing(target: Path, path: PathLike, marker: str, force: bool) -> None:
+def refuse_existing(path: PathLike, marker: str, force: bool) -> None:
+    """Refuse (UsageError) a folder that exists, unless it may be replaced; see ``write_folder``."""
+    target = any_path(path)
+    if isinstance(target, StorePath):
+        store_folders.refuse_existing(target, marker, force)
+        return
     if not target.exists():
         return
     if not target.is_dir():

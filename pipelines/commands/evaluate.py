@@ -77,13 +77,14 @@ def done(settings: EvaluateSettings, console: Console, client: Any = None) -> di
 def shown(
     found: Figures, strangers: Strangers, model: Model, top: int, console: Console, out: str | None, force: bool = False
 ) -> dict[str, Any]:
-    """Print the figures, and save them as JSON where `out` says so; returns them as plain values."""
+    """Save the figures as JSON where `out` says so, and print them; returns them as plain values."""
     values = values_of(found, model) | {"unknown_classes": {str(label): n for label, n in strangers.counts.items()}}
-    console.page("evaluation", page(found, model, top, strangers), values)
     if out is not None:
         with write_folder(out, marker=MARKER, force=force) as folder:
             text = json.dumps(finite(values), indent=1, default=str) + "\n"
             Path(folder, MARKER).write_text(text, encoding="utf-8")
+    # last, since whoever reads may leave (`| head`), which ends the command
+    console.page("evaluation", page(found, model, top, strangers), values)
     return values
 
 

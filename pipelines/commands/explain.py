@@ -48,50 +48,45 @@ def run(settings: ExplainSettings, console: Console) -> int:
     if (settings.text is None) == (settings.data is None):
         raise UsageError("what is to be explained?", hint="give a document, or --data and --row")
     model = read_model(settings.model)
-    found, holds = (_of_text(settings, model), {}) if settings.text is not None else _of_row(settings, model)
+    transform = read_transform(find_model(str(settings.model)))
+    found, holds = (_of_text if settings.text is not None else _of_row)(settings, model, transform)
     values, shown = values_of(found, model, settings.top, holds), table(found, model, settings.top, holds=holds)
     console.page("explained", shown, values)
     return 0
 
 
-def _of_text(settings: ExplainSettings, model: Model) -> Contributions:
-    transform = read_transform(find_model(str(settings.model)))
+def _of_text(settings: ExplainSettings, model: Model, transform: Any) -> tuple[Contributions, dict[str, Any]]:
     if not isinstance(transform, DocumentFeatures | TextFeatures):
         raise DataError(
             "the model holds no transform of documents", file=str(settings.model), hint="give --data and --row"
         )
     text = sys.stdin.read() if settings.text == "-" else str(settings.text)
-    return contributions(model, transform.transform([text])[:, model.inputs])
+    return contributions(model, transform.transform([text])[:, model.inputs]), {}
 
 
-def _of_row(settings: ExplainSettings, model: Model) -> tuple[Contributions, dict[str, Any]]:
+def _of_row(settings: ExplainSettings, model: Model, transform: Any) -> tuple[Contributions, dict[str, Any]]:
     """The parts of a row of the data, and of one that a transform reads what its columns hold."""
-    transform = read_transform(find_model(str(settings.model)))
+    before = 0
     if transform is not None and are_raw(settings, transform):
         check_transform(model, transform, str(settings.model))
         with staging_for(settings, None) as staging, engine_on(None) as engine:
-            pieces = raw_rows(settings, transform, (), staging, engine).pieces
-            before = 0
-            for piece in pieces:
+            for piece in raw_rows(settings, transform, (), staging, engine).pieces:
                 row = piece.row(settings.row - before)
                 if row is not None:
                     made = transform.transform(row)[:, model.inputs]
                     holds = row.to_pylist()[0] if isinstance(row, pa.Table) else {}
                     return contributions(model, made, getattr(transform, "feature_columns_", None)), holds
                 before += sum(span[3] - span[2] for span in piece.chunk.spans)
-        raise UsageError(f"row {settings.row}, but the data has {before} rows", hint="they are counted from 0")
-    with for_a_while(settings) as found:
-        return _row_of(open_data(found, "test", model), settings, model), {}
-
-
-def _row_of(data: Any, settings: ExplainSettings, model: Model) -> Contributions:
-    blocks = blocks_of(data)
-    at, before = feature_positions(model, data, blocks), 0
-    for block in blocks:
-        rows = block.read().csr(block.layout.n_features, block.layout.names)
-        if settings.row < before + rows.shape[0]:
-            return contributions(model, rows[[settings.row - before]][:, at])
-        before += rows.shape[0]
+    else:
+        with for_a_while(settings) as found:
+            data = open_data(found, "test", model)
+            blocks = blocks_of(data)
+            at = feature_positions(model, data, blocks)
+            for block in blocks:
+                rows = block.read().csr(block.layout.n_features, block.layout.names)
+                if settings.row < before + rows.shape[0]:
+                    return contributions(model, rows[[settings.row - before]][:, at]), {}
+                before += rows.shape[0]
     raise UsageError(f"row {settings.row}, but the data has {before} rows", hint="they are counted from 0")
 
 

@@ -9,7 +9,6 @@ the command is given again after a break: neither the data nor the predictions a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -36,7 +35,7 @@ from ..config import (
 from ..console import Console, finite
 from ..inputs import ENDING, as_parquet, is_text_table, read_model, refuse_existing
 from ..predicting.parts import asked_of, label_all, put_together
-from ..predicting.rows import Read, are_raw, check_transform, prepared_rows, raw_rows
+from ..predicting.rows import are_raw, check_transform, prepared_rows, raw_rows
 from ..runs.fingerprints import of_input, of_model
 from ..runs.folder import TABLES, claim
 from ..unfinished import PARTS, kept_beside
@@ -77,7 +76,11 @@ def done(settings: PredictSettings, console: Console, client: Any = None) -> dic
     asked_of(settings, model)
     transform = read_transform(str(settings.model))
     if are_raw(settings, transform):
-        refuse_without_effect(settings)
+        # these say which features to read, and the transform makes them of raw documents
+        for name in ("split", "label", "weight", "n_features"):
+            if getattr(settings, name) is not None:
+                what = f"{name}= has no effect on raw documents, of which the model reads the text alone"
+                raise UsageError(what, hint="leave it out; keep= carries a column through")
     else:
         if settings.text is not None:
             raise UsageError("text= has no effect on features, which are read as they are", hint="leave it out")
@@ -93,14 +96,6 @@ def done(settings: PredictSettings, console: Console, client: Any = None) -> dic
     return about
 
 
-def refuse_without_effect(settings: PredictSettings) -> None:
-    """Refuse keys that say which features to read, where the model's transform makes them of raw documents."""
-    for name in ("split", "label", "weight", "n_features"):
-        if getattr(settings, name) is not None:
-            what = f"{name}= has no effect on raw documents, of which the model reads the text alone"
-            raise UsageError(what, hint="leave it out; keep= carries a column through")
-
-
 def predict(settings: PredictSettings, model: Model, client: Any, work: Path, console: Console) -> dict[str, Any]:
     """Label the data and write the folder; `work` keeps the parts that are done. Returns what was read and written."""
     asked, transform = asked_of(settings, model), read_transform(str(settings.model))
@@ -113,7 +108,13 @@ def predict(settings: PredictSettings, model: Model, client: Any, work: Path, co
             tables = as_parquet(settings, work / TABLES, asked.keep)
             ending = "" if tables is settings else ENDING
             read = prepared_rows(tables, model, asked.keep, ending)
-    rows = label_all(read.pieces, parts, model, transform, asked, client, _telling(console, read))
+    show = console.parts("labelling")
+
+    def tell(done: int, rows: int) -> None:
+        console.event("part", done=done, of=len(read.pieces), rows=rows)
+        show(done, len(read.pieces))
+
+    rows = label_all(read.pieces, parts, model, transform, asked, client, tell)
     about = {"rows": rows, "columns_read": read.columns, "columns": read.of, "bytes_read": read.bytes}
     kept = {"classes": model.classes.tolist(), "model": str(settings.model), "data": str(settings.data), **about}
     text = (json.dumps(finite(kept), indent=1, default=str) + "\n").encode()
@@ -147,13 +148,3 @@ def _parts_of(settings: PredictSettings, work: Path, asked: Any) -> AnyPath:
         return out / store_folders.generation(mine)
     claim(work / PARTS, mine)
     return work / PARTS
-
-
-def _telling(console: Console, read: Read) -> Callable[[int, int], None]:
-    show = console.parts("labelling")
-
-    def tell(done: int, rows: int) -> None:
-        console.event("part", done=done, of=len(read.pieces), rows=rows)
-        show(done, len(read.pieces))
-
-    return tell

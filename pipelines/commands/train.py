@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
+import dboost
 from dboost.errors import UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
 from dboost.estimators.table_files import transform_of_prepared
@@ -163,8 +164,7 @@ def write_manifest(estimator: Any, out: Path, settings: dict[str, Any], console:
         "settings": plain,
         "settings_sha256": sha256_json(plain),
         "parameters": finite(parameters_used(first)),
-        "versions": {name: version_of(name) for name in ("dboost", "dask", "numpy", "numba", "pyarrow", "scipy")},
-        "python": platform.python_version(),
+        "versions": versions(),
         "stop_reason": first.stop_reason_,
         "rounds": first.n_iter_,
     }
@@ -186,10 +186,8 @@ def parameters_used(estimator: Any) -> dict[str, Any]:
     return used | decided
 
 
-def version_of(name: str) -> str:
-    """The installed version of a distribution."""
-    if name == "dboost":
-        import dboost
-
-        return dboost.__version__
-    return version(name)
+def versions() -> dict[str, str]:
+    """What something was made with."""
+    packages = ("dask", "numpy", "numba", "pyarrow", "scikit-learn", "scipy")
+    here = {"python": platform.python_version(), "dboost": dboost.__version__}
+    return here | {name: version(name) for name in packages}

@@ -72,7 +72,7 @@ def script(request: Request, folder: Path) -> str:
     log = shlex.quote(str(folder / LOG))
     lines = [
         "#!/bin/sh",
-        f"#SBATCH --job-name=dboost-{_word(folder.name)}",
+        f"#SBATCH --job-name=dboost-{re.sub(r'[^A-Za-z0-9._-]+', '-', folder.name)}",
         f"#SBATCH --output={log}",
         "#SBATCH --open-mode=append",
         "#SBATCH --requeue",
@@ -104,7 +104,3 @@ def _of_a_job(request: Request) -> dict[str, Any]:
 
 def _called(program: list[str]) -> str:
     return called(program, "", 60, "submit from a node that has Slurm")
-
-
-def _word(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name)

@@ -121,7 +121,9 @@ def sums_of(rows: Labelled, model: Model, client: Any) -> tuple[Sums, Strangers]
     if total is None:
         raise DataError("there are no rows to judge on", file=rows.data)
     if counts and not seen:
-        raise none_known(counts, model, rows.data)
+        found, expected = some(list(counts)), some(model.classes.tolist())
+        what = f"none of the labels of the data is a class of the model: found {found}, expected {expected}"
+        raise DataError(what, file=rows.data, hint="check label=; labels and classes have one type, text or number")
     return total, Strangers(counts, model.tags is not None)
 
 
@@ -218,16 +220,6 @@ class Strangers:
             f"{sum(self.counts.values()):,} of them of {classes} that the model does not know: {shown}{more}; they "
             "count as wrong, and for no other figure"
         ]
-
-
-def none_known(counts: Mapping[Any, int], model: Model, file: str) -> DataError:
-    """The error for data of which no label is a class of the model."""
-    return DataError(
-        f"none of the labels of the data is a class of the model: found {some(list(counts))}, expected "
-        f"{some(model.classes.tolist())}",
-        file=file,
-        hint="check label=; labels and classes have one type, text or number",
-    )
 
 
 def sums_of_codes(model: Model, scores: NDArray[np.float64], codes: Any, weight: NDArray[np.float64]) -> Sums:

@@ -139,25 +139,12 @@ def asked_of(settings: Any, model: Model) -> Asked:
     if settings.top is not None and settings.top > len(model.classes):
         raise UsageError(f"top={settings.top}, but the model has {len(model.classes)} classes", hint="ask for fewer")
     asked = Asked(settings.probabilities, settings.top, settings.scores, tuple(settings.keep or ()))
-    clash = [name for name in asked.keep if name in names_of(model, asked)]
+    nothing = pa.array([], pa.int64())
+    written = predictions(model, np.zeros((0, model.n_outputs)), nothing, nothing, {}, asked).column_names
+    clash = [name for name in asked.keep if name in written]
     if clash:
         raise UsageError(f"keep names {clash[0]!r}, which is a column of predictions", hint="rename that column")
     return asked
-
-
-def names_of(model: Model, asked: Asked) -> list[str]:
-    """The columns of predictions, without those that are kept."""
-    names = ["file", "row", *(["scores"] if asked.scores else [])]
-    if model.task == "multitask" and model.tags is None:
-        tasks = [str(name) for name in model.classes.tolist()]
-        return [*names, *tasks, *(f"{name}_probability" for name in tasks)]
-    if model.task == "multitarget":
-        return [*names, *(str(name) for name in model.classes.tolist())]
-    names.append("prediction")
-    if model.task == "regression":
-        return names
-    names += ["probability", *(["probabilities"] if asked.every else [])]
-    return [*names, *(["top_classes", "top_probabilities"] if asked.top is not None else [])]
 
 
 def predictions(

@@ -270,7 +270,7 @@ def prepared_rows(settings: DataSettings, model: Model, keep: Sequence[str], end
         return Read((), 0, 0, 0)
     first, types = _kept_types(data.files(), keep)
     pieces = tuple(PreparedRows(block, places, types, ending) for block in blocks)
-    names = {*_features_of(blocks[0].layout), *keep}
+    names = {*blocks[0].layout.columns, *keep}
     spans = [(ref, group) for block in blocks for ref, groups in block.spans for group in groups]
     return Read(pieces, len(names), len(first.kinds), _bytes(spans, names))
 
@@ -320,7 +320,8 @@ def raw_rows(
         sources = open_sources([("new", where)], wanted, None, "new", staging, engine)
     with sources.in_own_names(), _telling_text(reads, transform):
         # a file that was named by itself is called as it is in its folder
-        files = [(path, _short(name)) for _, (path, name) in sources.files]
+        whole = [(path, name, is_store(name) or Path(name).is_absolute()) for _, (path, name) in sources.files]
+        files = [(path, any_path(name).name if long else name) for path, name, long in whole]
         found = with_folders(engine.map(inspect_file, files, name="read-footers"))
         how = replace(how, types=check_columns([(info, True) for info in found], how))
         chunks = cut_chunks([("new", info) for info in found], {"new"}, how)
@@ -350,11 +351,6 @@ def _raw(chunk: TextChunk, how: TextColumns, columns: tuple[str, ...], origin: M
     return RawRows(chunk, how, columns, {path: origin[path] for path in paths if path in origin})
 
 
-def _short(name: str) -> str:
-    """The last part of a name that is a whole path."""
-    return any_path(name).name if is_store(name) or Path(name).is_absolute() else name
-
-
 def feature_positions(model: Model, data: Any, blocks: Sequence[Any]) -> Columns:
     """Where the columns that the model reads are in a block; a prepared folder of another vocabulary is refused."""
     manifest, layout = data.resolve()[1], blocks[0].layout if blocks else None
@@ -376,11 +372,6 @@ def positions(block: Any, ending: str = "") -> tuple[pa.Array, pa.Array]:
             files.extend([ref.name.removesuffix(ending)] * sizes[group])
             rows.append(np.arange(starts[group], starts[group + 1], dtype=np.int64))
     return pa.array(files, pa.string()), pa.array(np.concatenate(rows) if rows else np.zeros(0, np.int64))
-
-
-def _features_of(layout: Any) -> list[str]:
-    """The columns of a file in which the features are."""
-    return list(layout.columns)
 
 
 def _bytes(spans: Sequence[tuple[Any, int]], names: set[str]) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dboost import interruption
 from dboost.model.explained import contributions
@@ -71,9 +72,7 @@ def _looked(model: Model, held_out: Labelled, keep: Sequence[str]) -> HeldOut:
         chances = model.probabilities(model.scores_of_inputs(rows))
         said, known = chances.argmax(axis=1), codes >= 0
         top, right = chances.max(axis=1), said == codes
-        bins = np.minimum((top * BINS).astype(int), BINS - 1)
-        for column, weight in enumerate((np.ones(len(top)), top, right.astype(float))):
-            sums[:, column] += np.bincount(bins[known], weight[known], minlength=BINS)
+        count_bins(sums, top[known], right[known])
         for i in np.flatnonzero(known & ~right).tolist():
             one = {"features": rows[[i]], "said": int(said[i]), "right": int(codes[i]), "at": i}
             (heapq.heappush if len(worst) < MISTAKES else heapq.heappushpop)(
@@ -91,6 +90,13 @@ def _looked(model: Model, held_out: Labelled, keep: Sequence[str]) -> HeldOut:
         one |= {"right": labels[one["right"]], "said": labels[one["said"]], "probability": chance, "words": words}
         found.mistakes.append(one)
     return found
+
+
+def count_bins(bins: NDArray[np.float64], chances: NDArray[np.float64], right: NDArray[np.bool_]) -> None:
+    """Add to rows, sum of probabilities and number of right ones, by the probability of the predicted class."""
+    place = np.minimum((chances * BINS).astype(int), BINS - 1)
+    for column, values in enumerate((np.ones(len(place)), chances, right.astype(float))):
+        bins[:, column] += np.bincount(place, values, minlength=BINS)
 
 
 def _place(mistakes: Sequence[dict[str, Any]], piece: Any, keep: Sequence[str]) -> None:

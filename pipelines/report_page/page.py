@@ -75,15 +75,11 @@ def html(
     transform = None if folder is None else read_transform(folder)
     made = None if folder is None else read_json(Path(local_copy(folder)) / "run.json")
     matter = _matter(model, transform)
-    environment = Environment(
-        loader=PackageLoader(__package__, "templates"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters |= {"percent": pages.percent, "count": lambda n: f"{n:,.6g}" if n < 1e6 else f"{n:,.0f}"}
     made = redact_value(made or {}, frozenset())
-    return environment.get_template("report.html.j2").render(
+    return rendered(
+        __package__,
+        "report.html.j2",
         title=title,
-        written=datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         facts=[(name, value, EXPLAINED.get(name, "")) for name, value in pages.model_facts(model)],
         explained=EXPLAINED,
         headline=_headline(model, evaluation),
@@ -99,15 +95,26 @@ def html(
         confusion=_confusion(evaluation, labels),
         held_out=held_out,
         calibration=_calibration(held_out),
-        folds=(made.get("cross_validation") or []) if isinstance(made, dict) else [],
-        folds_chart=_folds_chart(made),
+        folds=made.get("cross_validation") or [],
+        folds_chart=_by_strength(made.get("cross_validation"), "mean_loss", "mean loss on the folds"),
         chosen=model.certificate.alpha,
         path=path,
-        path_chart=_path_chart(path),
+        path_chart=_by_strength(path, "features", "features in use"),
         data=_flat(model.manifest.get("data", {})),
         settings=_flat(made.get("parameters") or made.get("settings") or {}),
         versions=_flat(made.get("versions") or model.manifest.get("versions", {})),
     )
+
+
+def rendered(package: str, template: str, **values: Any) -> str:
+    """A template of a package with these values, and the time."""
+    environment = Environment(
+        loader=PackageLoader(package, "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {"percent": pages.percent, "count": lambda n: f"{n:,.6g}" if n < 1e6 else f"{n:,.0f}"}
+    written = datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    return environment.get_template(template).render(written=written, **values)
 
 
 def read_json(path: Path) -> Any:
@@ -249,18 +256,10 @@ def _calibration(held_out: HeldOut | None) -> str:
     return chart([ideal, found], "probability that was said", "share that was right", unit=True)
 
 
-def _folds_chart(made: Any) -> str:
-    """The loss on the folds by the strength."""
-    rows = made.get("cross_validation") if isinstance(made, dict) else None
-    points = [(-float(np.log10(one["alpha"])), _number(one.get("mean_loss"))) for one in rows or () if one.get("alpha")]
-    return chart([Line(points, marked=True)], "-log10 of the strength", "mean loss on the folds") if points else ""
-
-
-def _path_chart(path: list[dict[str, Any]] | None) -> str:
-    if not path:
-        return ""
-    points = [(-float(np.log10(one["alpha"])), _number(one.get("features"))) for one in path if one.get("alpha")]
-    return chart([Line(points, marked=True)], "-log10 of the strength", "features in use")
+def _by_strength(rows: Sequence[dict[str, Any]] | None, name: str, what: str) -> str:
+    """A figure of the strengths of a path, or of a cross-validation."""
+    points = [(-float(np.log10(one["alpha"])), _number(one.get(name))) for one in rows or () if one.get("alpha")]
+    return chart([Line(points, marked=True)], "-log10 of the strength", what)
 
 
 def _flat(values: Any, prefix: str = "") -> list[tuple[str, str]]:

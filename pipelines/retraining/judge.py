@@ -6,12 +6,10 @@ Does not cover: what of it is good enough (``gates``).
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import NDArray
 
 from dboost import interruption
@@ -22,8 +20,9 @@ from dboost.estimators.transform_files import read_beside
 from ..inputs import read_model
 from ..pages import both_sides, labels_of, strength
 from ..predicting.rows import RawRows, check_transform, how_of, raw_rows, reads_of
+from ..report_page.held_out import BINS, count_bins
+from ..report_page.page import rendered
 
-BINS = 10
 # Least probability that a label is taken to have: a class that a model has never seen would cost infinitely much.
 LEAST = 1e-6
 # Added to counts, so that a term or label without any is rare and not impossible.
@@ -140,9 +139,7 @@ def _add(found: Judged, chances: NDArray[np.float64], classes: NDArray[Any], rig
     top, said = chances.max(axis=1), chances.argmax(axis=1)
     found.losses.append(-np.log(np.maximum(own, LEAST)))
     found.wrong.append((said != codes).astype(float))
-    bins = np.minimum((top * BINS).astype(int), BINS - 1)
-    for column, values in enumerate((np.ones(len(top)), top, (said == codes).astype(float))):
-        found.bins[:, column] += np.bincount(bins, values, minlength=BINS)
+    count_bins(found.bins, top, said == codes)
 
 
 # ---- drift -----------------------------------------------------------------------------------------------------------
@@ -194,14 +191,9 @@ def html(values: dict[str, Any], challenger: str | None, champion: str | None) -
 
     `challenger, champion`: folders of models; None for one that is not there. Words are compared where there are both.
     """
-    environment = Environment(
-        loader=PackageLoader(__package__, "templates"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    written = datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     both = challenger is not None and champion is not None
     change = changes(read_model(challenger), read_model(champion)) if both else None
-    return environment.get_template("decision.html.j2").render(values=values, written=written, change=change)
+    return rendered(__package__, "decision.html.j2", values=values, change=change)
 
 
 def changes(mine: Any, theirs: Any) -> dict[str, Any]:

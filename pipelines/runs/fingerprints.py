@@ -22,7 +22,7 @@ from dboost.errors import DataError
 from dboost.files.paths import PathLike
 from dboost.files.storage import sha256_json
 from dboost.files.store_folders import current, local_copy
-from dboost.files.stores import AnyPath, StorePath, any_path, open_input
+from dboost.files.stores import AnyPath, any_path, open_input
 
 # A file of at most so many bytes is read whole.
 SMALL = 4 << 20
@@ -88,7 +88,8 @@ def of_output(path: Path) -> str:
         return sha256_json(_written(path))
     if not path.is_dir():
         return ""
-    return sha256_json({name: _written(path / name) for name in _names(path)})
+    names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
+    return sha256_json({name: _written(path / name) for name in names})
 
 
 def of_model(given: PathLike) -> str:
@@ -110,11 +111,6 @@ def of_model(given: PathLike) -> str:
 def _written(path: Path) -> list[Any]:
     size = path.stat().st_size
     return [size, _digest(path.read_bytes() if size <= SMALL else _end(path, size))]
-
-
-def _names(folder: AnyPath) -> list[str]:
-    found = (file for file in folder.rglob("*") if isinstance(file, StorePath) or file.is_file())
-    return sorted(file.relative_to(folder).as_posix() for file in found)  # type: ignore[arg-type]  # of one kind
 
 
 def _end(path: AnyPath, size: int) -> bytes:

@@ -84,7 +84,10 @@ class RunFolder:
         """Note that a stage is done, and give its outputs their names."""
         written = {name: fingerprints.of_output(self.path / f".{name}.next") for name in outputs}
         for name in outputs:
-            _flush(self.path / f".{name}.next")
+            # a record must not say that a file is there which is not on the disk; writers of folders flush them
+            if (self.path / f".{name}.next").is_file():
+                with open(self.path / f".{name}.next", "rb+") as handle:
+                    os.fsync(handle.fileno())
         self._records[stage] = {
             "fingerprint": sha256_json(dict(inputs)),
             "inputs": dict(inputs),
@@ -197,10 +200,3 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def _flush(path: Path) -> None:
-    """Bring a file to the disk before a record says that it is there; folders were flushed by their writers."""
-    if path.is_file():
-        with open(path, "rb+") as handle:
-            os.fsync(handle.fileno())

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import platform
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from ..config import DataSettings, JudgedDataSettings, NewDataSettings, dialect_
 from ..console import Console, finite
 from ..inputs import as_parquet, columns_of, naming_sources, open_data, read_model
 from ..report_page.held_out import look_at
-from ..report_page.page import html
+from ..report_page.page import html, read_json
 from ..training import plan_training, save_path
 from . import fingerprints
 from . import folder as names
@@ -235,11 +234,7 @@ def _missing_label(work: Work, held_out: NewDataSettings) -> str:
     return "" if label in columns_of(str(held_out.data), dialect_of(held_out)) or held_out.label is None else label
 
 
-def _model_inputs(table: str) -> Callable[[Work, NewDataSettings], dict[str, Any]]:
-    return lambda work, held_out: _inputs_of(work, held_out, table)
-
-
-def _inputs_of(work: Work, held_out: NewDataSettings, table: str) -> dict[str, Any]:
+def _model_inputs(work: Work, held_out: NewDataSettings, table: str) -> dict[str, Any]:
     mine = {name: value for name, value in work.run.table(table).items() if name not in ("data", "split")}
     model = work.folder.record("train")["facts"]["model"]
     keep = tuple(mine.get("keep") or ()) if table == "predict" else ()
@@ -318,13 +313,10 @@ def _versions() -> dict[str, Any]:
 STAGES = (
     Stage("prepare", (names.PREPARED,), _opened_documents, _prepare_inputs, _prepare),
     Stage("train", (names.MODEL, names.PATH), _training_data, _train_inputs, _train),
-    Stage("evaluate", (names.EVALUATION,), _opened_held_out, _model_inputs("evaluate"), _evaluate),
-    Stage("predict", (names.PREDICTIONS,), _opened_new, _model_inputs("predict"), _predict),
+    Stage("evaluate", (names.EVALUATION,), _opened_held_out, partial(_model_inputs, table="evaluate"), _evaluate),
+    Stage("predict", (names.PREDICTIONS,), _opened_new, partial(_model_inputs, table="predict"), _predict),
     Stage("report", (names.REPORT, names.REPORT_PAGE), lambda work: None, _report_inputs, _report),
 )
-
-
-PACKAGES = ("dask", "numpy", "numba", "pyarrow", "scikit-learn", "scipy")
 
 
 def report(folder: Path, top: int) -> dict[str, Any]:
@@ -333,27 +325,11 @@ def report(folder: Path, top: int) -> dict[str, Any]:
     Returns "model" (what it is, its certificate, its strongest features), "evaluation" and "path" where they are there,
     "versions".
     """
-    found: dict[str, Any] = {"model": model_values(folder / MODEL, top)}
-    evaluation = folder / EVALUATION / "evaluation.json"
-    if evaluation.is_file():
-        found["evaluation"] = json.loads(evaluation.read_bytes())
-    path = folder / PATH / "path.json"
-    if path.is_file():
-        found["path"] = json.loads(path.read_bytes())
-    found["versions"] = versions()
-    return found
-
-
-def model_values(folder: Path, top: int) -> dict[str, Any]:
-    """A model as plain values."""
-    model = read_model(str(folder))
+    model = read_model(str(folder / MODEL))
     values = pages.map_values(model)
     values["features"] = values["features"][:top]
-    return {"facts": dict(pages.model_facts(model)), **values}
-
-
-def versions() -> dict[str, str]:
-    """What it was made with."""
-    return {"python": platform.python_version(), "dboost": dboost.__version__} | {
-        name: version(name) for name in PACKAGES
-    }
+    found: dict[str, Any] = {"model": {"facts": dict(pages.model_facts(model)), **values}}
+    for name, file in (("evaluation", EVALUATION), ("path", PATH)):
+        if (there := read_json(folder / file / f"{name}.json")) is not None:
+            found[name] = there
+    return found | {"versions": train.versions()}

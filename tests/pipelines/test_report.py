@@ -18,7 +18,9 @@ import dboost
 import pipelines
 from dboost.errors import UsageError
 from pipelines.cli import main
+from pipelines.commands import evaluate
 from pipelines.config import DataSettings
+from pipelines.console import Console
 from pipelines.inputs import read_model
 from pipelines.report_page.held_out import look_at
 from pipelines.report_page.page import html
@@ -162,3 +164,16 @@ def test_documents_and_rows_are_explained(trained: Path, prepared: Path, capsys,
     assert main(["explain", str(trained)]) == 2
     assert main(["explain", str(trained), "nothing known"]) == 0
     assert "that of the intercept" in capsys.readouterr().out
+
+
+def test_figures_are_saved_before_they_are_shown(trained: Path, prepared: Path, tmp_path: Path, monkeypatch) -> None:
+    def leaves(*arguments: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(Console, "page", leaves)
+    settings = evaluate.EvaluateSettings(
+        model=str(trained), data=str(prepared), split="train", out=str(tmp_path / "e"), workers=0
+    )
+    with pytest.raises(BrokenPipeError):
+        evaluate.done(settings, Console("plain"))
+    assert json.loads((tmp_path / "e" / "evaluation.json").read_text())["error"] < 1.0
