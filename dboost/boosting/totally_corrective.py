@@ -401,7 +401,7 @@ class Loop:
     def _goal(self, at: Iterate, state: FitState, others_wait: bool) -> Goal:
         """How far the rows of `at` are solved."""
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
-        if self.entering.full(at):
+        if self.entering.full(at) or at.active.shape[0] == self.problem.n_candidates:
             # no row may enter any more: the restricted problem is all there is to solve
             gap = 0.0
         share = 0.0 if is_guess(self.problem, state) else _INNER_SHARE_WAITED if others_wait else _INNER_SHARE

@@ -37,7 +37,11 @@ Rows = NDArray[np.int64]
 # Share of the gap; see ``little_left``.
 _LITTLE = 1e-4
 _ARMIJO = 1e-4
-_MAX_SWEEPS = 50
+# Sweeps of a descent, and of one that follows on conjugate gradients, which take over where that many do not do; and
+# products that these may take.
+_MAX_SWEEPS = 20
+_FEW_SWEEPS = 10
+_PRODUCTS = 60
 _ENOUGH = 0.1
 _RIDGE = 1e-9
 # Curvature among rows may cost so many operations for each value that the last descent swept over, and so many in any
@@ -45,9 +49,10 @@ _RIDGE = 1e-9
 _FORM_SHARE = 8.0
 _FORM_FREE = 2e6
 # The curvature of the examples may differ by this share from that of the quadratic model, and a step of it promise this
-# share of what the last one did; beyond, it is formed anew.
+# share of what the last one did; beyond, it is formed anew, once a step changes it by less than the third share.
 _STALE = 0.2
 _SLOW = 0.25
+_STEADY = 0.05
 # It has so many rows for each that is held, and some: beyond, it is formed anew for those that are.
 _UNUSED = 2.0
 _FEW = 50
@@ -117,6 +122,7 @@ class OneOutputSteps:
         self._active = active
         self._general: NewtonSteps | None = None
         self._slow = False
+        self._most = _FEW_SWEEPS if memory.promised > 0.0 else _MAX_SWEEPS
         # of the last descent; the first may take all
         self._sweeps = _MAX_SWEEPS
         # of the last step that was tried
@@ -159,19 +165,21 @@ class OneOutputSteps:
             if found is not None:
                 return found
         if self._slow:
-            return self._by_newton(at, lam, aim)
+            # sweeps get nowhere, and conjugate gradients keep the support: the two take turns
+            self._slow = False
+            return self._by_newton(at, lam, replace(aim, descents=np.inf))
         sweeps, target, b = self._descent(at, lam, now)
         if np.array_equal(target, at.W) and np.array_equal(b, at.intercept):
             return at, Step("descent", 0.0, 0.0)
         self._sweeps = sweeps
-        self._slow = sweeps >= _MAX_SWEEPS
+        self._slow = sweeps >= self._most
         found = self._searched(at, lam, target, b, now, value, "descent", tuple(SHORT.tolist()))
         if found is None:
             small = self._promised <= _ROUNDING * abs(value)
             return (at, Step("descent", 0.0, self._promised)) if small else self._by_newton(at, lam, aim)
         assert self._state is not None
-        self._steady = found[1].length == 1.0 and distance(now.curvature, self._state.curvature) <= _STALE
-        return found
+        self._steady = found[1].length == 1.0 and distance(now.curvature, self._state.curvature) <= _STEADY
+        return found[0], replace(found[1], cut=self._slow)
 
     def _on_quadratic(self, at: Iterate, lam: float, now: _State, value: float) -> tuple[Iterate, Step] | None:
         """A step to the minimiser of the quadratic model; None where there is none that pays, or it does not help."""
@@ -228,7 +236,6 @@ class OneOutputSteps:
                     self.memory = replace(self.memory, anchor=model.anchor)
                 return model
             self.memory = replace(self.memory, anchor=None)
-            self._steady = True
         if not self._steady or not self._pays(active):
             return None
         formed = Quadratic(self.problem, columns, Anchor.at(at).with_rows(active))
@@ -271,7 +278,7 @@ class OneOutputSteps:
             diagonal,
             damping,
             problem.fit_intercept,
-            _MAX_SWEEPS,
+            self._most,
             _ENOUGH,
             self._seed * 1_000_003 + self.memory.draws,
             new,
@@ -312,11 +319,13 @@ class OneOutputSteps:
 
     def _by_newton(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """A step with all that ``solvers.newton.step`` can do: conjugate gradients, and an upper bound of the loss."""
+        memory = replace(self.memory, settled=True, falling=False, products=_PRODUCTS)
         if self._general is None:
-            self._general = self._newton(replace(self.memory, settled=self._slow))
+            self._general = self._newton(memory)
         else:
-            self._general.memory = self.memory
+            self._general.memory = memory
         result = self._general.step(at, lam, aim)
+        self._most = _FEW_SWEEPS
         self.memory = self._general.memory
         return result
 
