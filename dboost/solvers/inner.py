@@ -105,9 +105,12 @@ class Goal:
         """The goal of rows that keep a gap `rest`: where that is enough as it is, a share of it is the goal.
 
         What is left of the certified gap then lies in what an inexact intercept makes of the certificate, and steps
-        would end before they begin.
+        would end before they begin. It falls as `rest` does: no closer than to half of what the fit ends at.
         """
-        return replace(self, target=share * rest, enough=share * rest) if 0.0 < rest <= self.target else self
+        if not 0.0 < rest <= self.target:
+            return self
+        less = max(share, 0.5 * self.nearly / self.gap) * rest
+        return replace(self, target=less, enough=less)
 
 
 @dataclass(frozen=True)

@@ -49,11 +49,9 @@ _RIDGE = 1e-9
 _FORM_SHARE = 8.0
 _FORM_FREE = 2e6
 # The curvature of the examples may differ by this share from that of the quadratic model, and a step of it promise this
-# share of what the last one did; beyond, it is formed anew: where that is not free, once a step changes the curvature of
-# the examples by no more than the third share.
+# share of what the last one did; beyond, it is formed anew.
 _STALE = 0.2
 _SLOW = 0.25
-_STEADY = 0.05
 # It has so many rows for each that is held, and some: beyond, it is formed anew for those that are.
 _UNUSED = 2.0
 _FEW = 50
@@ -128,8 +126,8 @@ class OneOutputSteps:
         self._sweeps = _MAX_SWEEPS
         # of the last step that was tried
         self._promised = 0.0
-        # the share of the curvature of the examples that the last step changed, infinite where none was taken whole
-        self._change = np.inf
+        # whether the last step left the curvature of the examples about as it was, and no step of it was refused
+        self._steady = False
         # one pass, of which only what the driver lacks is carried out
         problem.runner.count_on_driver()
         self._places = columns.places(active, problem.held)
@@ -179,7 +177,7 @@ class OneOutputSteps:
             small = self._promised <= _ROUNDING * abs(value)
             return (at, Step("descent", 0.0, self._promised)) if small else self._by_newton(at, lam, aim)
         assert self._state is not None
-        self._change = distance(now.curvature, self._state.curvature) if found[1].length == 1.0 else np.inf
+        self._steady = found[1].length == 1.0 and distance(now.curvature, self._state.curvature) <= _STALE
         return found[0], replace(found[1], cut=self._slow)
 
     def _on_quadratic(self, at: Iterate, lam: float, now: _State, value: float) -> tuple[Iterate, Step] | None:
@@ -205,7 +203,7 @@ class OneOutputSteps:
         self._promised_before = found[1].promised
         if slow:
             self._forget()
-            self._change = 0.0
+            self._steady = True
         return found
 
     def _scale(self, model: Quadratic, now: _State) -> float:
@@ -216,7 +214,7 @@ class OneOutputSteps:
 
     def _forget(self) -> None:
         """Let go of a quadratic model that does not help."""
-        self._change = np.inf
+        self._steady = False
         self.memory = replace(self.memory, anchor=None)
         self._promised_before = np.inf
 
@@ -236,8 +234,9 @@ class OneOutputSteps:
                     model.add(self.problem, columns, new)
                     self.memory = replace(self.memory, anchor=model.anchor)
                 return model
-            self.memory, self._change = replace(self.memory, anchor=None), _STALE
-        if not self._pays(active):
+            self.memory = replace(self.memory, anchor=None)
+            self._steady = True
+        if not self._steady or not self._pays(active):
             return None
         formed = Quadratic(self.problem, columns, Anchor.at(at).with_rows(active))
         columns.quadratic = formed
@@ -246,12 +245,12 @@ class OneOutputSteps:
 
     def _pays(self, rows: Rows) -> bool:
         """Whether forming the curvature among some rows takes no longer than a few times what the last descent took."""
-        if self._change > _STALE or rows.shape[0] > MOST_ROWS:
+        if rows.shape[0] > MOST_ROWS:
             return False
-        price = cost(self._columns, self._columns.places(rows, self.problem.columns_of))
-        if price <= _FORM_FREE:
-            return True
-        return self._change <= _STEADY and price <= _FORM_FREE + _FORM_SHARE * self._sweeps * float(np.sum(self._sizes))
+        swept = self._sweeps * float(np.sum(self._sizes))
+        # what sweeps over it leave is solved for directly
+        price = cost(self._columns, self._columns.places(rows, self.problem.columns_of)) + rows.shape[0] ** 3 / 6.0
+        return price <= _FORM_FREE + _FORM_SHARE * swept
 
     def _descent(self, at: Iterate, lam: float, now: _State) -> tuple[int, Array, Array]:
         """Minimiser of the Newton model by coordinate descent: sweeps, W, intercept."""
