@@ -107,7 +107,7 @@ class Goal:
         What is left of the certified gap then lies in what an inexact intercept makes of the certificate, and steps
         would end before they begin. It falls as `rest` does: no closer than to half of what the fit ends at.
         """
-        if not 0.0 < rest <= self.target:
+        if not 0.0 < rest <= min(self.target, self.gap):
             return self
         less = max(share, 0.5 * self.nearly / self.gap) * rest
         return replace(self, target=less, enough=less)
