@@ -70,7 +70,7 @@ def test_columns_that_all_pull_on_one_another_are_solved_for_together(penalty):
     # never more than the few: without a way to widen
     narrow = plain.fitting(data, **settings, tuning=Tuning(blocks=Blocks(heavy=8, wide=0))).fit(1e-3)
     assert narrow.objective == pytest.approx(wide.objective, rel=1e-7)
-    assert 0 < wide.taken["conjugate_gradients"] < 0.7 * narrow.taken["conjugate_gradients"]
+    assert 0 < wide.taken["conjugate_gradients"] < 0.85 * narrow.taken["conjugate_gradients"]
 
 
 def test_a_fit_with_wide_blocks_is_resumed_from_its_file_with_the_same_bits(tmp_path):

@@ -249,8 +249,8 @@ class OneOutputSteps:
             return False
         swept = self._sweeps * float(np.sum(self._sizes))
         # what sweeps over it leave is solved for directly
-        price = cost(self._columns, self._columns.places(rows, self.problem.columns_of)) + rows.shape[0] ** 3 / 6.0
-        return price <= _FORM_FREE + _FORM_SHARE * swept
+        formed = cost(self._columns, self._columns.places(rows, self.problem.columns_of))
+        return formed + float(rows.shape[0]) ** 3 / 6.0 <= _FORM_FREE + _FORM_SHARE * swept
 
     def _descent(self, at: Iterate, lam: float, now: _State) -> tuple[int, Array, Array]:
         """Minimiser of the Newton model by coordinate descent: sweeps, W, intercept."""
