@@ -164,7 +164,7 @@ def test_entries_that_a_solve_sends_far_outside_do_not_spoil_its_step(seed, monk
     result = plain.fitting(data, penalty="l1/linf", tol=1e-6, max_rounds=50, fit_intercept=False).fit(1e-3)
     lengths = [found.length for found in steps if found.kind == "conjugate"]
     assert result.gap <= 1e-6
-    assert len(lengths) > 5 and sum(length < 0.5 for length in lengths) <= 1
+    assert len(lengths) > 5 and sum(length < 0.5 for length in lengths) <= 2
 
 
 ROWS, COLUMNS, CLASSES = 300, 12, 4
