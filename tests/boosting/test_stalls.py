@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dboost import BoostedClassifier
-from dboost.solvers.newton.damping import growth
 from dboost.solvers import formed
+from dboost.solvers.newton.damping import growth
 from tests.boosting import plain
 
 
@@ -64,6 +64,8 @@ def test_a_step_back_from_a_certain_error_is_as_long_as_the_way_up_to_it():
         diagonal = np.array([[4.0 * p * (1.0 - p)]])
         steps.append(at.G[0, 0] / (diagonal + growth(problem, at, 1e-9, diagonal))[0, 0])
     assert steps[0] == pytest.approx(12.0, rel=1e-3) and steps[1] == pytest.approx(-12.0, rel=1e-3)
+
+
 def classes(m=1500, n=8, k=6):
     """Columns of two hidden numbers and little else, of which each class follows its own sum."""
     rng = np.random.default_rng(1)
