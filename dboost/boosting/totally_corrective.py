@@ -401,13 +401,13 @@ class Loop:
     def _goal(self, at: Iterate, state: FitState, others_wait: bool) -> Goal:
         """How far the rows of `at` are solved."""
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
-        if self.entering.full(at):
-            # no row may enter any more: the restricted problem is all there is to solve
-            gap = 0.0
-        share = 0.0 if is_guess(self.problem, state) else _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
+        share = _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
+        # where no row may enter any more the restricted problem is all there is to solve
+        alone = self.entering.full(at) or (self.settings.tol > 0.0 and at.active.shape[0] == self.problem.n_candidates)
+        guess = is_guess(self.problem, state)
         value = max(self.problem.objective(at, self.lam), self.problem.objective.resolution)
-        goal = Goal.of(self.lam, value, gap, share, self.settings.tol, self.certified)
-        if self.certified and share > 0.0:
+        goal = Goal.of(self.lam, value, gap, 0.0 if guess or alone else share, self.settings.tol, self.certified)
+        if self.certified and not guess:
             rest = self._context.restricted_gap(at, self.lam, Step("", 0.0, 0.0))
             goal = goal.below(rest, share)
         return goal

@@ -77,16 +77,21 @@ def projected_dual(partition: Partition, memo: Any, point: Point, step: Step, sc
     return Sums(add={"dual": float(value)})
 
 
-def free_curvature(partition: Partition, memo: Any, point: Point, place: NDArray[np.int64], intercept: bool) -> Sums:
+def free_curvature(
+    partition: Partition, memo: Any, point: Point, place: NDArray[np.int64], intercept: bool, every: int = 1
+) -> Sums:
     """Hessian of the loss in some of the rows held and the intercept, (entries, entries), at the point.
 
     `place` (a,) is the place of each row among them, -1 for the others; entry (j, r) lies at j k + r, and the
-    intercept's are the last.
+    intercept's are the last. From one of `every` so many examples, scaled up.
     """
-    cut = point.held.cut(partition, memo)
-    F = margins_at(partition, memo, point)
+    cut, F = point.held.cut(partition, memo), margins_at(partition, memo, point)
+    y, weight = partition.y, partition.weight
+    if every > 1:
+        some = np.arange(0, partition.n_rows, every)
+        cut, F, y, weight = columns.take_rows(*cut, some), F[some], y[some], weight[some]
     size = (int(place.max(initial=-1)) + 1 + int(intercept)) * point.intercept.shape[0]
-    H, target = np.zeros((size, size)), get_loss(point.loss).target(partition.y)
-    bent = fused.hessians(F, 0, F.shape[1], target, partition.weight)
+    H = np.zeros((size, size))
+    bent = fused.hessians(F, 0, F.shape[1], get_loss(point.loss).target(y), weight)
     projected.add_curvature(*cut, place, int(intercept), *bent, H)
-    return Sums(add={"H": H})
+    return Sums(add={"H": H * (partition.n_rows / max(1, F.shape[0])) if every > 1 else H})

@@ -296,11 +296,14 @@ class Problem(ABC):
 
         return product
 
-    def curvature_among(self, at: Iterate, order: Rows) -> Array:
-        """The Hessian of L in the entries of some rows held, in an order of places, and of the intercept last."""
+    def curvature_among(self, at: Iterate, order: Rows, every: int = 1) -> Array:
+        """The Hessian of L in the entries of some rows held, in an order of places, and of the intercept last.
+
+        From one of `every` so many examples, scaled up.
+        """
         place = np.full(at.active.shape[0], -1)
         place[order] = np.arange(order.shape[0])
-        found = self.own_pass(projected.free_curvature, at, place, self.fit_intercept, name="curvature")
+        found = self.own_pass(projected.free_curvature, at, place, self.fit_intercept, every, name="curvature")
         H: Array = found.add["H"]
         return H
 

@@ -12,12 +12,14 @@ Covers: the step, and where it is affordable. Does not cover: steps where the cu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost import passes
 from dboost.compiled.solves import row_prox
 from dboost.compiled.solves.group_descent import group_descent
 from dboost.compiled.solves.positive import inverse_positive
@@ -46,6 +48,14 @@ _LITTLE = 1e-12
 _SETTLED = 1e-16
 # Curvature that is left of an output of the intercept beside the others, as a share; all classes together have none.
 _FLAT = 1e-12
+# A table is kept while the next step on it promises at most this share of what the last one did.
+_KEPT = 0.1
+# While a step promises more than this share of the objective, and no more than this share of what the one before did, a
+# table is formed from so many examples for each entry, each of which has at least this share of its curvature.
+_FAR = 1e-2
+_GAINS = 0.5
+_EXAMPLES = 5
+_SEEN = 0.2
 # Penalties that are a norm of rows, of which some have a ridge.
 _NORMS = (row_prox.GROUP, row_prox.BOUND, row_prox.ENTRY_RIDGE, row_prox.GROUP_RIDGE)
 
@@ -102,6 +112,14 @@ def affordable(problem: Problem, at: Iterate, lam: float, sizes: Groups) -> bool
     return entries <= sizes.entries and work <= sizes.work
 
 
+def flat(problem: Problem) -> bool:
+    """Whether the penalty is one of rows, and nowhere curved but where a row or entry is zero or entries tie."""
+    if not isinstance(problem.penalty, CompiledProx):
+        return False
+    code, a, _ = problem.penalty.compiled
+    return code in (row_prox.BOUND, row_prox.ENTRY_RIDGE) or (code == row_prox.GROUP and a == 0.0)
+
+
 def _moving(problem: Problem, at: Iterate, lam: float) -> NDArray[np.bool_]:
     """Which rows held are not zero, or would leave it, or have no penalty."""
     bound = problem.objective.bound(at.active, lam)
@@ -109,26 +127,107 @@ def _moving(problem: Problem, at: Iterate, lam: float) -> NDArray[np.bool_]:
     return found
 
 
-def step(problem: Problem, at: Iterate, lam: float) -> tuple[Iterate, Step]:
-    """A Newton step from a model that has its sums, and whole groups; of length zero where none helps."""
-    moving, D = _moving(problem, at, lam), np.zeros_like(at.W)
-    D[moving], d = _direction(problem, at.rows(moving), lam)
-    bound = problem.objective.bound(at.active, lam)
-    promised = float(np.sum(at.G * D) + at.bias @ d) + bound.total(at.W) - bound.total(at.W + D)
-    if not (D.any() or d.any()):
-        return at, Step("newton", 0.0, 0.0)
-    # near the optimum a promise is less than the rounding of its parts, and the step still leads there
-    promised = max(promised, 0.0)
-    found = line_search(problem, at, lam, D, d, promised, grid=LONG)
-    return (at, Step("newton", 0.0, promised)) if found is None else (found[0], Step("newton", found[1], promised))
+@dataclass(frozen=True)
+class _Table:
+    """The curvature among some rows of W, ascending, and the intercept last, as it was at some model."""
+
+    rows: Places
+    H: Array
+    every: int  # Of so many examples one was looked at.
+
+    def among(self, rows: Places, k: int) -> Array | None:
+        """The part of some rows, in their order, and of the intercept; None where it does not have all of them."""
+        if not np.isin(rows, self.rows).all():
+            return None
+        return _ordered(self.H, np.searchsorted(self.rows, rows), self.rows.size, k)
 
 
-def _direction(problem: Problem, at: Iterate, lam: float) -> tuple[Array, Array]:
-    """Rows and intercept that minimise the model plus the penalty, less those of `at`."""
+def _ordered(H: Array, places: Places, held: int, k: int) -> Array:
+    """The part of the rows at some places, in their order, and of the intercept, which is last in both."""
+    every = np.concatenate([places, np.arange(held, H.shape[0] // k)])
+    entries = (every[:, None] * k + np.arange(k)).ravel()
+    return H[np.ix_(entries, entries)]
+
+
+class Steps:
+    """Newton steps from one model to the next, on a table that is formed anew once a step on it gains too little.
+
+    Far from the optimum, where a table does not last, it is formed from some of the examples.
+
+    Parameters
+    ----------
+    problem : Problem
+    lam : float
+        Strength of the penalty, sum form.
+
+    Attributes
+    ----------
+    formed : int
+        How many tables were formed.
+    """
+
+    def __init__(self, problem: Problem, lam: float) -> None:
+        self.problem = problem
+        self.lam = lam
+        self.formed = 0
+        self._table: _Table | None = None
+        self._promised = math.inf
+
+    def step(self, at: Iterate) -> tuple[Iterate, Step]:
+        """A step from a model that has its sums, and whole groups; of length zero where none helps."""
+        moving = _moving(self.problem, at, self.lam)
+        table, before = self._table, self._promised
+        H = None if table is None else table.among(at.active[moving], self.problem.k)
+        if H is not None:
+            at, step = self._on(at, moving, H)
+            self._promised = step.promised
+            if step.length == 1.0 and step.promised <= _KEPT * before:
+                return at, step
+            moving = _moving(self.problem, at, self.lam)
+        # some of the examples tell little of the directions that are left in the end
+        some = table is None or (table.every > 1 and self._promised <= _GAINS * before)
+        far = some and self._promised > _FAR * abs(self.problem.objective(at, self.lam))
+        while True:
+            table = self._form(at.rows(moving), far)
+            found, step = self._on(at, moving, table.H.copy())
+            if step.length > 0.0 or table.every == 1:
+                self._table, self._promised, self.formed = table, step.promised, self.formed + 1
+                return found, step
+            far = False
+
+    def _form(self, at: Iterate, far: bool) -> _Table:
+        """Form the table at a model, among its rows; a pass, or two of which the first sums some examples only."""
+        problem, places = self.problem, np.arange(at.active.size)
+        every = max(1, int(problem.n_rows // (_EXAMPLES * (places.size + 1) * problem.k))) if far else 1
+        H = problem.curvature_among(at, places, every)
+        if every > 1:
+            # A column or class of few examples may have none of them there, and its step would be unbounded. What is
+            # found here is at most twice the curvature.
+            found = problem.own_pass(passes.curvature_diagonal, at, problem.fit_intercept, name="diagonal")
+            own = np.diag_indices(H.shape[0])
+            H[own] = np.maximum(H[own], _SEEN * found.add["diagonal"].ravel())
+        return _Table(at.active, H, every)
+
+    def _on(self, at: Iterate, moving: NDArray[np.bool_], H: Array) -> tuple[Iterate, Step]:
+        """The step on a table, which is overwritten."""
+        problem, lam, D = self.problem, self.lam, np.zeros_like(at.W)
+        D[moving], d = _direction(problem, at.rows(moving), lam, H)
+        bound = problem.objective.bound(at.active, lam)
+        promised = float(np.sum(at.G * D) + at.bias @ d) + bound.total(at.W) - bound.total(at.W + D)
+        if not (D.any() or d.any()):
+            return at, Step("newton", 0.0, 0.0)
+        # near the optimum a promise is less than the rounding of its parts, and the step still leads there
+        promised = max(promised, 0.0)
+        found = line_search(problem, at, lam, D, d, promised, grid=LONG)
+        return (at, Step("newton", 0.0, promised)) if found is None else (found[0], Step("newton", found[1], promised))
+
+
+def _direction(problem: Problem, at: Iterate, lam: float, H: Array) -> tuple[Array, Array]:
+    """Rows and intercept that minimise the model of curvature H plus the penalty, less those of `at`."""
     blocks = _Blocks.of(problem, at.active, lam)
     order, weights = blocks.order, blocks.weights
     free = np.setdiff1d(np.arange(at.active.size), order)
-    H = _damped(problem, at, lam, np.append(order, free))
+    H = _damped(problem, at, lam, H, np.append(order, free))
     H, pull, back = _without_free(problem, at, H, order, free)
     W = at.W[order].ravel()
     H[np.diag_indices(W.size)] += blocks.ridge
@@ -158,16 +257,13 @@ def _direction(problem: Problem, at: Iterate, lam: float) -> tuple[Array, Array]
     return D, d
 
 
-def _damped(problem: Problem, at: Iterate, lam: float, order: Places) -> Array:
+def _damped(problem: Problem, at: Iterate, lam: float, H: Array, order: Places) -> Array:
     """The curvature in the rows held, in an order, and the intercept, with what keeps a step from overshooting."""
-    H = problem.curvature_among(at, order)
+    k = problem.k
     if problem.objective.columns.group is None:
-        # the intercept is the last row of both
-        back = np.append(np.argsort(order), order.size)[: H.shape[0] // problem.k]
         own = np.diag_indices(H.shape[0])
-        damping = growth(problem, at, lam, H[own].reshape(-1, problem.k)[back])
-        H[own] += damping[np.append(order, order.size)[: back.size]].ravel()
-    return H
+        H[own] += growth(problem, at, lam, H[own].reshape(-1, k)).ravel()
+    return H if np.array_equal(order, np.arange(order.size)) else _ordered(H, order, order.size, k)
 
 
 def _without_free(

@@ -43,6 +43,9 @@ _LIKELY = 0.95
 # the last.
 _NEARLY = 1.0
 _MAX_NEWTON_STEPS = 12
+# So many of them before curvature is formed, where the penalty is flat on its faces: conjugate gradients are refused
+# there, as signs and ties change on the way.
+_FEW_NEWTON_STEPS = 8
 # Rows of which so many steps leave more than this share of what the first left creep: their curvature is formed, if it
 # is affordable.
 _CREEPS = 0.2
@@ -102,9 +105,12 @@ class Goal:
         """The goal of rows that keep a gap `rest`: where that is enough as it is, a share of it is the goal.
 
         What is left of the certified gap then lies in what an inexact intercept makes of the certificate, and steps
-        would end before they begin.
+        would end before they begin. It falls as `rest` does: no closer than to half of what the fit ends at.
         """
-        return replace(self, target=share * rest, enough=share * rest) if 0.0 < rest <= self.target else self
+        if not 0.0 < rest <= min(self.target, self.gap):
+            return self
+        less = max(share, 0.5 * self.nearly / self.gap) * rest
+        return replace(self, target=less, enough=less)
 
 
 @dataclass(frozen=True)
@@ -286,9 +292,10 @@ def formed_steps(
     if state.round >= _MANY_ROUNDS:
         sizes = replace(sizes, entries=2 * sizes.entries)
     if fast.on("group_curvature") and formed.affordable(context.problem, at, lam, sizes):
-        for _ in range(_MAX_NEWTON_STEPS):
+        steps = formed.Steps(context.problem, lam)
+        while steps.formed < _MAX_NEWTON_STEPS:
             fast.take("group_curvature")
-            at, step = formed.step(context.problem, at, lam)
+            at, step = steps.step(at)
             if solved(at, step) or step.length == 0.0:
                 break
     return at, step
@@ -338,19 +345,21 @@ class NewtonSteps:
             rest = context.restricted_gap(now, lam, step)
             return rest <= goal.enough or bool(limits.reason(problem.passes))
 
-        for _ in range(_MAX_NEWTON_STEPS):
+        small = fast.on("group_curvature") and formed.affordable(problem, at, lam, fast.tuning.groups)
+        few = small and formed.flat(problem)
+        for _ in range(_FEW_NEWTON_STEPS if few else _MAX_NEWTON_STEPS):
             price = problem.objective.bound(at.active, lam).total(at.W) / goal.value
             aim = Aim.at(goal.target / goal.value, rest / goal.value, before / goal.value, price)
             before = rest
             at, step = steps.step(at, lam, aim)
-            if solved(at, step) or step.promised <= little:
+            if solved(at, step) or (step.promised <= little and not step.cut):
                 break
             if step.length == 0.0 or step.kind == "template":
                 creeps = True
                 break
             first = first or rest
         else:
-            creeps = rest > _CREEPS * first
+            creeps = few or rest > _CREEPS * first
         if creeps:
             at, step = formed_steps(context, at, lam, state, step, solved)
         return Solved(at, step, steps.memory, rest <= goal.nearly)

@@ -23,11 +23,14 @@ class Step:
         Step length accepted; 0 when no step helped, or the model is optimal to rounding.
     promised : float
         Decrease of the linearised loss plus penalty over the full step: zero exactly at the optimum.
+    cut : bool
+        Whether its descent ended before it was done, so that it promised little however far the optimum is.
     """
 
     kind: str
     length: float
     promised: float
+    cut: bool = False
 
 
 def pruned(at: Iterate, free: NDArray[np.int64]) -> Iterate:

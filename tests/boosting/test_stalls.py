@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dboost import BoostedClassifier
+from dboost.solvers import formed
 from dboost.solvers.newton.damping import growth
 from tests.boosting import plain
 
@@ -63,3 +64,29 @@ def test_a_step_back_from_a_certain_error_is_as_long_as_the_way_up_to_it():
         diagonal = np.array([[4.0 * p * (1.0 - p)]])
         steps.append(at.G[0, 0] / (diagonal + growth(problem, at, 1e-9, diagonal))[0, 0])
     assert steps[0] == pytest.approx(12.0, rel=1e-3) and steps[1] == pytest.approx(-12.0, rel=1e-3)
+
+
+def classes(m=1500, n=8, k=6):
+    """Columns of two hidden numbers and little else, of which each class follows its own sum."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(m, 2)) @ rng.normal(size=(2, n)) + 0.3 * rng.normal(size=(m, n))
+    return plain.Data(
+        "multinomial", X, (X @ rng.normal(size=(n, k)) + rng.gumbel(size=(m, k))).argmax(1), np.ones(m), k
+    )
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l1/linf", "l1/l2"])
+def test_a_table_of_curvature_serves_several_steps_to_the_optimum(penalty):
+    data, lam = classes(), 1e-3 * 1500
+    fitting = plain.fitting(data, penalty=penalty, tol=1e-9)
+    best = fitting.fit(1e-3)
+    # nothing can enter a model that has all columns: it is solved to the end at once, and certified
+    assert best.gap <= 1e-9 and best.n_iter <= 3
+    problem = fitting.problem
+    at = problem.evaluate(np.arange(8), np.zeros((8, 6)), problem.null().intercept)
+    steps, values = formed.Steps(problem, lam), [np.inf]
+    for _ in range(12):
+        at, _ = steps.step(at)
+        values.append(problem.objective(at, lam) / 1500)
+    assert values[-1] == pytest.approx(best.objective, rel=1e-9) and np.all(np.diff(values) <= 1e-14)
+    assert steps.formed <= 7

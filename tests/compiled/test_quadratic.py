@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dboost.compiled.examples import projected
 from dboost.compiled.solves import quadratic
 
 
@@ -44,6 +45,33 @@ def test_curvature_among_columns(block, intercept, rng):
     some = [slice(0, 3), slice(3, 700), slice(700, 700), slice(700, 1300)]
     parts = quadratic.gram(*arrays(block), places, h, intercept, some, in_turn)
     np.testing.assert_allclose(parts, got, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_curvature_of_several_outputs(dense, rng):
+    """Of classes that pull on one another and of outputs that do not, summed with what was there, in any order."""
+    X = np.where(rng.random((141, 7)) < (1.0 if dense else 0.1), rng.normal(size=(141, 7)), 0.0)
+    X[:64] *= not dense
+    rows, h, k = sp.csr_matrix(X), rng.dirichlet(np.ones(3), 141), 3
+    place, used = np.array([2, -1, 0, 1, -1, 4, 3]), [2, 3, 0, 6, 5]
+    for bias in (0, 1):
+        F = np.column_stack([X[:, used], np.ones((141, bias))])
+        entries = F.shape[1] * k
+        for rank_one in (np.zeros(141), np.ones(141), rng.random(141)):
+            each = np.einsum("ir,rs->irs", h, np.eye(k)) - np.einsum("i,ir,is->irs", rank_one, h, h)
+            before = np.full((entries, entries), 2.0)
+            projected.add_curvature(*arrays(rows), place, bias, h, rank_one, before)
+            whole = np.einsum("ia,ic,irs->arcs", F, F, each).reshape(entries, entries) + 2.0
+            np.testing.assert_allclose(before, whole, rtol=1e-12, atol=1e-12)
+            assert np.array_equal(before, before.T)
+
+
+def test_curvature_of_an_example_that_is_nearly_sure_is_not_lost():
+    """The difference of two sums would leave its rounding, a ten millionth of it."""
+    h = np.tile([1.0 - 2e-9, 1e-9, 1e-9], (200, 1))
+    H, rows = np.zeros((9, 9)), sp.csr_matrix(np.ones((200, 3)))
+    projected.add_curvature(*arrays(rows), np.arange(3), 0, h, np.ones(200), H)
+    np.testing.assert_allclose(H[::3, ::3], 200 * h[0, 0] * (1.0 - h[0, 0]), rtol=1e-7)
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -37,7 +37,11 @@ Rows = NDArray[np.int64]
 # Share of the gap; see ``little_left``.
 _LITTLE = 1e-4
 _ARMIJO = 1e-4
-_MAX_SWEEPS = 50
+# Sweeps of a descent, and of one that follows on conjugate gradients, which take over where that many do not do; and
+# products that these may take.
+_MAX_SWEEPS = 20
+_FEW_SWEEPS = 10
+_PRODUCTS = 60
 _ENOUGH = 0.1
 _RIDGE = 1e-9
 # Curvature among rows may cost so many operations for each value that the last descent swept over, and so many in any
@@ -117,6 +121,7 @@ class OneOutputSteps:
         self._active = active
         self._general: NewtonSteps | None = None
         self._slow = False
+        self._most = _FEW_SWEEPS if memory.promised > 0.0 else _MAX_SWEEPS
         # of the last descent; the first may take all
         self._sweeps = _MAX_SWEEPS
         # of the last step that was tried
@@ -159,19 +164,21 @@ class OneOutputSteps:
             if found is not None:
                 return found
         if self._slow:
-            return self._by_newton(at, lam, aim)
+            # sweeps get nowhere, and conjugate gradients keep the support: the two take turns
+            self._slow = False
+            return self._by_newton(at, lam, replace(aim, descents=np.inf))
         sweeps, target, b = self._descent(at, lam, now)
         if np.array_equal(target, at.W) and np.array_equal(b, at.intercept):
             return at, Step("descent", 0.0, 0.0)
         self._sweeps = sweeps
-        self._slow = sweeps >= _MAX_SWEEPS
+        self._slow = sweeps >= self._most
         found = self._searched(at, lam, target, b, now, value, "descent", tuple(SHORT.tolist()))
         if found is None:
             small = self._promised <= _ROUNDING * abs(value)
             return (at, Step("descent", 0.0, self._promised)) if small else self._by_newton(at, lam, aim)
         assert self._state is not None
         self._steady = found[1].length == 1.0 and distance(now.curvature, self._state.curvature) <= _STALE
-        return found
+        return found[0], replace(found[1], cut=self._slow)
 
     def _on_quadratic(self, at: Iterate, lam: float, now: _State, value: float) -> tuple[Iterate, Step] | None:
         """A step to the minimiser of the quadratic model; None where there is none that pays, or it does not help."""
@@ -241,8 +248,9 @@ class OneOutputSteps:
         if rows.shape[0] > MOST_ROWS:
             return False
         swept = self._sweeps * float(np.sum(self._sizes))
-        places = self._columns.places(rows, self.problem.columns_of)
-        return cost(self._columns, places) <= _FORM_FREE + _FORM_SHARE * swept
+        # what sweeps over it leave is solved for directly
+        formed = cost(self._columns, self._columns.places(rows, self.problem.columns_of))
+        return formed + float(rows.shape[0]) ** 3 / 6.0 <= _FORM_FREE + _FORM_SHARE * swept
 
     def _descent(self, at: Iterate, lam: float, now: _State) -> tuple[int, Array, Array]:
         """Minimiser of the Newton model by coordinate descent: sweeps, W, intercept."""
@@ -271,7 +279,7 @@ class OneOutputSteps:
             diagonal,
             damping,
             problem.fit_intercept,
-            _MAX_SWEEPS,
+            self._most,
             _ENOUGH,
             self._seed * 1_000_003 + self.memory.draws,
             new,
@@ -312,11 +320,13 @@ class OneOutputSteps:
 
     def _by_newton(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """A step with all that ``solvers.newton.step`` can do: conjugate gradients, and an upper bound of the loss."""
+        memory = replace(self.memory, settled=True, falling=False, products=_PRODUCTS)
         if self._general is None:
-            self._general = self._newton(replace(self.memory, settled=self._slow))
+            self._general = self._newton(memory)
         else:
-            self._general.memory = self.memory
+            self._general.memory = memory
         result = self._general.step(at, lam, aim)
+        self._most = _FEW_SWEEPS
         self.memory = self._general.memory
         return result
 
