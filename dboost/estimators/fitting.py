@@ -12,6 +12,7 @@ import math
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -189,6 +190,8 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import validate_data
 
+    # scikit-learn notes the names of columns while it checks them: an estimator is as before where its fit fails
+    estimator = copy(estimator)
     if kind == "table":
         if hasattr(X, "columns"):
             # before scikit-learn, which lets another library refuse them
