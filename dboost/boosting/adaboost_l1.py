@@ -296,8 +296,8 @@ class Solved:
 
 def pulls_at(problem: Problem, active: NDArray[np.int64], W: Array, intercept: Array) -> float:
     """sum_i |U_i| at a model; one pass."""
-    at = Iterate.unsummed(active, W, intercept)
-    return float(problem.own_pass(moments, at, name="resolve").add["units"].numbers["pulls"])
+    iterate = Iterate.unsummed(active, W, intercept)
+    return float(problem.own_pass(moments, iterate, name="resolve").add["units"].numbers["pulls"])
 
 
 def solved(
@@ -364,8 +364,8 @@ class _Reached:
 
 def _reached(problem: Problem, chosen: Ensemble, z: Array, b: float) -> _Reached:
     model = chosen.model(z)
-    at = Iterate.unsummed(chosen.active, model[:-1, None], model[-1:] + b)
-    found = problem.own_pass(moments, at, name="resolve")
+    iterate = Iterate.unsummed(chosen.active, model[:-1, None], model[-1:] + b)
+    found = problem.own_pass(moments, iterate, name="resolve")
     units, ends = found.add["units"], found.peak["ends"]
     sums = units.numbers
     loss, pulls = sums["loss"], float(sums["pulls"])
@@ -520,15 +520,15 @@ class AdaBoostL1Rounds(GreedyRounds):
         if self.margins:
             return min(math.atanh(min(scored.edge, 1.0 - 1e-16)), CAP)
         problem, score, row = self.problem, scored.score, scored.row
-        at = score.iterate.widened(score.best, score.best_G)
+        iterate = score.iterate.widened(score.best, score.best_G)
         peak, slope = float(problem.statistics.peak[row]), -scored.edge * scored.pulls
         bound = -slope * peak**2 / (problem.loss.kappa * float(problem.statistics.square[row]))
         if problem.loss.parabolic:
             return bound
-        D = np.zeros_like(at.W)
-        place = int(np.searchsorted(at.active, row))
-        D[place] = math.copysign(1.0 / peak, float(at.G[place, 0]))
-        return minimise(problem, at, Direction(D, np.zeros(1), slope, 0.0, bound * _FARTHEST), bound)
+        D = np.zeros_like(iterate.W)
+        place = int(np.searchsorted(iterate.active, row))
+        D[place] = math.copysign(1.0 / peak, float(iterate.G[place, 0]))
+        return minimise(problem, iterate, Direction(D, np.zeros(1), slope, 0.0, bound * _FARTHEST), bound)
 
     # ---- certificates ----------------------------------------------------------------------------------------------
 
@@ -536,10 +536,10 @@ class AdaBoostL1Rounds(GreedyRounds):
         """Edges of all hypotheses at the model, and the relative gap that they certify for its budget."""
         problem, so_far = self.problem, Progress.of(state)
         budget, exponential = so_far.budget, problem.loss.exponential
-        at = Iterate.unsummed(state.active, state.W, state.intercept)
-        score = problem.score(at, None, 0.0, 1)
-        at = score.iterate
-        loss = at.loss
+        iterate = Iterate.unsummed(state.active, state.W, state.intercept)
+        score = problem.score(iterate, None, 0.0, 1)
+        iterate = score.iterate
+        loss = iterate.loss
         pulls = loss if exponential else so_far.pulls
         left = loss - self.least > self.vanished
         if not pulls and left:
@@ -551,26 +551,28 @@ class AdaBoostL1Rounds(GreedyRounds):
             state = replace(state, objective=loss, gap=gap, lower_bound=self.least)
             return state, _Edges(score, 0.0, CONSTANT, np.zeros(0), 0.0, 0.0, 0.0, fitted=True)
         stats = problem.statistics
-        held = at.G[:, 0] / stats.peak[at.active] / pulls
+        held = iterate.G[:, 0] / stats.peak[iterate.active] / pulls
         best = score.best_G[:, 0] / stats.peak[score.best] / pulls
-        constant = float(at.bias[0]) / pulls
+        constant = float(iterate.bias[0]) / pulls
         offered = np.concatenate([held, best, np.full(int(self.system.constant), constant)])
-        rows = np.concatenate([at.active, score.best, [CONSTANT]])
+        rows = np.concatenate([iterate.active, score.best, [CONSTANT]])
         edge = min(float(np.max(np.abs(offered), initial=0.0)), 1.0)
         first = int(np.flatnonzero(np.abs(np.append(offered, edge)) >= edge * (1.0 - _TIED))[0])
         # <e, al> in the signs of W; r max e - <e, al> >= log(L / L*) of the exponential loss, else (L - L*) / pulls
-        inner = (float((at.G * at.W).sum()) + (0.0 if self.free else float(at.bias @ at.intercept))) / pulls
+        inner = (
+            float((iterate.G * iterate.W).sum()) + (0.0 if self.free else float(iterate.bias @ iterate.intercept))
+        ) / pulls
         share = max(budget * edge - inner, 0.0)
         if exponential:
             gap, lower = -math.expm1(-share), loss * math.exp(-share)
         else:
-            lower = self._lower(at, budget, edge * pulls) if self.free else loss - share * pulls
+            lower = self._lower(iterate, budget, edge * pulls) if self.free else loss - share * pulls
             lower = max(lower, self.least)
             share = gap = max(loss - lower, 0.0) / loss
         state = replace(self.valued(state, loss), gap=gap, lower_bound=lower)
         return state, _Edges(score, edge, int(rows[first]), held, constant, pulls, share)
 
-    def _lower(self, at: Iterate, budget: float, largest: float) -> float:
+    def _lower(self, iterate: Iterate, budget: float, largest: float) -> float:
         """A bound on the loss within the budget where the intercept is free: D(Theta) - r max_j |h_j'Theta|.
 
         Theta is what the loss makes of the residuals U, so that they sum to zero (``losses.base.Repair``); with
@@ -578,19 +580,19 @@ class AdaBoostL1Rounds(GreedyRounds):
         max_j |h_j'U|.
         """
         problem = self.problem
-        repair = problem.objective.repair(at)
+        repair = problem.objective.repair(iterate)
         if repair.null_share > 0.0:
             # how far sums then move goes by those of the null model, which are not kept here
             return -math.inf
         moved = problem.statistics.weight * float(repair.drift[0]) + float(repair.spill[0])
-        return problem.dual_value(at, repair, 1.0) - budget * (largest + moved)
+        return problem.dual_value(iterate, repair, 1.0) - budget * (largest + moved)
 
     # ---- the re-solve ----------------------------------------------------------------------------------------------
 
     def _widened(self, state: FitState, scored: _Edges) -> Ensemble:
         """U with the hypothesis of the largest edge."""
         score, peaks = scored.score, self.problem.statistics.peak
-        at = score.iterate
+        iterate = score.iterate
         fresh = np.abs(score.best_G[:, 0]) / peaks[score.best] / scored.pulls
         constant = abs(scored.constant) if self.system.constant else -1.0
         largest = max(float(np.max(np.abs(scored.held), initial=0.0)), constant)
@@ -600,7 +602,7 @@ class AdaBoostL1Rounds(GreedyRounds):
             rows, signs = np.append(rows, score.best[0]), np.append(signs, np.sign(score.best_G[0, 0]))
         elif self.system.constant and constant >= largest:
             rows, signs = np.append(rows, CONSTANT), np.append(signs, np.sign(scored.constant))
-        return Ensemble.of(rows, signs, at.active, peaks)
+        return Ensemble.of(rows, signs, iterate.active, peaks)
 
     # ---- records ---------------------------------------------------------------------------------------------------
 

@@ -94,9 +94,9 @@ class Returned:
             return replace(done, gap=done.gap + moved), reason, intercept
         seen = problem.as_seen(done.active, done.W, intercept, common)
         before = problem.passes
-        at = problem.evaluate(done.active, done.W, seen)
-        value = problem.objective(at, lam)
-        predicted = self.loss_as_given(intercept) + value - at.loss
+        iterate = problem.evaluate(done.active, done.W, seen)
+        value = problem.objective(iterate, lam)
+        predicted = self.loss_as_given(intercept) + value - iterate.loss
         problem.runner.count += 1
         least = max(abs(value), self._nothing)
         off = abs(predicted - value) / least
@@ -325,14 +325,14 @@ class Fitting:
     def drawn(self) -> bool:
         """Whether a feature would enter if its weights could have any sign; one pass."""
         problem = self.problem
-        signed, at = problem.objective, self.null().iterate
+        signed, iterate = problem.objective, self.null().iterate
         problem.objective = replace(signed, columns=replace(signed.columns, sign=None))
         try:
-            norms = problem.score(at, None, 1.0, 0).norms
+            norms = problem.score(iterate, None, 1.0, 0).norms
         finally:
             problem.objective = signed
         # of a target that does not vary sums may be what they are rounded by
-        return bool(np.any(norms > summation.of_norms(problem, at, np.arange(norms.shape[0]))))
+        return bool(np.any(norms > summation.of_norms(problem, iterate, np.arange(norms.shape[0]))))
 
     def _auto(self, largest: float) -> float:
         """The strength "auto": a share of the largest, or more where that is but the rounding of sums.

@@ -79,11 +79,11 @@ class Forward(GreedyRounds):
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""
         clock, problem, before = self.clock(), self.problem, state
-        at = Iterate.unsummed(state.active, state.W, state.intercept)
+        iterate = Iterate.unsummed(state.active, state.W, state.intercept)
         budget = self.settings.max_features
         full = budget is not None and state.active.shape[0] >= budget
         # held hypotheses are no candidates of a scoring pass, but they may be moved again
-        score = problem.score(at, None, 0.0, 0 if full else 1)
+        score = problem.score(iterate, None, 0.0, 0 if full else 1)
         held = score.iterate
         active = np.union1d(held.active, score.best).astype(np.int64)
         W = np.zeros((active.shape[0], problem.k))
@@ -101,14 +101,14 @@ class Forward(GreedyRounds):
         reason = ("max_features" if full else "gradient") if stop else ""
         return self.recorded(before, state, clock, "forward", 0.0 if stop or not gain > 0.0 else 1.0), reason
 
-    def _best(self, at: Iterate, active: Rows, W: Array) -> tuple[int, Array, float]:
+    def _best(self, iterate: Iterate, active: Rows, W: Array) -> tuple[int, Array, float]:
         """The place in `active` (its length: the intercept), the new weights and the gain of the best single step."""
         problem, penalty = self.problem, self.problem.penalty
-        sums = problem.rows_sums(replace(at, active=active, W=W), active)
+        sums = problem.rows_sums(replace(iterate, active=active, W=W), active)
         plus, minus, peak = sums.add["mu_plus"], sums.add["mu_minus"], problem.statistics.peak[active]
         if problem.fit_intercept:
             plus, minus = np.vstack([plus, sums.add["bias_plus"]]), np.vstack([minus, sums.add["bias_minus"]])
-            W, peak = np.vstack([W, at.intercept]), np.append(peak, 1.0)
+            W, peak = np.vstack([W, iterate.intercept]), np.append(peak, 1.0)
         if not W.shape[0]:
             return 0, np.zeros(problem.k), 0.0
         a = exponential.normalisation(peak, problem.loss.template_constant)

@@ -417,17 +417,17 @@ class Search:
         """The ridge of the columns that are open, from one strength on to where it is best."""
         frontier = self.frontier
 
-        def at(strength: float) -> Point:
+        def iterate(strength: float) -> Point:
             self._ridge(strength, size, alpha, selected)
             return frontier.points.pop()
 
-        best = at(ridge)
+        best = iterate(ridge)
         if not walks:
             frontier.points.append(best)
             return best
         walks, self._rests = not self._rests and frontier.above(best, frontier.best) <= _FAR, False
         while walks and best.ridge * self._turn >= self._least:
-            after = at(best.ridge * self._turn)
+            after = iterate(best.ridge * self._turn)
             if not frontier.rank(after) < frontier.rank(best):
                 break
             best = after
@@ -446,9 +446,9 @@ class Search:
         """The models without features, judged."""
         nulls = []
         for fold in self._folds:
-            at = fold.fitting.null().iterate
-            intercept = fold.fitting.problem.as_given(at.active, at.W, at.intercept)
-            nulls.append((fold.fitting.point_of_model(at.active, at.W, intercept),))
+            iterate = fold.fitting.null().iterate
+            intercept = fold.fitting.problem.as_given(iterate.active, iterate.W, iterate.intercept)
+            nulls.append((fold.fitting.point_of_model(iterate.active, iterate.W, intercept),))
         _, loss, error = self._judge(nulls)
         return Point(0.0, 0, 0.0, 0.0, 0, loss[0], error[0])
 

@@ -237,8 +237,8 @@ class JointRounds(GreedyRounds):
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""
         clock, before = self.clock(), state
-        at = Iterate.unsummed(state.active, state.W, state.intercept)
-        found = self._best_of_shards(at)
+        iterate = Iterate.unsummed(state.active, state.W, state.intercept)
+        found = self._best_of_shards(iterate)
         value = found[0][1]
         joints = [best for best, _ in found if best is not None]
         state = self.valued(state, value)
@@ -250,14 +250,14 @@ class JointRounds(GreedyRounds):
         state = self.recorded(before, state, clock, "jointboost", 0.0 if stop else 1.0, more)
         return state, "gradient" if stop else ""
 
-    def _best_of_shards(self, at: Iterate) -> list[tuple[Joint | None, float]]:
+    def _best_of_shards(self, iterate: Iterate) -> list[tuple[Joint | None, float]]:
         """The best stump of each shard at a model, and the loss there; one pass over mu+ and mu- of all stumps."""
         problem, pool = self.problem, self.problem.pool
-        held = sorted(problem.held(at.active).keys)
+        held = sorted(problem.held(iterate.active).keys)
         found: list[tuple[Joint | None, float]] = problem.runner.run(
             pools.pulled,
             pool,
-            problem.point(at.active, at.W, at.intercept),
+            problem.point(iterate.active, iterate.W, iterate.intercept),
             name="score",
             shards=pool.shards(held, 16 * problem.k, self.system.shard_bytes),
             finish=pools.finished,

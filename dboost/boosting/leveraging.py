@@ -57,7 +57,7 @@ Rows = NDArray[np.int64]
 class Coordinates:
     """What may be moved in a round: the hypotheses held, the best other one, and the constant last."""
 
-    at: Iterate  # The model with the candidate's row at zero.
+    iterate: Iterate  # The model with the candidate's row at zero.
     G: Array  # (c,): <d, h> of each, d = -dL/df; the constant is there where it may be moved.
     w: Array  # (c,): Weights, sum s h**2, max |h|, and the strength of the l1 penalty (0 for the constant).
     square: Array
@@ -65,15 +65,15 @@ class Coordinates:
     lam: Array
 
 
-def offered(problem: Problem, at: Iterate, lam: float) -> Coordinates:
+def offered(problem: Problem, iterate: Iterate, lam: float) -> Coordinates:
     """The coordinates of a model with its sums."""
-    active, stats = at.active, problem.statistics
-    gradient, w = at.G[:, 0], at.W[:, 0]
+    active, stats = iterate.active, problem.statistics
+    gradient, w = iterate.G[:, 0], iterate.W[:, 0]
     square, peak, strength = stats.square[active], stats.peak[active], problem.objective.bound(active, lam).strength
     if problem.fit_intercept:
-        gradient, w = np.append(gradient, at.bias), np.append(w, at.intercept)
+        gradient, w = np.append(gradient, iterate.bias), np.append(w, iterate.intercept)
         square, peak, strength = np.append(square, stats.weight), np.append(peak, 1.0), np.append(strength, 0.0)
-    return Coordinates(at, gradient, w, square, peak, strength)
+    return Coordinates(iterate, gradient, w, square, peak, strength)
 
 
 @dataclass(frozen=True)
@@ -122,15 +122,15 @@ def exact_step(problem: Problem, offer: Coordinates, move: Move) -> float:
         guess = -slope / (problem.loss.kappa * square)
     else:
         # the minimiser of the bound by the chord of the exponential function over |h| <= peak
-        edge = min(abs(float(offer.G[move.place])) / (peak * offer.at.loss), 1.0 - 1e-15)
+        edge = min(abs(float(offer.G[move.place])) / (peak * offer.iterate.loss), 1.0 - 1e-15)
         guess = math.atanh(edge) / peak
     D, d = direction(offer, move)
-    return minimise(problem, offer.at, Direction(D, d, slope, move.linear, limit), min(max(guess, 0.0), limit))
+    return minimise(problem, offer.iterate, Direction(D, d, slope, move.linear, limit), min(max(guess, 0.0), limit))
 
 
 def direction(offer: Coordinates, move: Move) -> tuple[Array, Array]:
     """Change of W and of the intercept per unit of a move."""
-    D, d = np.zeros_like(offer.at.W), np.zeros(1)
+    D, d = np.zeros_like(offer.iterate.W), np.zeros(1)
     if move.place < D.shape[0]:
         D[move.place, 0] = move.sign
     else:
@@ -141,11 +141,11 @@ def direction(offer: Coordinates, move: Move) -> tuple[Array, Array]:
 def moved(offer: Coordinates, move: Move, step: float) -> tuple[Rows, Array, Array]:
     """Nonzero rows, their weights and the intercept after a step; a weight that reaches its limit is exactly zero."""
     D, d = direction(offer, move)
-    W = offer.at.W + step * D
+    W = offer.iterate.W + step * D
     if step >= move.limit and move.place < W.shape[0]:
         W[move.place] = 0.0
     keep = W[:, 0] != 0.0
-    return offer.at.active[keep], W[keep], offer.at.intercept + step * d
+    return offer.iterate.active[keep], W[keep], offer.iterate.intercept + step * d
 
 
 Bound = float | tuple[float, ...]
@@ -263,32 +263,32 @@ def residual_rows(partition: Partition, memo: Any, point: Point, share: float, s
     return Sums(parts={"rows": [part]})
 
 
-def unscored(problem: Problem, at: Iterate) -> Score:
+def unscored(problem: Problem, iterate: Iterate) -> Score:
     """The model with its sums, and no candidate."""
-    at = problem.evaluate(at.active, at.W, at.intercept)
+    iterate = problem.evaluate(iterate.active, iterate.W, iterate.intercept)
     none = np.zeros(0, np.int64)
-    return Score(at, at.active, np.abs(at.G[:, 0]), none, np.zeros((0, 1)))
+    return Score(iterate, iterate.active, np.abs(iterate.G[:, 0]), none, np.zeros((0, 1)))
 
 
-def learned(problem: Problem, at: Iterate) -> Score:
+def learned(problem: Problem, iterate: Iterate) -> Score:
     """The model with its sums, and one candidate: what the learner makes of the residuals."""
     from scipy.sparse import vstack
 
     pool, number = problem.pool, len(problem.pool.fitted)
-    found = problem.own_pass(residual_rows, at, pool.share, pool.seed + number, name="residuals").parts["rows"]
+    found = problem.own_pass(residual_rows, iterate, pool.share, pool.seed + number, name="residuals").parts["rows"]
     X = vstack([part[0] for part in found], format="csr")
     if not X.shape[0]:
         raise UsageError("no example was drawn for the learner", hint="raise max_samples of Learned")
     d, weight = (np.concatenate([part[place] for part in found]) for place in (1, 2))
     row = problem.register([(number,)], pool.learn(X, d, weight))
-    active = np.concatenate([at.active, row])
-    W = np.concatenate([at.W, np.zeros((1, 1))])
-    both = problem.evaluate(active, W, at.intercept)
-    held = replace(both, active=at.active, W=at.W, G=both.G[:-1])
+    active = np.concatenate([iterate.active, row])
+    W = np.concatenate([iterate.W, np.zeros((1, 1))])
+    both = problem.evaluate(active, W, iterate.intercept)
+    held = replace(both, active=iterate.active, W=iterate.W, G=both.G[:-1])
     if not problem.statistics.square[row[0]] > 0.0:
         # a hypothesis that is zero everywhere has no direction
         row = row[:0]
-    return Score(held, at.active, np.abs(held.G[:, 0]), row, both.G[-1:][: row.shape[0]])
+    return Score(held, iterate.active, np.abs(held.G[:, 0]), row, both.G[-1:][: row.shape[0]])
 
 
 NORMS = ("l1", "l2")
@@ -301,7 +301,7 @@ MOST_HYPOTHESES = 100_000
 class Steepest:
     """A direction of unit length from a model that holds every hypothesis."""
 
-    at: Iterate  # The model with its sums, rows of weight zero among them.
+    iterate: Iterate  # The model with its sums, rows of weight zero among them.
     D: Array  # (a, 1) and (1,): Minus the gradient over its length.
     d: Array
     slope: float  # Minus the length of the gradient: the derivative along the direction (Lemma 1.1).
@@ -335,17 +335,17 @@ def steepest(problem: Problem, rows: Rows, active: Rows, W: Array, intercept: Ar
     """The direction of steepest descent in the l2 norm at a model; one pass."""
     every = np.zeros((rows.shape[0], 1))
     every[np.searchsorted(rows, active)] = W
-    at = problem.evaluate(rows, every, intercept)
-    bias = at.bias if problem.fit_intercept else np.zeros_like(at.bias)
-    length = math.sqrt(float((at.G * at.G).sum() + (bias * bias).sum()))
+    iterate = problem.evaluate(rows, every, intercept)
+    bias = iterate.bias if problem.fit_intercept else np.zeros_like(iterate.bias)
+    length = math.sqrt(float((iterate.G * iterate.G).sum() + (bias * bias).sum()))
     unit = length if length > 0.0 else 1.0
-    D, d = at.G / unit, bias / unit
+    D, d = iterate.G / unit, bias / unit
     size, stats = np.abs(D[:, 0]), problem.statistics
     constant = float(np.abs(d[0]))
     # norms of a sum are at most the sums of the norms
     reach = float((size * stats.peak[rows]).sum()) + constant
     root = float((size * np.sqrt(stats.square[rows])).sum()) + constant * math.sqrt(stats.weight)
-    return Steepest(at, D, d, -length, reach, root * root)
+    return Steepest(iterate, D, d, -length, reach, root * root)
 
 
 def step_along(problem: Problem, found: Steepest) -> float:
@@ -354,18 +354,18 @@ def step_along(problem: Problem, found: Steepest) -> float:
         return 0.0
     if problem.loss.parabolic:
         # the bound of the curvature is far above it: the exact one is a product with the Hessian
-        rows, bias = problem.curvature_at(found.at)(found.D, found.d)
+        rows, bias = problem.curvature_at(found.iterate)(found.D, found.d)
         bend = float((rows * found.D).sum() + (bias * found.d).sum())
         return -found.slope / bend if bend > 0.0 else 0.0
     limit = CAP / found.reach
     along = Direction(found.D, found.d, found.slope, 0.0, limit)
-    return minimise(problem, found.at, along, min(_guess(problem, found), limit))
+    return minimise(problem, found.iterate, along, min(_guess(problem, found), limit))
 
 
 def _guess(problem: Problem, found: Steepest) -> float:
     if math.isfinite(problem.loss.kappa):
         return -found.slope / (problem.loss.kappa * found.square)
-    return math.atanh(min(-found.slope / (found.reach * found.at.loss), 1.0 - 1e-15)) / found.reach
+    return math.atanh(min(-found.slope / (found.reach * found.iterate.loss), 1.0 - 1e-15)) / found.reach
 
 
 def promised(problem: Problem, loss: float, slope: float, reach: float, square: float) -> float:
@@ -444,17 +444,17 @@ class LeveragingRounds(GreedyRounds):
     def _scored(self, state: FitState, learn: bool = True) -> tuple[FitState, Score]:
         """Every hypothesis at the model, the objective there, and for Algorithm 2 the better of all lower bounds."""
         problem = self.problem
-        at = Iterate.unsummed(state.active, state.W, state.intercept)
+        iterate = Iterate.unsummed(state.active, state.W, state.intercept)
         if self.learns:
-            score = learned(problem, at) if learn else unscored(problem, at)
+            score = learned(problem, iterate) if learn else unscored(problem, iterate)
         elif self.certified:
-            score = problem.ranked(at, self.lam, 1)
+            score = problem.ranked(iterate, self.lam, 1)
         else:
-            score = problem.score(at, None, self.lam, 1)
-        at = score.iterate
-        value = problem.objective(at, self.lam)
+            score = problem.score(iterate, None, self.lam, 1)
+        iterate = score.iterate
+        value = problem.objective(iterate, self.lam)
         state = self.valued(state, value)
-        if not self.certified or not np.isfinite(at.bias).all():
+        if not self.certified or not np.isfinite(iterate.bias).all():
             return state, score
         bound = dual_bound(problem, score, self.null.norms, self.lam, self.settings.tol)
         lower = float(np.maximum(state.lower_bound, bound))
@@ -507,19 +507,19 @@ class SteepestRounds(LeveragingRounds):
         """One round: state in, state out, and the reason to stop if there is one."""
         clock, problem, before = self.clock(), self.problem, state
         found = steepest(problem, self.rows, state.active, state.W, state.intercept)
-        value = problem.objective(found.at, 0.0)
+        value = problem.objective(found.iterate, 0.0)
         state = self.valued(state, value)
-        sizes = np.append(np.abs(found.at.G[:, 0]), np.abs(found.at.bias) if problem.fit_intercept else 0.0)
+        sizes = np.append(np.abs(found.iterate.G[:, 0]), np.abs(found.iterate.bias) if problem.fit_intercept else 0.0)
         largest, exact = float(sizes.max()), isinstance(self.system.step, str)
         reason, step, sure = "", 0.0, math.nan
-        if not np.isfinite(found.at.bias).all():
+        if not np.isfinite(found.iterate.bias).all():
             reason = "precision"
         elif largest <= self.settings.tol * self.largest:
             reason = "gradient"
         else:
             step = step_along(problem, found) if exact else float(self.system.step)
             sure = promised(problem, value, found.slope, found.reach, found.square) if exact else math.nan
-            W, intercept = found.at.W + step * found.D, found.at.intercept + step * found.d
+            W, intercept = found.iterate.W + step * found.D, found.iterate.intercept + step * found.d
             keep = W[:, 0] != 0.0
             state = replace(state, active=self.rows[keep], W=W[keep], intercept=intercept)
             stands = np.array_equal(state.W, before.W) and np.array_equal(intercept, before.intercept)
@@ -548,24 +548,24 @@ class BoxRounds(LeveragingRounds):
         every = np.zeros((self.rows.shape[0], 1))
         every[np.searchsorted(self.rows, state.active)] = state.W
         offer = offered(problem, problem.evaluate(self.rows, every, state.intercept), self.lam)
-        state = self.valued(state, problem.objective(offer.at, self.lam))
+        state = self.valued(state, problem.objective(offer.iterate, self.lam))
         move = best_within(problem, offer, self.low, self.high, self.system.rule)
         largest = 0.0 if move is None else -move.slope
         reason, step = "", 0.0
-        if not np.isfinite(offer.at.bias).all():
+        if not np.isfinite(offer.iterate.bias).all():
             reason = "precision"
         elif move is None or largest <= self.settings.tol * self.largest:
             reason = "gradient"
         else:
             step = exact_step(problem, offer, move)
-            W, intercept = offer.at.W.copy(), state.intercept
+            W, intercept = offer.iterate.W.copy(), state.intercept
             if move.place < W.shape[0]:
                 low, high = float(self.low[move.place]), float(self.high[move.place])
                 W[move.place] = after(move, float(W[move.place, 0]), step, low, high)
             else:
                 intercept = intercept + step * move.sign
             keep = W[:, 0] != 0.0
-            stands = np.array_equal(W, offer.at.W) and np.array_equal(intercept, state.intercept)
+            stands = np.array_equal(W, offer.iterate.W) and np.array_equal(intercept, state.intercept)
             state = replace(state, active=self.rows[keep], W=W[keep], intercept=intercept)
             reason = "precision" if stands else ""
         kind = "certificate" if reason else "step"

@@ -82,16 +82,16 @@ class StagesSoFar:
         """As a state carries them."""
         return dict(vars(self))
 
-    def after(self, at: Iterate, fresh: Rows) -> StagesSoFar:
+    def after(self, iterate: Iterate, fresh: Rows) -> StagesSoFar:
         """With the model of one more round, in which some rows entered."""
-        k = at.intercept.shape[0]
+        k = iterate.intercept.shape[0]
         order = np.append(self.order, fresh)
-        mine = at.W[np.searchsorted(at.active, order)]
+        mine = iterate.W[np.searchsorted(iterate.active, order)]
         return StagesSoFar(
             order,
             np.append(self.counts, order.shape[0]),
             np.concatenate([self.weights.reshape(-1, k), mine]),
-            np.concatenate([self.intercepts.reshape(-1, k), at.intercept[None]]),
+            np.concatenate([self.intercepts.reshape(-1, k), iterate.intercept[None]]),
         )
 
     def until(self, rounds: int) -> StagesSoFar:
@@ -136,14 +136,14 @@ class WayBack:
         """As a state carries them."""
         return dict(vars(self))
 
-    def after(self, at: Iterate, gone: Rows) -> WayBack:
+    def after(self, iterate: Iterate, gone: Rows) -> WayBack:
         """With the model that some rows have left."""
         return WayBack(
             np.append(self.left, gone),
-            at.active,
-            np.append(self.counts, at.active.shape[0]),
-            np.concatenate([self.weights, at.W]),
-            np.concatenate([self.intercepts, at.intercept[None]]),
+            iterate.active,
+            np.append(self.counts, iterate.active.shape[0]),
+            np.concatenate([self.weights, iterate.W]),
+            np.concatenate([self.intercepts, iterate.intercept[None]]),
         )
 
     def stages(self, most: int) -> StagesSoFar:
@@ -164,30 +164,30 @@ class WayBack:
         return StagesSoFar(order[: int(counts[-1])], counts, np.concatenate(weights), self.intercepts[chosen])
 
 
-def removal_costs(problem: Problem, at: Iterate, lam: float, groups: list[Rows], n_rows: int) -> Array:
+def removal_costs(problem: Problem, iterate: Iterate, lam: float, groups: list[Rows], n_rows: int) -> Array:
     """What the objective rises by when the rows of a group leave and all others are solved again, by its second order.
 
     1/2 sum_c w_gc' [(H_c^-1)_gg]^-1 w_gc, with H_c the Hessian of loss plus penalty in the weights of class c; what
     classes share is left out. One pass over some of the examples. The model is a corrected one, `groups` are places
     among its rows.
     """
-    size = at.active.shape[0]
+    size = iterate.active.shape[0]
     every = sampled(problem.k, size, size, n_rows, _WORK)
-    (found,) = grams(problem, at, [np.arange(size)], problem.fit_intercept, every)
-    bound = problem.objective.bound(at.active, lam)
-    face = bound.face(at.W)
+    (found,) = grams(problem, iterate, [np.arange(size)], problem.fit_intercept, every)
+    bound = problem.objective.bound(iterate.active, lam)
+    face = bound.face(iterate.W)
     bent = regularised(found, np.asarray(face.expand(face.diagonal(bound.strength))))
     inverse = np.stack([inverse_positive(H, 0.0) for H in bent])
     costs = []
     for places in groups:
-        own, w = np.ascontiguousarray(inverse[:, places[:, None], places]), np.ascontiguousarray(at.W[places].T)
+        own, w = np.ascontiguousarray(inverse[:, places[:, None], places]), np.ascontiguousarray(iterate.W[places].T)
         costs.append(0.5 * float(sum(np.sum(v * solve_positive(H, v, 0.0)) for H, v in zip(own, w, strict=True))))
     return np.array(costs)
 
 
 def without(
     problem: Problem,
-    at: Iterate,
+    iterate: Iterate,
     gone: Rows,
     lam: float,
     tol: float,
@@ -196,9 +196,9 @@ def without(
     by: Solver = solve,
 ) -> Solved:
     """The model without some of its places, all others solved again: to `tol` of the gradient that this leaves."""
-    keep = np.setdiff1d(np.arange(at.active.shape[0]), gone)
-    active = at.active[keep]
-    start = problem.evaluate(active, at.W[keep], at.intercept)
+    keep = np.setdiff1d(np.arange(iterate.active.shape[0]), gone)
+    active = iterate.active[keep]
+    start = problem.evaluate(active, iterate.W[keep], iterate.intercept)
     free = Free(np.ones(keep.shape[0], np.bool_), problem.fit_intercept, row_lengths(problem, active), n_rows)
     return by(problem, start, lam, free, tol * left_over(problem, start, lam, free), limits)
 
@@ -347,9 +347,9 @@ class ShareBoostRounds(GreedyRounds):
                     "ShareBoost starts from no features, so that earlier weights have no meaning for it",
                     hint="fit anew: one run holds the model of every number of features",
                 )
-            at = self.problem.evaluate(state.active, state.W, state.intercept)
+            iterate = self.problem.evaluate(state.active, state.W, state.intercept)
             state = replace(state, carried=StagesSoFar.empty(self.problem.k).arrays())
-            state = self.valued(state, self.problem.objective(at, self.lam))
+            state = self.valued(state, self.problem.objective(iterate, self.lam))
         # a fit that is resumed may have done its last round before
         state, reason = repeated(self.advance, state, callback, self._reason, self._reason(state))
         return self._best(state) if reason == "bound" else state, reason
@@ -370,19 +370,19 @@ class ShareBoostRounds(GreedyRounds):
         if costly and len(shortlist) > 1:
             found = gains(problem, here, shortlist, self.system.rule, self.lam, self.settings.tol, self.n_rows)
             chosen = shortlist[int(np.argmax(found))]
-        at = widened(problem, here, chosen.rows)
-        if self._flat(at, chosen):
+        iterate = widened(problem, here, chosen.rows)
+        if self._flat(iterate, chosen):
             return replace(state, passes=state.passes + problem.passes - passes), "gradient"
         limits = self.limits.counted_from(state.passes - passes)
         by = CORRECTIVE[self.system.corrective]
-        solved = corrected(problem, at, self.lam, chosen.rows, self.settings.tol, self.n_rows, limits, by)
-        so_far = so_far.after(solved.at, chosen.rows)
+        solved = corrected(problem, iterate, self.lam, chosen.rows, self.settings.tol, self.n_rows, limits, by)
+        so_far = so_far.after(solved.iterate, chosen.rows)
         return self._moved(state, solved, so_far.arrays(), "corrective", clock), ""
 
-    def _flat(self, at: Iterate, group: Group) -> bool:
+    def _flat(self, iterate: Iterate, group: Group) -> bool:
         """Whether the best candidate's gradient is nothing but rounding."""
-        length = row_lengths(self.problem, at.active)
-        return pull(at, group.rows, length) <= _FLAT * math.sqrt(self.problem.statistics.weight)
+        length = row_lengths(self.problem, iterate.active)
+        return pull(iterate, group.rows, length) <= _FLAT * math.sqrt(self.problem.statistics.weight)
 
     # ---- the way back ----------------------------------------------------------------------------------------------
 
@@ -408,7 +408,7 @@ class ShareBoostRounds(GreedyRounds):
         limits = self.limits.counted_from(state.passes - clock[1])
         by = CORRECTIVE[self.system.corrective]
         solved = without(problem, here, gone, self.lam, self.settings.tol, self.n_rows, limits, by)
-        way = WayBack.of(state.carried).after(solved.at, state.active[gone])
+        way = WayBack.of(state.carried).after(solved.iterate, state.active[gone])
         return self._moved(state, solved, way.arrays(), REMOVAL, clock), ""
 
     def _held_groups(self, active: Rows) -> list[Rows]:
@@ -464,18 +464,18 @@ class ShareBoostRounds(GreedyRounds):
         self, before: FitState, solved: Solved, carried: dict[str, NDArray[Any]], step: str, clock: tuple[float, int]
     ) -> FitState:
         """The state with the model of a corrective step and its record."""
-        problem, at = self.problem, solved.at
-        wrong = float(problem.own_pass(mistakes, at, name="mistakes").add["wrong"]) / problem.statistics.weight
+        problem, iterate = self.problem, solved.iterate
+        wrong = float(problem.own_pass(mistakes, iterate, name="mistakes").add["wrong"]) / problem.statistics.weight
         state = replace(
-            self.valued(before, problem.objective(at, self.lam)),
-            active=at.active,
-            W=at.W,
-            intercept=at.intercept,
+            self.valued(before, problem.objective(iterate, self.lam)),
+            active=iterate.active,
+            W=iterate.W,
+            intercept=iterate.intercept,
             carried=carried,
             cut=solved.cut,
         )
         more = {
-            "loss": at.loss / problem.statistics.weight,
+            "loss": iterate.loss / problem.statistics.weight,
             "error": wrong,
             "bound": self._bound(state, wrong),
             "steps": solved.steps,

@@ -98,24 +98,24 @@ def tried(problem: Problem, rule: str, shortlist: int | None) -> int:
     return max(1, int(problem.n_candidates))
 
 
-def ranked(problem: Problem, at: Iterate, rule: str, groups: Rows | None, take: int) -> list[Group]:
+def ranked(problem: Problem, iterate: Iterate, rule: str, groups: Rows | None, take: int) -> list[Group]:
     """The best `take` groups outside of the model by "norm" or "scaled", best first; one pass over all candidates.
 
     `groups` (n,) are numbers of groups of stored columns; None for one group per column, or those of the pool.
     """
     if problem.pool is not None:
-        return _of_pool(problem, at, rule, take)
-    norms = np.concatenate(problem.summed(at, row_norms))
+        return _of_pool(problem, iterate, rule, take)
+    norms = np.concatenate(problem.summed(iterate, row_norms))
     length = row_lengths(problem, None)
     usable = np.isfinite(problem.objective.columns.weight) & (length > 0.0)
     each = np.where(usable, scores(norms, length, rule), 0.0)
-    each[at.active] = 0.0
+    each[iterate.active] = 0.0
     if groups is None:
         order = np.lexsort((np.arange(each.shape[0]), -each))[:take]
         return [Group(np.array([j], dtype=np.int64), float(each[j])) for j in order.tolist() if each[j] > 0.0]
     # a group of which a column is in the model is in it whole
     sums = np.bincount(groups, weights=each)
-    sums[groups[at.active]] = 0.0
+    sums[groups[iterate.active]] = 0.0
     order = np.lexsort((np.arange(sums.shape[0]), -sums))[:take]
     members = (np.flatnonzero((groups == g) & usable) for g in order.tolist() if sums[g] > 0.0)
     best = [float(sums[g]) for g in order.tolist() if sums[g] > 0.0]
@@ -128,10 +128,10 @@ def row_norms(total: Sums, shard: Any) -> Array:
     return norms
 
 
-def _of_pool(problem: Problem, at: Iterate, rule: str, take: int) -> list[Group]:
-    held = frozenset(problem.held(at.active).keys)
+def _of_pool(problem: Problem, iterate: Iterate, rule: str, take: int) -> list[Group]:
+    held = frozenset(problem.held(iterate.active).keys)
     parts = problem.summed(
-        at, best_of_shard, problem.pool, held, rule, problem.statistics.weight, problem.fit_intercept, take
+        iterate, best_of_shard, problem.pool, held, rule, problem.statistics.weight, problem.fit_intercept, take
     )
     found = sorted(((-score, key) for part in parts for key, score in part))
     best: dict[Key, float] = {}
@@ -211,17 +211,17 @@ _ARMIJO = 1e-4
 _RIDGE = 1e-9
 
 
-def widened(problem: Problem, at: Iterate, rows: Rows) -> Iterate:
+def widened(problem: Problem, iterate: Iterate, rows: Rows) -> Iterate:
     """The model with more rows at zero, its sums taken again; one pass."""
-    active = np.concatenate([at.active, rows])
+    active = np.concatenate([iterate.active, rows])
     order = np.argsort(active, kind="stable")
-    W = np.concatenate([at.W, np.zeros((rows.shape[0], problem.k))])[order]
-    return problem.evaluate(active[order], W, at.intercept)
+    W = np.concatenate([iterate.W, np.zeros((rows.shape[0], problem.k))])[order]
+    return problem.evaluate(active[order], W, iterate.intercept)
 
 
-def only(at: Iterate, rows: Rows) -> Iterate:
+def only(iterate: Iterate, rows: Rows) -> Iterate:
     """A model with some of its rows, which ascend; the others must be zero."""
-    return at.rows(np.searchsorted(at.active, rows))
+    return iterate.rows(np.searchsorted(iterate.active, rows))
 
 
 def gains(
@@ -252,37 +252,37 @@ def _gains(
     if rule == "row" and fresh.shape[0] == len(shortlist):
         given: list[float] = _on_single_rows(problem, here, fresh, lam).tolist()
         return given
-    at = widened(problem, here, fresh)
+    iterate = widened(problem, here, fresh)
     if rule == "newton":
-        return _by_newton(problem, at, shortlist, lam, n_rows)
-    value = problem.objective(at, lam)
+        return _by_newton(problem, iterate, shortlist, lam, n_rows)
+    value = problem.objective(iterate, lam)
     if rule == "line":
-        return [value - _on_line(problem, at, group.rows, lam) for group in shortlist]
+        return [value - _on_line(problem, iterate, group.rows, lam) for group in shortlist]
     if rule == "row":
-        alone = (_on_rows(problem, at, group.rows, lam, n_rows).at for group in shortlist)
+        alone = (_on_rows(problem, iterate, group.rows, lam, n_rows).iterate for group in shortlist)
         return [value - problem.objective(one, lam) for one in alone]
     found = []
     for group in shortlist:
         others = np.setdiff1d(fresh, group.rows)
-        mine = only(at, np.setdiff1d(at.active, others))
-        found.append(value - problem.objective(corrected(problem, mine, lam, group.rows, tol, n_rows).at, lam))
+        mine = only(iterate, np.setdiff1d(iterate.active, others))
+        found.append(value - problem.objective(corrected(problem, mine, lam, group.rows, tol, n_rows).iterate, lam))
     return found
 
 
-def pull(at: Iterate, rows: Rows, length: Array) -> float:
+def pull(iterate: Iterate, rows: Rows, length: Array) -> float:
     """The mean ||G_j||_1 / length_j of some rows: the gradient that a corrective step has to bring down.
 
     Groups are ranked by sums over their rows. Measured by its largest row, a group that enters could leave more of
     itself, all rows together, than it began with, and copies of it would look better than what is new.
     """
-    places = np.searchsorted(at.active, rows)
-    found: float = float(np.sum(np.abs(at.G[places]).sum(axis=1) / length[places])) / max(1, places.shape[0])
+    places = np.searchsorted(iterate.active, rows)
+    found: float = float(np.sum(np.abs(iterate.G[places]).sum(axis=1) / length[places])) / max(1, places.shape[0])
     return found
 
 
 def corrected(
     problem: Problem,
-    at: Iterate,
+    iterate: Iterate,
     lam: float,
     fresh: Rows,
     tol: float,
@@ -294,10 +294,10 @@ def corrected(
 
     A ConvergenceWarning when more is left than they began with: the next features would be chosen by what was left.
     """
-    length = row_lengths(problem, at.active)
-    free = Free(np.ones(at.active.shape[0], np.bool_), problem.fit_intercept, length, n_rows)
-    begun = pull(at, fresh, length)
-    solved = by(problem, at, lam, free, tol * begun, limits)
+    length = row_lengths(problem, iterate.active)
+    free = Free(np.ones(iterate.active.shape[0], np.bool_), problem.fit_intercept, length, n_rows)
+    begun = pull(iterate, fresh, length)
+    solved = by(problem, iterate, lam, free, tol * begun, limits)
     if solved.rest > max(1.0, tol) * begun and not solved.cut:
         from dboost.errors import ConvergenceWarning
 
@@ -311,11 +311,11 @@ def corrected(
     return solved
 
 
-def _on_rows(problem: Problem, at: Iterate, rows: Rows, lam: float, n_rows: int) -> Solved:
+def _on_rows(problem: Problem, iterate: Iterate, rows: Rows, lam: float, n_rows: int) -> Solved:
     """The rows of one group alone, from zero."""
-    length = row_lengths(problem, at.active)
-    free = Free(np.isin(at.active, rows), False, length, n_rows)
-    return solve(problem, at, lam, free, _ACCURACY * pull(at, rows, length))
+    length = row_lengths(problem, iterate.active)
+    free = Free(np.isin(iterate.active, rows), False, length, n_rows)
+    return solve(problem, iterate, lam, free, _ACCURACY * pull(iterate, rows, length))
 
 
 def _on_single_rows(problem: Problem, here: Iterate, rows: Rows, lam: float) -> Array:
@@ -367,15 +367,15 @@ def _newton(H: Array, R: Array, bend: Array, shifts: bool) -> Array:
     return np.asarray(solve_positive(H + bend + along + ridge * np.eye(k), R, 0.0))
 
 
-def _by_newton(problem: Problem, at: Iterate, shortlist: list[Group], lam: float, n_rows: int) -> list[float]:
-    """What the second-order model promises for the rows of each group, which are zero in the model `at`."""
-    places = [np.searchsorted(at.active, group.rows) for group in shortlist]
+def _by_newton(problem: Problem, iterate: Iterate, shortlist: list[Group], lam: float, n_rows: int) -> list[float]:
+    """What the second-order model promises for the rows of each group, which are zero in the model `iterate`."""
+    places = [np.searchsorted(iterate.active, group.rows) for group in shortlist]
     every = sampled(problem.k, max(map(len, places)), sum(map(len, places)), n_rows, _WORK)
     found = []
-    for here, gram in zip(places, grams(problem, at, places, problem.fit_intercept, every), strict=True):
-        bound = problem.objective.bound(at.active, lam)
-        bend = np.stack([np.diagonal(_bend(bound[[j]], at.W[j])) for j in here.tolist()])
-        G = at.G[here]
+    for here, gram in zip(places, grams(problem, iterate, places, problem.fit_intercept, every), strict=True):
+        bound = problem.objective.bound(iterate.active, lam)
+        bend = np.stack([np.diagonal(_bend(bound[[j]], iterate.W[j])) for j in here.tolist()])
+        G = iterate.G[here]
         if problem.fit_intercept:
             # it was solved for before the group enters: it has curvature, and no gradient
             G = np.vstack([G, np.zeros(problem.k)])
@@ -385,16 +385,16 @@ def _by_newton(problem: Problem, at: Iterate, shortlist: list[Group], lam: float
     return found
 
 
-def _on_line(problem: Problem, at: Iterate, rows: Rows, lam: float) -> float:
+def _on_line(problem: Problem, iterate: Iterate, rows: Rows, lam: float) -> float:
     """The lowest objective along the gradient of one group."""
-    places, length = np.searchsorted(at.active, rows), row_lengths(problem, rows)
-    D = np.zeros_like(at.W)
-    D[places] = at.G[places] / (length**2)[:, None]
-    still, bound = np.zeros(problem.k), problem.objective.bound(at.active, lam)
+    places, length = np.searchsorted(iterate.active, rows), row_lengths(problem, rows)
+    D = np.zeros_like(iterate.W)
+    D[places] = iterate.G[places] / (length**2)[:, None]
+    still, bound = np.zeros(problem.k), problem.objective.bound(iterate.active, lam)
 
     def values(steps: Array) -> Array:
-        found = problem.losses_along(at, D, still, steps)
-        penalties = [bound.total(at.W + t * D) for t in steps.tolist()]
+        found = problem.losses_along(iterate, D, still, steps)
+        penalties = [bound.total(iterate.W + t * D) for t in steps.tolist()]
         given: Array = found + np.array(penalties)
         return given
 

@@ -99,8 +99,8 @@ def _with_free_rows(problem: Problem, state: FitState) -> FitState:
     """The state with all rows without penalty among its own: those it lacks at zero."""
     if not problem.objective.columns.free.size:
         return state
-    at = with_free_rows(problem, Iterate.unsummed(state.active, state.W, state.intercept))
-    return replace(state, active=at.active, W=at.W)
+    iterate = with_free_rows(problem, Iterate.unsummed(state.active, state.W, state.intercept))
+    return replace(state, active=iterate.active, W=iterate.W)
 
 
 def predicted(results: Sequence[FitResult], alpha: float, accelerators: Sequence[str] = EVERY) -> FitResult | None:
@@ -144,18 +144,18 @@ def through_wider_bends(
     """
     before = problem.passes
     wider = problem.loss.wider(null.iterate.loss / problem.statistics.weight) if not problem.searched else ()
-    at = state
+    reached = state
     for loss, factor in wider:
         with problem.other_loss(loss):
             asked = replace(settings, tol=max(settings.tol, _TOL), max_passes=None, max_seconds=None)
             loop = Loop(problem, asked, factor * lam, null, problem.n_rows)
             # its certificates are those of another objective
-            begun = FitState(at.active, at.W, at.intercept, factor * at.lam)
-            at, _ = loop.run(begun, lambda record, after: over(state.passes + problem.passes - before))
-            at = replace(at, lam=at.lam / factor)
+            begun = FitState(reached.active, reached.W, reached.intercept, factor * reached.lam)
+            reached, _ = loop.run(begun, lambda record, after: over(state.passes + problem.passes - before))
+            reached = replace(reached, lam=reached.lam / factor)
         if over(state.passes + problem.passes - before):
             break
-    if at is state:
+    if reached is state:
         return state
     passes = state.passes + problem.passes - before
-    return FitState(at.active, at.W, at.intercept, lam, passes=passes, keys=state.keys)
+    return FitState(reached.active, reached.W, reached.intercept, lam, passes=passes, keys=state.keys)

@@ -224,8 +224,8 @@ class GreedyRounds(ABC):
 
     def ended(self, state: FitState, reason: str) -> tuple[FitState, str]:
         """The state with the objective of the model it holds, and the reason to stop."""
-        at = self.problem.evaluate(state.active, state.W, state.intercept)
-        return self.valued(state, self.problem.objective(at, self.lam)), reason
+        iterate = self.problem.evaluate(state.active, state.W, state.intercept)
+        return self.valued(state, self.problem.objective(iterate, self.lam)), reason
 
     def valued(self, state: FitState, value: float) -> FitState:
         """The state with an objective (sum form), which is noted in the trace."""
@@ -281,10 +281,10 @@ class StepwiseSystem(ABC):
     optimises = False
 
     @abstractmethod
-    def step(self, at: Iterate) -> Iterate | None:
+    def step(self, iterate: Iterate) -> Iterate | None:
         """One step of a round: the same rows with other weights and intercept; None where no step is worth taking.
 
-        `at` is the model: its rows, and among them, with weights 0, the column outside it that the penalty's score
+        `iterate` is the model: its rows, and among them, with weights 0, the column outside it that the penalty's score
         ranks first, each with its row of G, which is minus the gradient of the loss in its weights; `bias` is that of
         the intercept.
         """
@@ -317,23 +317,23 @@ class StepwiseRounds(GreedyRounds):
         """One round: state in, state out, and the reason to stop if there is one."""
         clock, before = self.clock(), state
         model = Iterate.unsummed(state.active, state.W, state.intercept)
-        at = offered(self.problem.score(model, None, 0.0, 1))
-        moved = self.system.step(at)
-        after = moved or at
+        iterate = offered(self.problem.score(model, None, 0.0, 1))
+        moved = self.system.step(iterate)
+        after = moved or iterate
         held = after.rows(np.any(after.W != 0.0, axis=1))
-        state = replace(self.valued(state, at.loss), active=held.active, W=held.W, intercept=held.intercept)
+        state = replace(self.valued(state, iterate.loss), active=held.active, W=held.W, intercept=held.intercept)
         state = self.recorded(before, state, clock, self.system.name, 0.0 if moved is None else 1.0)
         return state, "gradient" if moved is None else ""
 
 
 def offered(score: Score) -> Iterate:
     """The model of a scoring pass with the best columns outside it as rows of weight 0, in ascending order."""
-    at = score.iterate
-    active = np.concatenate([at.active, score.best])
+    iterate = score.iterate
+    active = np.concatenate([iterate.active, score.best])
     order = np.argsort(active)
-    W = np.concatenate([at.W, np.zeros_like(score.best_G)])
-    G = np.concatenate([at.G, score.best_G])
-    return replace(at, active=active[order], W=W[order], G=G[order])
+    W = np.concatenate([iterate.W, np.zeros_like(score.best_G)])
+    G = np.concatenate([iterate.G, score.best_G])
+    return replace(iterate, active=active[order], W=W[order], G=G[order])
 
 
 Array = NDArray[np.float64]

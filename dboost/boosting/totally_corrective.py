@@ -63,10 +63,10 @@ class Entering:
         self.settings = settings
         self.sparse = sparse
 
-    def full(self, at: Iterate) -> bool:
+    def full(self, iterate: Iterate) -> bool:
         """Whether the model holds as many rows as it may."""
         budget = self.settings.max_features
-        return budget is not None and at.active.shape[0] >= budget
+        return budget is not None and iterate.active.shape[0] >= budget
 
     def most(self, n_active: int) -> int:
         """How many new rows a round may add."""
@@ -81,16 +81,16 @@ class Entering:
             asked = min(asked, max(0, self.settings.max_features - n_active))
         return asked
 
-    def widened(self, at: Iterate, score: Score, lam: float) -> tuple[Iterate, int, bool]:
+    def widened(self, iterate: Iterate, score: Score, lam: float) -> tuple[Iterate, int, bool]:
         """The model with the best violating rows added at zero; how many, and whether others wait for a next round.
 
         Which violate optimality, at which strength, is in the score: the final one, `lam`, asks for nothing more.
         """
-        held = at.active.shape[0]
+        held = iterate.active.shape[0]
         fresh = self.most(held)
         new, G = score.best[:fresh], score.best_G[:fresh]
         cut = self.settings.features_per_round is None and len(new) == fresh < self.problem.n_candidates - held
-        return at.widened(new, G), int(new.shape[0]), cut
+        return iterate.widened(new, G), int(new.shape[0]), cut
 
 
 class EnteringGroups:
@@ -107,7 +107,7 @@ class EnteringGroups:
         weights = np.where(penalty.weight > 0.0, penalty.weight, 1.0)
         np.maximum.at(self._length, penalty.place, problem.statistics.square / weights**2)
 
-    def full(self, at: Iterate) -> bool:
+    def full(self, iterate: Iterate) -> bool:
         """Never: there is no limit of the rows of groups."""
         return False
 
@@ -115,7 +115,7 @@ class EnteringGroups:
         """No row enters by itself."""
         return 0
 
-    def widened(self, at: Iterate, score: Score, lam: float) -> tuple[Iterate, int, bool]:
+    def widened(self, iterate: Iterate, score: Score, lam: float) -> tuple[Iterate, int, bool]:
         """The model with all columns of its groups, and of the best that violate optimality at a strength.
 
         It takes a pass for their sums where the model does not hold them. Also how many rows were added for groups that
@@ -123,11 +123,11 @@ class EnteringGroups:
         """
         penalty, usable = self.penalty, np.isfinite(self.penalty.weight)
         held = np.zeros(penalty.count, np.bool_)
-        held[penalty.place[at.active]] = True
-        new, waiting = self._best(score, held, lam, int(at.active.shape[0]))
+        held[penalty.place[iterate.active]] = True
+        new, waiting = self._best(score, held, lam, int(iterate.active.shape[0]))
         fresh = int(np.count_nonzero(usable & np.isin(penalty.place, new)))
         held[new] = True
-        return self._with_rows(at, np.flatnonzero(usable & held[penalty.place])), fresh, waiting
+        return self._with_rows(iterate, np.flatnonzero(usable & held[penalty.place])), fresh, waiting
 
     def _best(self, score: Score, held: np.ndarray, lam: float, n_active: int) -> tuple[Rows, bool]:
         """The groups that enter, and whether others wait: the first by what a step of theirs gains, at least one."""
@@ -140,13 +140,13 @@ class EnteringGroups:
         taken = max(1, int(np.searchsorted(rows, max(FIRST_ROWS, n_active), side="right")))
         return some[:taken], some.size > taken
 
-    def _with_rows(self, at: Iterate, rows: Rows) -> Iterate:
+    def _with_rows(self, iterate: Iterate, rows: Rows) -> Iterate:
         """The model with these rows, which hold all of its own; those that it lacks at zero."""
-        if np.array_equal(rows, at.active):
-            return at
+        if np.array_equal(rows, iterate.active):
+            return iterate
         W = np.zeros((rows.shape[0], self.problem.k))
-        W[np.searchsorted(rows, at.active)] = at.W
-        return self.problem.evaluate(rows, W, at.intercept)
+        W[np.searchsorted(rows, iterate.active)] = iterate.W
+        return self.problem.evaluate(rows, W, iterate.intercept)
 
 
 # Rounding moves the model without improving its certificate: rounds looked at, and the share of the objective that is
@@ -306,17 +306,17 @@ class Loop:
         if reason := self._settled(state, score, judged):
             state = replace(state, gap=math.nan) if reason == "uncertified" else state
             return self._recorded(state, score.iterate, begun, score.opened), reason
-        at, opened = score.iterate, score.opened
-        widened, added, others_wait = self.entering.widened(at, score, self.lam)  # the best rows come in
+        iterate, opened = score.iterate, score.opened
+        widened, added, others_wait = self.entering.widened(iterate, score, self.lam)  # the best rows come in
         del score  # as much memory as the examples of a step
         limits = self.limits.counted_from(state.passes - begun[1])
         goal = self._goal(widened, state, others_wait)
         solved = self.inner.solve(widened, goal, state, limits)  # all rows held are solved again
-        after = pruned(solved.at, self.problem.objective.columns.free)  # rows that became exactly zero go out
+        after = pruned(solved.iterate, self.problem.objective.columns.free)  # rows that became exactly zero go out
         state = replace(with_model(state, after), memory=solved.memory, cut=bool(limits.reason(self.problem.passes)))
         dropped = widened.active.shape[0] - after.active.shape[0]
         state = self._recorded(state, after, begun, opened, added, dropped, solved.step)
-        return self._next(state, solved, judged), self._reason(state, solved.step, at, widened, after)
+        return self._next(state, solved, judged), self._reason(state, solved.step, iterate, widened, after)
 
     # ---- its parts -------------------------------------------------------------------------------------------------
 
@@ -334,29 +334,29 @@ class Loop:
     def _score(self, state: FitState) -> Score:
         """One pass over all columns, or those that the strong rule left; rows without penalty are solved before it."""
         problem, take = self.problem, self.entering.most(state.active.shape[0])
-        at, known = Iterate.unsummed(state.active, state.W, state.intercept), None
+        iterate, known = Iterate.unsummed(state.active, state.W, state.intercept), None
         if problem.objective.columns.free.size and not is_guess(problem, state):
             # a certificate is worth nothing where their sums are not zero but for a short step
             small = _FREE_SHARE * self.settings.tol / max(1.0, price_of_residuals(problem, self.lam))
-            at, known = solved_free(problem, at, max(small, _FREE_ROUNDING))
+            iterate, known = solved_free(problem, iterate, max(small, _FREE_ROUNDING))
         lam = self.lam * (1.0 - _MARGIN) if self.accelerators.take("near_rows") else self.lam
         before = problem.passes
-        score = problem.score(at, state.candidates, lam, take, not state.provisional)
+        score = problem.score(iterate, state.candidates, lam, take, not state.provisional)
         if problem.passes == before:
             self.accelerators.take("null_sums")
         return score if known is None else replace(score, projection=known)
 
     def certify(self, state: FitState, score: Score) -> FitState:
         """The state with the better of all lower bounds so far (docs/math.md 6), from the sums of a scoring pass."""
-        problem, lam, at = self.problem, self.lam, score.iterate
-        value = problem.objective(at, lam)
+        problem, lam, iterate = self.problem, self.lam, score.iterate
+        value = problem.objective(iterate, lam)
         # what is scored may be solved a little further than the state: its intercept, and its rows without penalty
-        state = replace(with_model(state, at), objective=value)
+        state = replace(with_model(state, iterate), objective=value)
         if not self.certified:
             return replace(state, gap=np.inf)
         if is_guess(problem, state):
             # not a certificate: it says how far to solve, and is looked at again over all columns
-            near = without_sums(problem, at) if problem.objective.columns.free.size else at
+            near = without_sums(problem, iterate) if problem.objective.columns.free.size else iterate
             rest = expected_gap(problem, near, size_of_score(problem, score), lam)
             return replace(state, gap=relative_gap(problem, value, value - max(rest, 0.0)))
         bound = dual_bound(problem, score, self._null.norms, lam, self.settings.tol)
@@ -367,26 +367,26 @@ class Loop:
             return replace(state, gap=gap, lower_bound=-math.inf)
         return replace(state, gap=gap, lower_bound=lower)
 
-    def _lost(self, at: Iterate) -> bool:
+    def _lost(self, iterate: Iterate) -> bool:
         """Whether a model is so much worse than none that steps from it would not find back.
 
         A loss that grows like e^f has a curvature as large as itself there, so that a Newton step lowers f by about
         one; or it is too large for a number.
         """
         grows = not math.isfinite(self.problem.loss.kappa)
-        return grows and not at.loss <= _LOST * self._null.iterate.loss
+        return grows and not iterate.loss <= _LOST * self._null.iterate.loss
 
-    def _toward_null(self, at: Iterate) -> Iterate:
+    def _toward_null(self, iterate: Iterate) -> Iterate:
         """The best of some models between one and the null model, whose loss is a number: the objective is convex."""
         problem, null = self.problem, self.problem.null()
-        D, d = -at.W, null.intercept - at.intercept
+        D, d = -iterate.W, null.intercept - iterate.intercept
         # the rows of the null model are those without penalty, which every model holds
-        D[np.isin(at.active, null.active)] += null.W
-        values = problem.losses_along(at, D, d, _TOWARD_NULL)
-        bound = problem.objective.bound(at.active, self.lam)
-        values += [bound.total(at.W + t * D) for t in _TOWARD_NULL]
+        D[np.isin(iterate.active, null.active)] += null.W
+        values = problem.losses_along(iterate, D, d, _TOWARD_NULL)
+        bound = problem.objective.bound(iterate.active, self.lam)
+        values += [bound.total(iterate.W + t * D) for t in _TOWARD_NULL]
         t = float(_TOWARD_NULL[int(np.argmin(values))])
-        return problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
+        return problem.evaluate(iterate.active, iterate.W + t * D, iterate.intercept + t * d)
 
     def _settled(self, state: FitState, score: Score, judged: bool) -> str:
         """Why no round is to follow this certificate; empty to go on."""
@@ -398,17 +398,19 @@ class Loop:
         # the model is optimal among all that was seen, and the rest of the class is out of reach
         return "max_opened" if judged and not score.complete and not len(score.best) else ""
 
-    def _goal(self, at: Iterate, state: FitState, others_wait: bool) -> Goal:
-        """How far the rows of `at` are solved."""
+    def _goal(self, iterate: Iterate, state: FitState, others_wait: bool) -> Goal:
+        """How far the rows of `iterate` are solved."""
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
         share = _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
         # where no row may enter any more the restricted problem is all there is to solve
-        alone = self.entering.full(at) or (self.settings.tol > 0.0 and at.active.shape[0] == self.problem.n_candidates)
+        alone = self.entering.full(iterate) or (
+            self.settings.tol > 0.0 and iterate.active.shape[0] == self.problem.n_candidates
+        )
         guess = is_guess(self.problem, state)
-        value = max(self.problem.objective(at, self.lam), self.problem.objective.resolution)
+        value = max(self.problem.objective(iterate, self.lam), self.problem.objective.resolution)
         goal = Goal.of(self.lam, value, gap, 0.0 if guess or alone else share, self.settings.tol, self.certified)
         if self.certified and not guess:
-            rest = self._context.restricted_gap(at, self.lam, Step("", 0.0, 0.0))
+            rest = self._context.restricted_gap(iterate, self.lam, Step("", 0.0, 0.0))
             goal = goal.below(rest, share)
         return goal
 
@@ -440,7 +442,7 @@ class Loop:
             return "precision"
         return stalled(state.history, self.problem.objective.resolution / self.weight)
 
-    def _promised(self, step: Step, at: Iterate) -> float:
+    def _promised(self, step: Step, iterate: Iterate) -> float:
         """What the next step promises; without any penalty at least what one row by itself is sure to gain.
 
         A step that conjugate gradients left unfinished may promise little far from the optimum.
@@ -448,14 +450,14 @@ class Loop:
         problem = self.problem
         if not problem.penalty.weightless or not math.isfinite(problem.loss.kappa):
             return step.promised
-        return max(step.promised, float(np.max(one_row_promises(problem, at, self.lam), initial=0.0)))
+        return max(step.promised, float(np.max(one_row_promises(problem, iterate, self.lam), initial=0.0)))
 
     # ---- records ---------------------------------------------------------------------------------------------------
 
     def _recorded(
         self,
         state: FitState,
-        at: Iterate,
+        iterate: Iterate,
         begun: tuple[float, int],
         opened: int,
         added: int = 0,
@@ -478,7 +480,7 @@ class Loop:
             alpha=self.lam / weight,
             features_in=added,
             features_out=dropped,
-            held=at,
+            held=iterate,
             # how many columns or hypotheses may still enter; infinitely many where the class has no end
             candidates=self.problem.n_candidates if candidates is None else int(candidates.shape[0]),
             step=step.kind if step is not None else "certificate",
@@ -501,9 +503,9 @@ def is_guess(problem: Problem, state: FitState) -> bool:
     return state.provisional and state.round == 0 and problem.screens
 
 
-def with_model(state: FitState, at: Iterate) -> FitState:
+def with_model(state: FitState, iterate: Iterate) -> FitState:
     """The state with another model."""
-    return replace(state, active=at.active, W=at.W, intercept=at.intercept)
+    return replace(state, active=iterate.active, W=iterate.W, intercept=iterate.intercept)
 
 
 def over_all_columns(state: FitState) -> FitState:

@@ -30,7 +30,7 @@ _FINEST = 24
 _SURE = 0.5
 
 
-def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> float:
+def expected_gap(problem: Problem, iterate: Iterate, size: float, lam: float) -> float:
     """What the exact value of the scaled residuals is likely to leave of the gap; no bound, and no pass.
 
     It is (1 - t)^2 (L - D0) + lam Omega(W) - t <G, W> + charge, at the scale t of the residuals. The chord between
@@ -42,11 +42,11 @@ def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> floa
     `size`: ``penalty.dual_size`` of the rows that count; for ``ChargesRows`` those of them that are not held. `lam`:
     strength of the penalty.
     """
-    scale, charge = dual_point(problem, at, size, lam)
-    inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
+    scale, charge = dual_point(problem, iterate, size, lam)
+    inner = float(np.sum(iterate.G * iterate.W)) + float(iterate.bias @ iterate.intercept)
     floor = problem.loss.floor * problem.statistics.weight
-    value = problem.objective.bound(at.active, lam).total(at.W)
-    return _lost(problem, scale) * (at.loss - floor) + value - scale * inner + charge
+    value = problem.objective.bound(iterate.active, lam).total(iterate.W)
+    return _lost(problem, scale) * (iterate.loss - floor) + value - scale * inner + charge
 
 
 def _lost(problem: Problem, scale: float) -> float:
@@ -54,23 +54,23 @@ def _lost(problem: Problem, scale: float) -> float:
     return (1.0 - scale) if problem.loss.kinked else (1.0 - scale) ** 2
 
 
-def restricted_gap(problem: Problem, at: Iterate, lam: float) -> float:
+def restricted_gap(problem: Problem, iterate: Iterate, lam: float) -> float:
     """`expected_gap` of the problem with the rows of A only."""
     # the intercept's own residual has no dual scaling; its size is its share of the gap, beside what counts as gained
     # through a large intercept
-    slack = float(np.sum(np.abs(at.bias) * (1.0 + np.abs(at.intercept)))) if problem.fit_intercept else 0.0
+    slack = float(np.sum(np.abs(iterate.bias) * (1.0 + np.abs(iterate.intercept)))) if problem.fit_intercept else 0.0
     if slack and problem.loss.kinked:
         # what brings repaired residuals back between their ends scales them all
-        keep = float(problem.objective.repair(at).keep.min())
-        slack += (1.0 - keep) * (at.loss - problem.loss.floor * problem.statistics.weight)
+        keep = float(problem.objective.repair(iterate).keep.min())
+        slack += (1.0 - keep) * (iterate.loss - problem.loss.floor * problem.statistics.weight)
     if problem.objective.columns.free.size:
         # rows without penalty are solved with the intercept before a certificate
-        at, slack = without_sums(problem, at), 0.0
+        iterate, slack = without_sums(problem, iterate), 0.0
     size = 0.0
     if not isinstance(problem.penalty, ChargesRows):
-        held = problem.objective.bound(at.active)
-        size = held.dual_size(held.dual_norm(at.G))
-    return expected_gap(problem, at, size, lam) + slack
+        held = problem.objective.bound(iterate.active)
+        size = held.dual_size(held.dual_norm(iterate.G))
+    return expected_gap(problem, iterate, size, lam) + slack
 
 
 def price_of_residuals(problem: Problem, lam: float) -> float:
@@ -94,23 +94,23 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, to
     `null_norms`, (n,): dual norms of G at the null model with its optimal intercept. `lam`: strength of the penalty.
     `tol`: relative gap at which the fit ends.
     """
-    stats, penalty, at = problem.statistics, problem.penalty, score.iterate
+    stats, penalty, iterate = problem.statistics, problem.penalty, score.iterate
     chosen = score.candidates
     repair = _repair(problem, score)
     if isinstance(repair, ProjectedRepair):
-        at = without_sums(problem, at)
+        iterate = without_sums(problem, iterate)
         if repair.step is None:
             # of these residuals nothing but zero is known to be a dual point
-            return dual_value(problem, at, repair, 0.0) - summation.of_objective(problem, at, lam)
+            return dual_value(problem, iterate, repair, 0.0) - summation.of_objective(problem, iterate, lam)
     if isinstance(penalty, ChargesRows):
-        return _charged_bound(problem, replace(score, iterate=at), repair, null_norms, lam)
+        return _charged_bound(problem, replace(score, iterate=iterate), repair, null_norms, lam)
     bound = problem.objective.bound(chosen)
-    off = summation.of_norms(problem, at, chosen)
+    off = summation.of_norms(problem, iterate, chosen)
     norms, size = score.norms + off, score.size
     if _repairs(problem) and size is None:
         if not problem.objective.sparse:
             # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
-            size = _with_errors(penalty, _repaired_size(problem, at, chosen, repair), bound.dual_size(off))
+            size = _with_errors(penalty, _repaired_size(problem, iterate, chosen, repair), bound.dual_size(off))
         else:
             plain = bound.dual_size(norms)
             drift, spill = penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
@@ -118,14 +118,14 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, to
             if spill > 0.0:
                 norms = norms + spill * stats.peak[chosen]
             size = bound.dual_size(norms)
-            if _decides(problem, at, plain, size, lam, tol):
-                exact = _repaired_size(problem, at, chosen, repair)
+            if _decides(problem, iterate, plain, size, lam, tol):
+                exact = _repaired_size(problem, iterate, chosen, repair)
                 size = min(size, _with_errors(penalty, exact, bound.dual_size(off)))
     if size is None:
         size = bound.dual_size(norms)
     scale, charge = penalty.dual_point(size, lam)
-    value = dual_value(problem, at, repair, scale)
-    return value - charge - summation.of_objective(problem, at, lam)
+    value = dual_value(problem, iterate, repair, scale)
+    return value - charge - summation.of_objective(problem, iterate, lam)
 
 
 def _repairs(problem: Problem) -> bool:
@@ -149,7 +149,7 @@ def size_of_score(problem: Problem, score: Score) -> float:
     return bound.dual_size(norms)
 
 
-def dual_point(problem: Problem, at: Iterate, size: float, lam: float, most: float = 1.0) -> tuple[float, float]:
+def dual_point(problem: Problem, iterate: Iterate, size: float, lam: float, most: float = 1.0) -> tuple[float, float]:
     """(t, charge): D(t U) - charge bounds the optimum from below, U the residuals of a model.
 
     A norm tells both from the `size` of the residuals. Otherwise the rows that are held are charged with the conjugate
@@ -160,14 +160,14 @@ def dual_point(problem: Problem, at: Iterate, size: float, lam: float, most: flo
     penalty = problem.penalty
     if not isinstance(penalty, ChargesRows):
         return penalty.dual_point(size, lam)
-    bound = problem.objective.bound(at.active, lam)
-    held = bound.dual_size(bound.dual_norm(at.G))
+    bound = problem.objective.bound(iterate.active, lam)
+    held = bound.dual_size(bound.dual_norm(iterate.G))
     most = min(most, lam / size if size > lam else 1.0)
-    inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
-    fall = at.loss - problem.loss.floor * problem.statistics.weight
+    inner = float(np.sum(iterate.G * iterate.W)) + float(iterate.bias @ iterate.intercept)
+    fall = iterate.loss - problem.loss.floor * problem.statistics.weight
 
     def charge(t: float) -> float:
-        return float(np.sum(bound.conjugate(t * at.G)))
+        return float(np.sum(bound.conjugate(t * iterate.G)))
 
     def left(t: float) -> float:
         return _lost(problem, t) * fall - t * inner + charge(t)
@@ -194,9 +194,9 @@ def _charged_bound(problem: Problem, score: Score, repair: Repair, null_norms: A
     Their sums are known but for an error e_j of the dual norm, by rounding and by the repair. With
     t = max_j ||e_j||_* / lam_j convexity bounds the conjugate of G_j + e_j by (1 - t) that of G_j / (1 - t).
     """
-    stats, at, chosen = problem.statistics, score.iterate, score.candidates
-    bound, held = problem.objective.bound(chosen), among(chosen, at.active)
-    error = summation.of_norms(problem, at, chosen)
+    stats, iterate, chosen = problem.statistics, score.iterate, score.candidates
+    bound, held = problem.objective.bound(chosen), among(chosen, iterate.active)
+    error = summation.of_norms(problem, iterate, chosen)
     if _repairs(problem):
         drift, spill = problem.penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
         error = error + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
@@ -205,18 +205,18 @@ def _charged_bound(problem: Problem, score: Score, repair: Repair, null_norms: A
     norms = score.norms + error
     size = bound[~held].dual_size(norms[~held])
     missed = bound[held].dual_size(error[held]) / lam
-    scale, _ = dual_point(problem, at, size, lam, min(1.0, _SURE / missed) if missed > 0.0 else 1.0)
+    scale, _ = dual_point(problem, iterate, size, lam, min(1.0, _SURE / missed) if missed > 0.0 else 1.0)
     share = 1.0 - scale * missed
-    active = problem.objective.bound(at.active, lam)
-    charge = share * float(np.sum(active.conjugate(scale / share * at.G)))
+    active = problem.objective.bound(iterate.active, lam)
+    charge = share * float(np.sum(active.conjugate(scale / share * iterate.G)))
     if not math.isfinite(charge) or scale * bound.dual_size(norms) <= lam:
         # all rows are within their strengths, or shall be
         scale, charge = min(scale, lam / max(bound.dual_size(norms), lam)), 0.0
-    value = dual_value(problem, at, repair, scale)
-    return value - charge - summation.of_objective(problem, at, lam)
+    value = dual_value(problem, iterate, repair, scale)
+    return value - charge - summation.of_objective(problem, iterate, lam)
 
 
-def _repaired_size(problem: Problem, at: Iterate, candidates: NDArray[np.int64], repair: Repair) -> float:
+def _repaired_size(problem: Problem, iterate: Iterate, candidates: NDArray[np.int64], repair: Repair) -> float:
     """``penalty.dual_size`` of the candidate columns at the repaired residuals of a model, by a pass of its own."""
     leaf: Any = repaired_shard
     given: tuple[Any, ...] = (repair.keep, repair.mix, repair.shift, repair.prior)
@@ -226,7 +226,7 @@ def _repaired_size(problem: Problem, at: Iterate, candidates: NDArray[np.int64],
     norms = problem.runner.run(
         leaf,
         candidates,
-        problem.point(at.active, at.W, at.intercept),
+        problem.point(iterate.active, iterate.W, iterate.intercept),
         given,
         name="repaired",
         shards=column_shards(candidates.shape[0], 8 * problem.k),
@@ -253,11 +253,13 @@ def _with_errors(penalty: Penalty, size: float, errors: float) -> float:
     return size + errors if penalty.threshold else (math.sqrt(size) + math.sqrt(errors)) ** 2
 
 
-def _decides(problem: Problem, at: Iterate, plain: float, size: float, lam: float, tol: float) -> bool:
+def _decides(problem: Problem, iterate: Iterate, plain: float, size: float, lam: float, tol: float) -> bool:
     """Whether a pass for the size of the repaired residuals is likely to end the fit.
 
     It is where the bound on that size leaves a gap above `tol`, and the size without the repair does not. Columns far
     from zero, or with a large mean, have a bound that is far above what the repair does to them.
     """
-    goal = tol * max(abs(problem.objective(at, lam)), problem.objective.resolution)
-    return size > plain and expected_gap(problem, at, plain, lam) <= goal < expected_gap(problem, at, size, lam)
+    goal = tol * max(abs(problem.objective(iterate, lam)), problem.objective.resolution)
+    return size > plain and expected_gap(problem, iterate, plain, lam) <= goal < expected_gap(
+        problem, iterate, size, lam
+    )

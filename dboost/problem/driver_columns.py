@@ -96,28 +96,28 @@ class DriverColumns:
             places = self._known(active)
         return places
 
-    def note(self, at: Iterate, parts: Sequence[State] | None) -> None:
+    def note(self, iterate: Iterate, parts: Sequence[State] | None) -> None:
         """Remember the state of the examples at a model, as a pass found it by partition; None forgets."""
         self._state = None
         if parts:
             margins, residual, curvature = parts[0]
             if len(parts) > 1:
                 margins, residual, curvature = (np.concatenate(found) for found in zip(*parts, strict=True))
-            self._state = at, (margins, residual, curvature)
+            self._state = iterate, (margins, residual, curvature)
 
     def forget_state(self) -> None:
         """Forget the state of the examples, as under another loss it is another one."""
         self._state = None
 
-    def state(self, at: Iterate, held: Callable[[Rows], Held], loss: Loss) -> State:
+    def state(self, iterate: Iterate, held: Callable[[Rows], Held], loss: Loss) -> State:
         """Margins, residuals and curvature of the examples at a model of one output, the same bits as in a pass."""
-        chosen = at.W[:, 0] != 0.0
+        chosen = iterate.W[:, 0] != 0.0
         if self._state is not None:
             known, found = self._state
-            same = np.array_equal(known.active, at.active[chosen]) and np.array_equal(known.W, at.W[chosen])
-            if same and np.array_equal(known.intercept, at.intercept):
+            same = np.array_equal(known.active, iterate.active[chosen]) and np.array_equal(known.W, iterate.W[chosen])
+            if same and np.array_equal(known.intercept, iterate.intercept):
                 return found
-        f = self.margins(self.places(at.active, held), at.W, at.intercept)
+        f = self.margins(self.places(iterate.active, held), iterate.W, iterate.intercept)
         u, h = np.empty_like(f), np.empty_like(f)
         single_state(loss.target(self.labels), f, self.weight, u, h)
         return f, u, h
@@ -128,10 +128,12 @@ class DriverColumns:
         one_output.add_columns(self.indptr, self.rows, self.values, places, np.ascontiguousarray(W[:, 0]), f)
         return f
 
-    def dual_value(self, at: Iterate, held: Callable[[Rows], Held], loss: Loss, repair: Repair, scale: float) -> float:
+    def dual_value(
+        self, iterate: Iterate, held: Callable[[Rows], Held], loss: Loss, repair: Repair, scale: float
+    ) -> float:
         """Value of the repaired residuals of a model of one output, scaled (``loss_rows.dual_row``)."""
-        self.places(at.active, held)
-        margins, residuals, _ = self.state(at, held, loss)
+        self.places(iterate.active, held)
+        margins, residuals, _ = self.state(iterate, held, loss)
         given = scale * repair.keep, repair.mix, repair.shift, repair.prior
         target = loss.target(self.labels)
         value = float(single_dual_value(target, margins, self.weight, *(float(one[0]) for one in given)))

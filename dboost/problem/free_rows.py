@@ -65,22 +65,22 @@ class ProjectedRepair(Repair):
     charge: float = 0.0
 
 
-def with_free_rows(problem: Problem, at: Iterate) -> Iterate:
+def with_free_rows(problem: Problem, iterate: Iterate) -> Iterate:
     """A model that holds all rows without penalty, those it lacks at zero; sums of them are zero too."""
     free = problem.objective.columns.free
-    missing = free[~among(free, at.active[np.isin(at.active, free)])]
-    return at.widened(missing, np.zeros((missing.shape[0], problem.k))) if missing.size else at
+    missing = free[~among(free, iterate.active[np.isin(iterate.active, free)])]
+    return iterate.widened(missing, np.zeros((missing.shape[0], problem.k))) if missing.size else iterate
 
 
-def without_sums(problem: Problem, at: Iterate) -> Iterate:
+def without_sums(problem: Problem, iterate: Iterate) -> Iterate:
     """A model with the sums of its rows without penalty, and of its intercept, taken as zero."""
-    G = np.where(free_places(problem, at)[:, None], 0.0, at.G)
-    return replace(at, G=G, bias=np.zeros_like(at.bias))
+    G = np.where(free_places(problem, iterate)[:, None], 0.0, iterate.G)
+    return replace(iterate, G=G, bias=np.zeros_like(iterate.bias))
 
 
-def repaired(problem: Problem, at: Iterate, known: Projection | None = None) -> ProjectedRepair:
+def repaired(problem: Problem, iterate: Iterate, known: Projection | None = None) -> ProjectedRepair:
     """What makes the residuals at a model a dual point beside rows without penalty; `known` if the step there is."""
-    found, plain = projection(problem, at) if known is None else known, plain_repair(problem)
+    found, plain = projection(problem, iterate) if known is None else known, plain_repair(problem)
     none = np.zeros(problem.k)
     if not (found.exact and found.keep > 0.0):
         return ProjectedRepair(none, none, none, plain.prior, 0.0, none, none)
@@ -92,54 +92,58 @@ def repaired(problem: Problem, at: Iterate, known: Projection | None = None) -> 
     )
 
 
-def dual_value(problem: Problem, at: Iterate, repair: Repair, scale: float) -> float:
+def dual_value(problem: Problem, iterate: Iterate, repair: Repair, scale: float) -> float:
     """Value of the repaired residuals of a model, scaled; one pass (``Problem.dual_value``)."""
     if not isinstance(repair, ProjectedRepair):
-        return problem.dual_value(at, repair, scale)
+        return problem.dual_value(iterate, repair, scale)
     if repair.step is None:
         return problem.loss.floor * problem.statistics.weight
     arguments = (repair.step, scale * repair.keep, repair.prior)
-    return float(problem.own_pass(projected.projected_dual, at, *arguments, name="dual").add["dual"]) - repair.charge
+    return (
+        float(problem.own_pass(projected.projected_dual, iterate, *arguments, name="dual").add["dual"]) - repair.charge
+    )
 
 
 # ---- the model ---------------------------------------------------------------------------------------------------
 
 
-def solved(problem: Problem, at: Iterate, small: float) -> tuple[Iterate, Projection]:
+def solved(problem: Problem, iterate: Iterate, small: float) -> tuple[Iterate, Projection]:
     """The model, with its sums, whose rows without penalty and intercept are optimal, and the next step there.
 
-    `at` has all these rows, and need not have its sums. It ends where the next step would change no residual of weight
-    one by more than `small`, and the loss by next to nothing.
+    `iterate` has all these rows, and need not have its sums. It ends where the next step would change no residual of
+    weight one by more than `small`, and the loss by next to nothing.
     """
-    at = problem.evaluate(at.active, _centred(problem, at.active, at.W), at.intercept)
+    iterate = problem.evaluate(iterate.active, _centred(problem, iterate.active, iterate.W), iterate.intercept)
     before = np.inf
     for _ in range(_MAX_STEPS):
-        found = projection(problem, at)
-        least = _SETTLED * max(abs(at.loss), problem.objective.resolution)
+        found = projection(problem, iterate)
+        least = _SETTLED * max(abs(iterate.loss), problem.objective.resolution)
         near = found.keep > 0.0 and float(found.moved.max(initial=0.0)) <= small
         # near the optimum steps shrink like their squares, until they are the rounding of sums
-        if near or found.gained <= least or (found.gained <= _ROUNDING * abs(at.loss) and found.gained >= before):
+        if near or found.gained <= least or (found.gained <= _ROUNDING * abs(iterate.loss) and found.gained >= before):
             break
         before = found.gained
-        moved = _stepped(problem, at, found)
+        moved = _stepped(problem, iterate, found)
         if moved is None:
             break
-        at = moved
-    return at, found
+        iterate = moved
+    return iterate, found
 
 
-def _stepped(problem: Problem, at: Iterate, found: Projection) -> Iterate | None:
+def _stepped(problem: Problem, iterate: Iterate, found: Projection) -> Iterate | None:
     """The model after the step, halved until the loss does not rise; None where it always does."""
     V, v = found.step
 
     def after(t: float) -> Iterate:
-        return problem.evaluate(at.active, _centred(problem, at.active, at.W + t * V), at.intercept + t * v)
+        return problem.evaluate(
+            iterate.active, _centred(problem, iterate.active, iterate.W + t * V), iterate.intercept + t * v
+        )
 
     whole = after(1.0)
-    if whole.loss <= at.loss + _ROUNDING * abs(at.loss):
+    if whole.loss <= iterate.loss + _ROUNDING * abs(iterate.loss):
         return whole
-    values = problem.losses_along(at, V, v, _HALVINGS)
-    lower = np.flatnonzero(values < at.loss)
+    values = problem.losses_along(iterate, V, v, _HALVINGS)
+    lower = np.flatnonzero(values < iterate.loss)
     return after(float(_HALVINGS[lower[0]])) if lower.size else None
 
 
@@ -157,14 +161,14 @@ def _centred(problem: Problem, active: NDArray[np.int64], W: Array) -> Array:
     return found
 
 
-def _vanishing(problem: Problem, at: Iterate) -> bool:
+def _vanishing(problem: Problem, iterate: Iterate) -> bool:
     """Whether the curvature of a row without penalty has all but vanished: its weight goes on to infinity.
 
     The loss then falls by less than its rounding. A column without a label has no curvature at all, and none to lose,
     and an entry that is held at zero goes nowhere.
     """
-    solver = FreeSteps(problem, at)
-    square = problem.statistics.square[at.active[solver.rows]]
+    solver = FreeSteps(problem, iterate)
+    square = problem.statistics.square[iterate.active[solver.rows]]
     square = np.append(square, problem.statistics.weight) if problem.fit_intercept else square
     each = solver.diagonal[:, solver.outputs] / np.where(square > 0.0, square, 1.0)[:, None]
     low = (each > 0.0) & (each < _VANISHED * each.max(axis=0, initial=0.0))
@@ -178,11 +182,11 @@ def solved_null(problem: Problem, null: Iterate) -> Iterate:
 
     Raises NoFiniteOptimum where it has no finite optimum, as of labels that these features separate.
     """
-    at, last = solved(problem, with_free_rows(problem, null), 0.0)
-    if not last.keep > 0.0 or not last.exact or _vanishing(problem, at):
+    iterate, last = solved(problem, with_free_rows(problem, null), 0.0)
+    if not last.keep > 0.0 or not last.exact or _vanishing(problem, iterate):
         raise NoFiniteOptimum(
             "the features whose penalty_factors are 0 have no finite optimum, so that no penalty holds their weights: "
             "they may separate the labels, wholly or in part",
             hint="give them a small factor such as 1e-3, or leave those out that tell the labels",
         )
-    return at
+    return iterate

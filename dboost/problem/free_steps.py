@@ -45,9 +45,9 @@ _FLAT = 1e-12
 _SURE = 4.0
 
 
-def free_places(problem: Problem, at: Iterate) -> NDArray[np.bool_]:
+def free_places(problem: Problem, iterate: Iterate) -> NDArray[np.bool_]:
     """Which of the active rows have no penalty, shape (a,)."""
-    found: NDArray[np.bool_] = problem.objective.columns.weight[at.active] == 0.0
+    found: NDArray[np.bool_] = problem.objective.columns.weight[iterate.active] == 0.0
     return found
 
 
@@ -64,7 +64,7 @@ class FreeSteps:
 
     Sums and steps are vectors: the entries of these rows one row after the other, then those of the intercept.
 
-    `at`: the model, with its sums and all rows without penalty.
+    `iterate`: the model, with its sums and all rows without penalty.
     `rows`: places of these rows among the active ones.
     `outputs`, (k,): those that have a finite optimum.
     `diagonal`, (rows, k): that of the curvature, the intercept last.
@@ -73,28 +73,28 @@ class FreeSteps:
     `allowed`: what the sums may be off by.
     """
 
-    def __init__(self, problem: Problem, at: Iterate) -> None:
+    def __init__(self, problem: Problem, iterate: Iterate) -> None:
         self.problem = problem
-        self.at = at
-        self.rows = np.flatnonzero(free_places(problem, at))
+        self.iterate = iterate
+        self.rows = np.flatnonzero(free_places(problem, iterate))
         # an output with one label only has no finite optimum, and zero for its dual point
         self.outputs = plain_repair(problem).keep > 0.0
-        chosen = np.append(self.rows, at.active.shape[0]) if problem.fit_intercept else self.rows
+        chosen = np.append(self.rows, iterate.active.shape[0]) if problem.fit_intercept else self.rows
         self._formed = chosen.size * problem.k <= FORMED
         self._ends = _LEFT if self._formed else _LEFT_BY_PASSES
         if self._formed:
-            self._H = problem.curvature_among(at, self.rows)
+            self._H = problem.curvature_among(iterate, self.rows)
             scale = np.diag(self._H).copy()
         else:
-            found = problem.own_pass(passes.curvature_diagonal, at, problem.fit_intercept, name="diagonal")
+            found = problem.own_pass(passes.curvature_diagonal, iterate, problem.fit_intercept, name="diagonal")
             scale = found.add["diagonal"][chosen].ravel()
-            self._product = problem.curvature_at(at)
+            self._product = problem.curvature_at(iterate)
         self._used = np.tile(self.outputs, chosen.size)
         self.diagonal = scale.reshape(chosen.size, problem.k)
         self.scale = np.maximum(scale, _FLAT * max(float(scale.max(initial=0.0)), np.finfo(float).tiny))
         # where no entry has a sign every one is solved for at once
-        self.signs = _signs_of(problem, at.active[self.rows])
-        self.start = self.joined(at.W, at.intercept)
+        self.signs = _signs_of(problem, iterate.active[self.rows])
+        self.start = self.joined(iterate.W, iterate.intercept)
         self.allowed = self._allowed()
 
     def joined(self, G: Array, bias: Array) -> Array:
@@ -104,7 +104,7 @@ class FreeSteps:
 
     def split(self, x: Array) -> tuple[Array, Array]:
         """The step of all active rows and of the intercept of such a vector."""
-        V, v, size = np.zeros_like(self.at.W), np.zeros(self.problem.k), self.rows.size * self.problem.k
+        V, v, size = np.zeros_like(self.iterate.W), np.zeros(self.problem.k), self.rows.size * self.problem.k
         V[self.rows] = x[:size].reshape(-1, self.problem.k)
         return V, x[size:] if self.problem.fit_intercept else v
 
@@ -179,9 +179,9 @@ class FreeSteps:
 
     def _allowed(self) -> Array:
         """What the sums in such a vector may be off by, through the rounding of residuals and of their sums."""
-        problem, at = self.problem, self.at
-        labels = replace(at, loss=at.loss + problem.statistics.at_zero)
-        rows = summation.of_norms(problem, labels, at.active[self.rows])
+        problem, iterate = self.problem, self.iterate
+        labels = replace(iterate, loss=iterate.loss + problem.statistics.at_zero)
+        rows = summation.of_norms(problem, labels, iterate.active[self.rows])
         each = np.repeat(rows, problem.k)
         if not problem.fit_intercept:
             return _SURE * each
@@ -201,10 +201,10 @@ def _signs_of(problem: Problem, rows: NDArray[np.int64]) -> NDArray[np.int8] | N
     return np.concatenate([np.repeat(signs[rows], problem.k), bias])
 
 
-def projection(problem: Problem, at: Iterate) -> Projection:
+def projection(problem: Problem, iterate: Iterate) -> Projection:
     """The step at a model that has its sums and all rows without penalty, refined until its rest is rounding."""
-    solver = FreeSteps(problem, at)
-    right = left = solver.joined(at.G, at.bias)
+    solver = FreeSteps(problem, iterate)
+    right = left = solver.joined(iterate.G, iterate.bias)
     x, best, least = np.zeros_like(right), None, np.inf
 
     def missed(sums: Array) -> float:
@@ -218,7 +218,7 @@ def projection(problem: Problem, at: Iterate) -> Projection:
     for _ in range(_REFINED):
         x = solver.further(left, x)
         V, v = solver.split(x)
-        sums = problem.own_pass(projected.projected_sums, at, (V, v), name="projected")
+        sums = problem.own_pass(projected.projected_sums, iterate, (V, v), name="projected")
         left = solver.joined(sums.add["G"], sums.add["bias"])
         rest = solver.counted(left, x)
         size, far, moved = missed(rest), sums.peak["far"], sums.peak["moved"]

@@ -171,14 +171,14 @@ class InducedProblem(Problem):
         """As in ``Problem``."""
         return np.array([self._taken[i] for i in active.tolist()])
 
-    def _places(self, at: Iterate, rows: Rows) -> Rows:
-        return np.searchsorted(at.active, rows)
+    def _places(self, iterate: Iterate, rows: Rows) -> Rows:
+        return np.searchsorted(iterate.active, rows)
 
     # ---- scoring ---------------------------------------------------------------------------------------------------
 
     def score(
         self,
-        at: Iterate,
+        iterate: Iterate,
         candidates: Rows | None,
         strength: float,
         take: int,
@@ -189,26 +189,26 @@ class InducedProblem(Problem):
         `candidates` has no meaning here: nothing is ruled out between rounds. What can be certified is scored at the
         repaired residuals, so that its size is that of a dual point; otherwise at the residuals themselves.
         """
-        return self._priced(at, strength, take, whole, self.penalty.certified)
+        return self._priced(iterate, strength, take, whole, self.penalty.certified)
 
-    def ranked(self, at: Iterate, strength: float, take: int) -> Score:
+    def ranked(self, iterate: Iterate, strength: float, take: int) -> Score:
         """As in ``Problem``; where residuals are repaired, by two scoring passes."""
         if not (self.fit_intercept and self.penalty.certified):
-            return self.score(at, None, strength, take)
-        found = self._priced(at, strength, take, True, False)
-        return replace(found, size=self.score(at, None, strength, 0).size)
+            return self.score(iterate, None, strength, take)
+        found = self._priced(iterate, strength, take, True, False)
+        return replace(found, size=self.score(iterate, None, strength, 0).size)
 
-    def _priced(self, at: Iterate, strength: float, take: int, whole: bool, repaired: bool) -> Score:
+    def _priced(self, iterate: Iterate, strength: float, take: int, whole: bool, repaired: bool) -> Score:
         # what the pass at the model with its new rows says of the rows it holds is the same, bit for bit
         once = not repaired and self.k == 1
         if not once:
-            at = self.evaluate(at.active, at.W, at.intercept)
-        if not np.isfinite(at.bias).all():
+            iterate = self.evaluate(iterate.active, iterate.W, iterate.intercept)
+        if not np.isfinite(iterate.bias).all():
             # residuals beyond all numbers: nothing is induced before the model held has come back from there
-            return self._scored(at, [], math.inf)
-        repair = self.objective.repair(at) if repaired else Repair.nothing(self.k)
-        point = self.point(at.active, at.W, at.intercept)
-        held = frozenset(self.held(at.active).keys)
+            return self._scored(iterate, [], math.inf)
+        repair = self.objective.repair(iterate) if repaired else Repair.nothing(self.k)
+        point = self.point(iterate.active, iterate.W, iterate.intercept)
+        held = frozenset(self.held(iterate.active).keys)
         arguments = (self.pool, point, (repair.keep, repair.mix, repair.shift, repair.prior))
         row_bytes = 8 * self.k * (3 if self.exponential else 1)
         constant = self.edge_constant if self.exponential else self.objective.curvature_constant
@@ -266,24 +266,27 @@ class InducedProblem(Problem):
             opened, complete = opened + found.opened, found.complete
             size = max(size, found.size)
             best = (best + [key for key in found.best if key not in held and key not in set(best)])[:take]
-        score = replace(self._scored(at, best, size, evaluated=not once), opened=opened, complete=complete)
-        if self.searched and not whole and repaired and at.active.size:
+        score = replace(self._scored(iterate, best, size, evaluated=not once), opened=opened, complete=complete)
+        if self.searched and not whole and repaired and iterate.active.size:
             # a hypothesis of the model need not be one of those next to it, and bounds what the rest is scaled by
             score = replace(score, size=max(size, self._size_held(score.iterate, repair)))
         return score
 
-    def _size_held(self, at: Iterate, repair: Repair) -> float:
+    def _size_held(self, iterate: Iterate, repair: Repair) -> float:
         """``penalty.dual_size`` of the model's own hypotheses at its repaired residuals."""
-        point, given = self.point(at.active, at.W, at.intercept), (repair.keep, repair.mix, repair.shift, repair.prior)
+        point, given = (
+            self.point(iterate.active, iterate.W, iterate.intercept),
+            (repair.keep, repair.mix, repair.shift, repair.prior),
+        )
         G = self.runner.run(passes.repaired_gradient, None, point, given, name="repaired").add["G"]
-        return self.objective.bound(at.active).dual_size(self.penalty.dual_norm(G))
+        return self.objective.bound(iterate.active).dual_size(self.penalty.dual_norm(G))
 
-    def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
+    def summed(self, iterate: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
         """As for ``Problem``, shard by shard of the pool: beside "G" there are "square", "total" and "peak".
 
         Of a pool that is searched, the hypotheses next to the model.
         """
-        point = self.point(at.active, at.W, at.intercept)
+        point = self.point(iterate.active, iterate.W, iterate.intercept)
         whole = Repair.nothing(self.k)
         found: list[Any] = self.runner.run(
             pools.price,
@@ -293,7 +296,7 @@ class InducedProblem(Problem):
             "theta",
             name="score",
             at_once=SHARDS_AT_ONCE,
-            shards=self.pool.shards(sorted(self.held(at.active).keys), 8 * self.k, SHARD_BYTES),
+            shards=self.pool.shards(sorted(self.held(iterate.active).keys), 8 * self.k, SHARD_BYTES),
             finish=pools.finished,
             finish_args=lambda shard: (self.pool, finish, *arguments),
         )
@@ -330,21 +333,21 @@ class InducedProblem(Problem):
         )
         return found[0]
 
-    def _scored(self, at: Iterate, best: Sequence[Key], size: float, evaluated: bool = True) -> Score:
+    def _scored(self, iterate: Iterate, best: Sequence[Key], size: float, evaluated: bool = True) -> Score:
         """What a scoring pass says, with the sums of the best rows, and of the model where they are not known yet."""
         rows = self.register(best)
         G = np.zeros((0, self.k))
         if len(rows) or not evaluated:
-            active = np.sort(np.concatenate([at.active, rows]))
+            active = np.sort(np.concatenate([iterate.active, rows]))
             W = np.zeros((active.shape[0], self.k))
-            held = np.searchsorted(active, at.active)
-            W[held] = at.W
-            found = self.evaluate(active, W, at.intercept)
+            held = np.searchsorted(active, iterate.active)
+            W[held] = iterate.W
+            found = self.evaluate(active, W, iterate.intercept)
             G = found.G[np.searchsorted(active, rows)]
             if not evaluated:
-                at = replace(at, loss=found.loss, G=found.G[held], bias=found.bias)
-        norms = self.penalty.dual_norm(at.G)
-        return Score(at, at.active, norms, rows, G, size=size)
+                iterate = replace(iterate, loss=found.loss, G=found.G[held], bias=found.bias)
+        norms = self.penalty.dual_norm(iterate.G)
+        return Score(iterate, iterate.active, norms, rows, G, size=size)
 
 
 def _no_columns() -> Sums:

@@ -95,9 +95,9 @@ class Objective:
 
     # ---- values ----------------------------------------------------------------------------------------------------
 
-    def __call__(self, at: Iterate, lam: float) -> float:
+    def __call__(self, iterate: Iterate, lam: float) -> float:
         """P(W, b) in the sum form at a model that has its sums; inf where it is too large for a number."""
-        return at.loss + self.bound(at.active, lam).total(at.W)
+        return iterate.loss + self.bound(iterate.active, lam).total(iterate.W)
 
     @cached_property
     def resolution(self) -> float:
@@ -117,11 +117,11 @@ class Objective:
         """kappa of the quadratic bound; 1 where the loss has none, and rules that ask for no bound see sum s x**2."""
         return self.loss.kappa if math.isfinite(self.loss.kappa) else 1.0
 
-    def repair(self, at: Iterate) -> Repair:
+    def repair(self, iterate: Iterate) -> Repair:
         """What makes the residuals at a model feasible for the intercept; nothing where there is none."""
         if not self.fit_intercept:
             return Repair.nothing(self.k)
-        plain = self.loss.repair(self.statistics.mass, self.statistics.total, at.bias)
+        plain = self.loss.repair(self.statistics.mass, self.statistics.total, iterate.bias)
         if plain.null_share == 0.0 or not self.columns.offset.size:
             return plain
         # It mixes predictions with the shares n/M of the labels. With offsets the model without features predicts
@@ -132,12 +132,12 @@ class Objective:
 
     # ---- the intercept as one more row -----------------------------------------------------------------------------
 
-    def with_intercept(self, at: Iterate, lam: float) -> tuple[Array, Array, BoundPenalty]:
+    def with_intercept(self, iterate: Iterate, lam: float) -> tuple[Array, Array, BoundPenalty]:
         """G, W and the penalty of a model, with the intercept as their last row where there is one."""
-        bound = self.bound(at.active, lam)
+        bound = self.bound(iterate.active, lam)
         if not self.fit_intercept:
-            return at.G, at.W, bound
-        G, W = np.concatenate([at.G, at.bias[None]]), np.concatenate([at.W, at.intercept[None]])
+            return iterate.G, iterate.W, bound
+        G, W = np.concatenate([iterate.G, iterate.bias[None]]), np.concatenate([iterate.W, iterate.intercept[None]])
         return G, W, bound.with_intercept()
 
     def split_intercept(self, D: Array) -> tuple[Array, Array]:

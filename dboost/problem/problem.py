@@ -207,7 +207,7 @@ class Problem(ABC):
     @abstractmethod
     def score(
         self,
-        at: Iterate,
+        iterate: Iterate,
         candidates: Rows | None,
         strength: float,
         take: int,
@@ -215,7 +215,7 @@ class Problem(ABC):
     ) -> Score:
         """SCORE pass: everything that may enter, and the sums of the active rows.
 
-        `at`: the model; its sums are replaced.
+        `iterate`: the model; its sums are replaced.
         `candidates`: columns that may be needed, ascending; must contain the active rows. None: all.
         `strength`: strength of the penalty, for the scores.
         `take`: how many of the best violating columns to bring back with their sums.
@@ -223,7 +223,7 @@ class Problem(ABC):
         """
 
     @abstractmethod
-    def ranked(self, at: Iterate, strength: float, take: int) -> Score:
+    def ranked(self, iterate: Iterate, strength: float, take: int) -> Score:
         """`score` over everything, the best those by the residuals themselves.
 
         Where hypotheses are scored at repaired residuals, for a certificate, those would rank other ones first. The
@@ -231,18 +231,18 @@ class Problem(ABC):
         """
 
     @abstractmethod
-    def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
+    def summed(self, iterate: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
         """G of every candidate at a model, for rules of choice that are not the penalty's.
 
-        `at`: the model; only its rows, W and intercept count. `finish`: reduces the sums of one shard where they are
-        formed: ``total.add["G"]``. Returns what `finish` made of each shard, in the order of the candidates.
+        `iterate`: the model; only its rows, W and intercept count. `finish`: reduces the sums of one shard where they
+        are formed: ``total.add["G"]``. Returns what `finish` made of each shard, in the order of the candidates.
         """
 
     # ---- one model -------------------------------------------------------------------------------------------------
 
-    def own_pass(self, leaf: Any, at: Iterate, *args: Any, name: str) -> Sums:
+    def own_pass(self, leaf: Any, iterate: Iterate, *args: Any, name: str) -> Sums:
         """A pass of the caller's own at a model: leaf(partition, memo, point, *args) -> Sums (``PassRunner.run``)."""
-        found: Sums = self.runner.run(leaf, self.point(at.active, at.W, at.intercept), *args, name=name)
+        found: Sums = self.runner.run(leaf, self.point(iterate.active, iterate.W, iterate.intercept), *args, name=name)
         return found
 
     def null(self) -> Iterate:
@@ -252,8 +252,8 @@ class Problem(ABC):
     def _slope_of_intercept(self, b: Array) -> tuple[Array, Array]:
         """The column sums of U of the model without features at an intercept, and minus their slope, both (k,)."""
         none = np.zeros((0, self.k))
-        at = self.evaluate(np.zeros(0, np.int64), none, b)
-        return at.bias, self.curvature_at(at)(none, np.ones(self.k))[1]
+        iterate = self.evaluate(np.zeros(0, np.int64), none, b)
+        return iterate.bias, self.curvature_at(iterate)(none, np.ones(self.k))[1]
 
     def _sums_of_intercept(self, b: Array) -> tuple[float, Array, Array]:
         """The loss of the model without features at an intercept, the column sums of U (k,), the Hessian (k, k)."""
@@ -266,29 +266,29 @@ class Problem(ABC):
         sums = self.runner.run(passes.active_gradient, self.point(active, W, intercept), name="gradient")
         return Iterate(active, W, intercept, sums.add["loss"], sums.add["G"], sums.add["bias"])
 
-    def rows_sums(self, at: Iterate, rows: Rows) -> Sums:
+    def rows_sums(self, iterate: Iterate, rows: Rows) -> Sums:
         """G (or mu+ and mu-) of some rows of W and of the intercept at a model, and the loss.
 
         Of hypotheses, the rows must be held by the model.
         """
-        point = self.point(at.active, at.W, at.intercept)
+        point = self.point(iterate.active, iterate.W, iterate.intercept)
         found: Sums = self.runner.run(
-            passes.score, self._places(at, rows), point, self.exponential, True, name="rows"
+            passes.score, self._places(iterate, rows), point, self.exponential, True, name="rows"
         )
         return found
 
     @abstractmethod
-    def _places(self, at: Iterate, rows: Rows) -> Rows:
+    def _places(self, iterate: Iterate, rows: Rows) -> Rows:
         """Where the columns of some rows of W lie for a pass at a model."""
 
-    def losses_along(self, at: Iterate, D: Array, d: Array, steps: Array) -> Array:
+    def losses_along(self, iterate: Iterate, D: Array, d: Array, steps: Array) -> Array:
         """GRID pass: L at (W + t D, b + t d) for every t in `steps`."""
-        found: Array = self.own_pass(passes.losses_along, at, D, d, steps, name="grid").add["loss"]
+        found: Array = self.own_pass(passes.losses_along, iterate, D, d, steps, name="grid").add["loss"]
         return found
 
-    def curvature_at(self, at: Iterate) -> Callable[[Array, Array], tuple[Array, Array]]:
+    def curvature_at(self, iterate: Iterate) -> Callable[[Array, Array], tuple[Array, Array]]:
         """A function (V, v) -> (X_A'H(X_A V + 1 v'), 1'H(...)), one pass a call, the Hessian fixed at the model."""
-        point = self.point(at.active, at.W, at.intercept)
+        point = self.point(iterate.active, iterate.W, iterate.intercept)
 
         def product(V: Array, v: Array) -> tuple[Array, Array]:
             sums = self.runner.run(passes.hessian_product, point, V, v, name="hessian")
@@ -296,24 +296,24 @@ class Problem(ABC):
 
         return product
 
-    def curvature_among(self, at: Iterate, order: Rows, every: int = 1) -> Array:
+    def curvature_among(self, iterate: Iterate, order: Rows, every: int = 1) -> Array:
         """The Hessian of L in the entries of some rows held, in an order of places, and of the intercept last.
 
         From one of `every` so many examples, scaled up.
         """
-        place = np.full(at.active.shape[0], -1)
+        place = np.full(iterate.active.shape[0], -1)
         place[order] = np.arange(order.shape[0])
-        found = self.own_pass(projected.free_curvature, at, place, self.fit_intercept, every, name="curvature")
+        found = self.own_pass(projected.free_curvature, iterate, place, self.fit_intercept, every, name="curvature")
         H: Array = found.add["H"]
         return H
 
-    def dual_value(self, at: Iterate, repair: Repair, scale: float) -> float:
+    def dual_value(self, iterate: Iterate, repair: Repair, scale: float) -> float:
         """DUAL pass: value of the repaired residuals of a model, scaled (``loss_rows.dual_row``)."""
         if self._on_driver:
             self.runner.count_on_driver()
-            return self.columns.dual_value(at, self.held, self.loss, repair, scale)
+            return self.columns.dual_value(iterate, self.held, self.loss, repair, scale)
         arguments = (scale * repair.keep, repair.mix, repair.shift, repair.prior)
-        return float(self.own_pass(passes.dual_value, at, *arguments, name="dual").add["dual"])
+        return float(self.own_pass(passes.dual_value, iterate, *arguments, name="dual").add["dual"])
 
 
 def exact_dot(a: Array, b: Array, *terms: float) -> float:

@@ -50,7 +50,7 @@ class Sample:
     weight: Array
     whole: bool
 
-    def curvature(self, problem: Problem, at: Iterate) -> tuple[NDArray[np.float32], Array, Array]:
+    def curvature(self, problem: Problem, iterate: Iterate) -> tuple[NDArray[np.float32], Array, Array]:
         """Hessian of every example at a model, and the diagonal of the row models.
 
         Returns `h`, (m, width(k)). `rank_one`, (m,): the Hessians are diag(h_i) - rho_i h_i h_i' (docs/math.md 8 (i)).
@@ -63,12 +63,12 @@ class Sample:
 
         def fill(part: Part) -> None:
             some = part.examples
-            start = start_of(part.offset, at.intercept)
-            fused.curvature(*part.by_row, at.W, start, part.target, part.weight, h[some], rank_one[some])
+            start = start_of(part.offset, iterate.intercept)
+            fused.curvature(*part.by_row, iterate.W, start, part.target, part.weight, h[some], rank_one[some])
             descent.bound_curvature(h[some], rank_one[some], part.weight, bound[some])
 
         on_driver(fill, self.parts)
-        a = at.active.shape[0]
+        a = iterate.active.shape[0]
         diagonal = np.zeros((a + (1 if intercept else 0), k))
 
         def square(some: slice) -> None:

@@ -97,7 +97,7 @@ def summarise_shard(
     )
 
 
-def joined(summaries: Sequence[ShardSummary], at: Iterate, candidates: Rows, take: int) -> Score:
+def joined(summaries: Sequence[ShardSummary], iterate: Iterate, candidates: Rows, take: int) -> Score:
     """What all shards say of a model, in the order of their columns; `take` as in ``Problem.score``."""
     first = summaries[0]
     scores = np.concatenate([s.best_scores for s in summaries])
@@ -105,7 +105,7 @@ def joined(summaries: Sequence[ShardSummary], at: Iterate, candidates: Rows, tak
     order = np.lexsort((columns, -scores))[:take]
     G = np.concatenate([s.active_G for s in summaries])
     return Score(
-        iterate=replace(at, loss=first.loss, G=G, bias=first.bias),
+        iterate=replace(iterate, loss=first.loss, G=G, bias=first.bias),
         candidates=candidates,
         norms=np.concatenate([s.norms for s in summaries]),
         best=columns[order],

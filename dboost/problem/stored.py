@@ -127,21 +127,21 @@ class StoredProblem(Problem):
         """As in ``Problem``."""
         return np.zeros(active.shape[0]) if self._centres is None else self._centres.of(active)
 
-    def _places(self, at: Iterate, rows: Rows) -> Rows:
+    def _places(self, iterate: Iterate, rows: Rows) -> Rows:
         return rows
 
     # ---- scoring ---------------------------------------------------------------------------------------------------
 
     def score(
         self,
-        at: Iterate,
+        iterate: Iterate,
         candidates: Rows | None,
         strength: float,
         take: int,
         whole: bool = True,
     ) -> Score:
         """As in ``Problem``."""
-        where = (candidates, self.point(at.active, at.W, at.intercept), self.exponential)
+        where = (candidates, self.point(iterate.active, iterate.W, iterate.intercept), self.exponential)
         count = self.n if candidates is None else candidates.shape[0]
         row_bytes = 8 * self.k * (2 if self.exponential else 1)
         shards = column_shards(count, row_bytes, self.engine.n_workers)
@@ -149,10 +149,10 @@ class StoredProblem(Problem):
         def finish_args(shard: tuple[int, int]) -> tuple[Any, ...]:
             columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
             scale = self._curvature(columns)
-            return columns, at.active, scale, self.objective.bound(columns, strength), self.exponential, take
+            return columns, iterate.active, scale, self.objective.bound(columns, strength), self.exponential, take
 
         if count * row_bytes <= self._driver_bytes:
-            total = self._one_shard(at, where, shards[0])
+            total = self._one_shard(iterate, where, shards[0])
             summaries = [summarise_shard(total, shards[0], *finish_args(shards[0]))]
         else:
             summaries = self.runner.run(
@@ -164,30 +164,30 @@ class StoredProblem(Problem):
                 finish=summarise_shard,
                 finish_args=finish_args,
             )
-        return joined(summaries, at, np.arange(self.n) if candidates is None else candidates, take)
+        return joined(summaries, iterate, np.arange(self.n) if candidates is None else candidates, take)
 
-    def _one_shard(self, at: Iterate, where: tuple[Rows | None, Point, bool], shard: tuple[int, int]) -> Sums:
+    def _one_shard(self, iterate: Iterate, where: tuple[Rows | None, Point, bool], shard: tuple[int, int]) -> Sums:
         """Sums of all candidates; those of the null model may be known."""
-        null = at.active.shape[0] == 0 and where[0] is None
-        known = self._null.sums(at.intercept) if null else None
+        null = iterate.active.shape[0] == 0 and where[0] is None
+        known = self._null.sums(iterate.intercept) if null else None
         if known is not None:
             return known
         keep = self._on_driver and self.engine.resident_partitions() is not None
         total: Sums = self.runner.run(score_shard, shard, *where, keep, name="score")
-        self.columns.note(at, total.parts.pop("state", None))
+        self.columns.note(iterate, total.parts.pop("state", None))
         if null:
-            self._null.keep(at.intercept, total, 1)
+            self._null.keep(iterate.intercept, total, 1)
         else:
             self._null.forget()
         return total
 
-    def ranked(self, at: Iterate, strength: float, take: int) -> Score:
+    def ranked(self, iterate: Iterate, strength: float, take: int) -> Score:
         """As in ``Problem``: columns are always scored at the residuals themselves."""
-        return self.score(at, None, strength, take)
+        return self.score(iterate, None, strength, take)
 
-    def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
+    def summed(self, iterate: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
         """As in ``Problem``."""
-        point = self.point(at.active, at.W, at.intercept)
+        point = self.point(iterate.active, iterate.W, iterate.intercept)
         shards = column_shards(self.n, 8 * self.k, self.engine.n_workers)
         if self.n * 8 * self.k <= self._driver_bytes:
             total = self.runner.run(score_shard, shards[0], None, point, False, name="score")

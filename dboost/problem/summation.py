@@ -29,7 +29,7 @@ def share_of_sum(n_rows: int) -> float:
     return _ODDS * math.sqrt(max(n_rows, 1)) * UNIT
 
 
-def of_norms(problem: Problem, at: Iterate, columns: NDArray[np.int64]) -> Array:
+def of_norms(problem: Problem, iterate: Iterate, columns: NDArray[np.int64]) -> Array:
     """What the dual norms ||X_j'U||_* of columns at a model are off by at most, shape (c,).
 
     Zero for hypotheses that are not stored: nothing is known of the size of those that are not held.
@@ -37,17 +37,17 @@ def of_norms(problem: Problem, at: Iterate, columns: NDArray[np.int64]) -> Array
     if not problem.screens:
         return np.zeros(columns.shape[0])
     stats = problem.statistics
-    lengths = _lengths(problem, at, stats.square[columns], stats.peak[columns])
+    lengths = _lengths(problem, iterate, stats.square[columns], stats.peak[columns])
     return share_of_sum(problem.n_rows) * problem.penalty.dual_radius(problem.k) * lengths
 
 
-def of_intercept(problem: Problem, at: Iterate) -> float:
+def of_intercept(problem: Problem, iterate: Iterate) -> float:
     """What the sums of the residuals themselves are off by at most: those of a column of ones."""
-    ones = _lengths(problem, at, np.array([problem.statistics.weight]), np.ones(1))
+    ones = _lengths(problem, iterate, np.array([problem.statistics.weight]), np.ones(1))
     return float(share_of_sum(problem.n_rows) * ones[0])
 
 
-def of_objective(problem: Problem, at: Iterate, lam: float) -> float:
+def of_objective(problem: Problem, iterate: Iterate, lam: float) -> float:
     """What the objective at a model and the dual value of its residuals are off by at most, together.
 
     Sums of terms of one sign are off by a share of themselves. Margins are sums over the rows of W, whose errors
@@ -55,24 +55,24 @@ def of_objective(problem: Problem, at: Iterate, lam: float) -> float:
     value of a squared loss labels are multiplied by residuals. That of a probability q needs 1 - q, which is off by
     the unit whatever is left of it.
     """
-    stats, loss = problem.statistics, at.loss
-    square, peak = stats.square[at.active], stats.peak[at.active]
-    labels = problem.loss.terms(loss, stats.at_zero, stats.mass, stats.total, at.bias)
-    terms = loss + problem.objective.bound(at.active, lam).total(at.W) + labels
-    terms += float(np.sum(np.sqrt(np.sum(at.W**2, axis=1)) * _lengths(problem, at, square, peak)))
+    stats, loss = problem.statistics, iterate.loss
+    square, peak = stats.square[iterate.active], stats.peak[iterate.active]
+    labels = problem.loss.terms(loss, stats.at_zero, stats.mass, stats.total, iterate.bias)
+    terms = loss + problem.objective.bound(iterate.active, lam).total(iterate.W) + labels
+    terms += float(np.sum(np.sqrt(np.sum(iterate.W**2, axis=1)) * _lengths(problem, iterate, square, peak)))
     fixed = problem.objective.columns.offset
     if fixed.size:
-        terms += float(np.sum(_lengths(problem, at, stats.square[fixed], stats.peak[fixed])))
-    ones = _lengths(problem, at, np.array([stats.weight]), np.ones(1))
-    terms += float(np.sqrt(np.sum(at.intercept**2)) * ones[0])
+        terms += float(np.sum(_lengths(problem, iterate, stats.square[fixed], stats.peak[fixed])))
+    ones = _lengths(problem, iterate, np.array([stats.weight]), np.ones(1))
+    terms += float(np.sqrt(np.sum(iterate.intercept**2)) * ones[0])
     single = 2.0 * UNIT * stats.weight * problem.k if problem.loss.probabilities else 0.0
-    return share_of_sum(problem.n_rows + at.active.shape[0]) * terms + single
+    return share_of_sum(problem.n_rows + iterate.active.shape[0]) * terms + single
 
 
-def _lengths(problem: Problem, at: Iterate, square: Array, peak: Array) -> Array:
+def _lengths(problem: Problem, iterate: Iterate, square: Array, peak: Array) -> Array:
     """Bounds on ||sum_i |x_ij| |u_i| ||_2 of columns from sum_i s_i x_ij**2 and max_i |x_ij|."""
     kappa, stats = problem.loss.kappa, problem.statistics
     if math.isfinite(kappa):
-        found: Array = np.sqrt(2.0 * kappa * at.loss) * np.sqrt(square)
+        found: Array = np.sqrt(2.0 * kappa * iterate.loss) * np.sqrt(square)
         return found
-    return problem.loss.pulls(at.loss, stats.mass, stats.total, at.bias) * peak
+    return problem.loss.pulls(iterate.loss, stats.mass, stats.total, iterate.bias) * peak

@@ -38,7 +38,7 @@ _ROUNDING = 1e-13
 
 
 def solve_accelerated(
-    problem: Problem, at: Iterate, lam: float, free: Free, tol: float, limits: Limits = UNLIMITED
+    problem: Problem, iterate: Iterate, lam: float, free: Free, tol: float, limits: Limits = UNLIMITED
 ) -> Solved:
     """Minimise loss plus penalty over the free rows; parameters and result as for ``corrective.solve``.
 
@@ -46,9 +46,9 @@ def solve_accelerated(
     """
     inverse = 1.0 / np.where(free.scale > 0.0, free.scale, 1.0) ** 2
     metric = inverse[:, None], 1.0 / problem.statistics.weight
-    value, rest = problem.objective(at, lam), left_over(problem, at, lam, free)
+    value, rest = problem.objective(iterate, lam), left_over(problem, iterate, lam, free)
     bend, momentum, steps = _FIRST * problem.loss.kappa, 1.0, 0
-    ahead, cut, length = at, False, 0.0
+    ahead, cut, length = iterate, False, 0.0
     while steps < MAX_STEPS and rest > tol:
         if limits.reason(problem.passes):
             cut = True
@@ -58,21 +58,23 @@ def solve_accelerated(
             break
         new, after, bend = found
         steps += 1
-        if after > value or (ahead is at and not after < value):
-            if ahead is at:
+        if after > value or (ahead is iterate and not after < value):
+            if ahead is iterate:
                 # a step without momentum falls but for rounding: there is nothing left to gain
                 break
-            ahead, momentum = at, 1.0
+            ahead, momentum = iterate, 1.0
             continue
         then = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum))
         share = (momentum - 1.0) / then
-        before, at, value, momentum, length = at, new, after, then, 1.0 / bend
-        rest = left_over(problem, at, lam, free)
-        ahead = at
+        before, iterate, value, momentum, length = iterate, new, after, then, 1.0 / bend
+        rest = left_over(problem, iterate, lam, free)
+        ahead = iterate
         if share > 0.0 and rest > tol:
-            W = at.W + share * (at.W - before.W)
-            ahead = problem.evaluate(at.active, W, at.intercept + share * (at.intercept - before.intercept))
-    return Solved(at, steps, rest, length, cut)
+            W = iterate.W + share * (iterate.W - before.W)
+            ahead = problem.evaluate(
+                iterate.active, W, iterate.intercept + share * (iterate.intercept - before.intercept)
+            )
+    return Solved(iterate, steps, rest, length, cut)
 
 
 def _step(

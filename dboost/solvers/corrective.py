@@ -51,7 +51,7 @@ class Solved:
         Whether a limit of the fit ended it early.
     """
 
-    at: Iterate
+    iterate: Iterate
     steps: int
     rest: float
     length: float
@@ -79,7 +79,7 @@ class Free:
 
 
 def solve(
-    problem: Problem, at: Iterate, lam: float, free: Free, tol: float, limits: Limits = UNLIMITED
+    problem: Problem, iterate: Iterate, lam: float, free: Free, tol: float, limits: Limits = UNLIMITED
 ) -> Solved:
     """Minimise loss plus penalty over the free rows.
 
@@ -97,10 +97,10 @@ def solve(
     Returns
     -------
     Solved
-        Its objective is never above that of `at`.
+        Its objective is never above that of `iterate`.
     """
     length, steps = 0.0, 0
-    first = rest = left_over(problem, at, lam, free)
+    first = rest = left_over(problem, iterate, lam, free)
     inverse: ClassBlocks | None = None
     cut = False
     while steps < _MAX_STEPS and rest > tol:
@@ -110,26 +110,26 @@ def solve(
         # the first steps only bring the model near, the last ones square what is left, and none aims below the end
         accuracy = max(min(_LOOSE, math.sqrt(rest / first)), _ENOUGH * tol / rest)
         if inverse is None:
-            inverse = _preconditioner(problem, at, lam, free)
-        D, d, slope, products = _direction(problem, at, lam, free, accuracy, inverse)
+            inverse = _preconditioner(problem, iterate, lam, free)
+        D, d, slope, products = _direction(problem, iterate, lam, free, accuracy, inverse)
         # made at another model it serves as well while it serves at all: to make it may cost as much as the products
         inverse = inverse if products <= _STALE else None
         if not slope > 0.0:
             break
-        found = line_search(problem, at, lam, D, d, slope, grid=LONG, rounding=_ROUNDING)
+        found = line_search(problem, iterate, lam, D, d, slope, grid=LONG, rounding=_ROUNDING)
         if found is None:
             length = 0.0
             break
-        (at, length), steps = found, steps + 1
-        rest = left_over(problem, at, lam, free)
-    return Solved(at, steps, rest, length, cut)
+        (iterate, length), steps = found, steps + 1
+        rest = left_over(problem, iterate, lam, free)
+    return Solved(iterate, steps, rest, length, cut)
 
 
-def residual(problem: Problem, at: Iterate, lam: float, free: Free) -> tuple[Array, Array]:
+def residual(problem: Problem, iterate: Iterate, lam: float, free: Free) -> tuple[Array, Array]:
     """Minus the gradient (a, k) and (k,) of the objective at a model, zero where nothing moves."""
-    bound = problem.objective.bound(at.active, lam)
-    face, strength = bound.face(at.W), bound.strength
-    rows, bias = _without_shift(problem, at.G, at.bias)
+    bound = problem.objective.bound(iterate.active, lam)
+    face, strength = bound.face(iterate.W), bound.strength
+    rows, bias = _without_shift(problem, iterate.G, iterate.bias)
     rows = rows - face.expand(face.gradient(strength))
     return np.where(free.rows[:, None], rows, 0.0), bias if free.intercept else np.zeros(problem.k)
 
@@ -144,34 +144,34 @@ def _without_shift(problem: Problem, rows: Array, bias: Array) -> tuple[Array, A
     return rows - rows.mean(axis=1, keepdims=True), bias - bias.mean()
 
 
-def left_over(problem: Problem, at: Iterate, lam: float, free: Free) -> float:
+def left_over(problem: Problem, iterate: Iterate, lam: float, free: Free) -> float:
     """The gradient of the objective over the free rows, as in ``Solved.rest``."""
-    rows, bias = residual(problem, at, lam, free)
+    rows, bias = residual(problem, iterate, lam, free)
     largest = float(np.max(np.abs(rows).sum(axis=1) / free.scale, initial=0.0))
     return max(largest, float(np.abs(bias).sum()) / math.sqrt(problem.statistics.weight))
 
 
-def _preconditioner(problem: Problem, at: Iterate, lam: float, free: Free) -> ClassBlocks:
-    bound = problem.objective.bound(at.active, lam)
-    face, strength = bound.face(at.W), bound.strength
+def _preconditioner(problem: Problem, iterate: Iterate, lam: float, free: Free) -> ClassBlocks:
+    bound = problem.objective.bound(iterate.active, lam)
+    face, strength = bound.face(iterate.W), bound.strength
     bend = np.asarray(face.expand(face.diagonal(strength)))
-    return ClassBlocks(problem, at, np.flatnonzero(free.rows), free.intercept, bend, free.n_rows)
+    return ClassBlocks(problem, iterate, np.flatnonzero(free.rows), free.intercept, bend, free.n_rows)
 
 
 def _direction(
-    problem: Problem, at: Iterate, lam: float, free: Free, accuracy: float, inverse: ClassBlocks
+    problem: Problem, iterate: Iterate, lam: float, free: Free, accuracy: float, inverse: ClassBlocks
 ) -> tuple[Array, Array, float, int]:
     """Conjugate gradients on H d = -gradient until its norm under the preconditioner is `accuracy` of the first.
 
     The step, its slope, and the products with H that it took.
     """
-    bound = problem.objective.bound(at.active, lam)
-    face, strength = bound.face(at.W), bound.strength
-    product = problem.curvature_at(at)
+    bound = problem.objective.bound(iterate.active, lam)
+    face, strength = bound.face(iterate.W), bound.strength
+    product = problem.curvature_at(iterate)
     mask = free.rows[:, None]
 
     def parts(v: Array) -> tuple[Array, Array]:
-        return v[: at.W.size].reshape(at.W.shape), v[at.W.size :]
+        return v[: iterate.W.size].reshape(iterate.W.shape), v[iterate.W.size :]
 
     def joined(rows: Array, bias: Array) -> Array:
         return np.concatenate([rows.ravel(), bias])
@@ -183,10 +183,10 @@ def _direction(
         return joined(np.where(mask, Q, 0.0), q if free.intercept else np.zeros_like(q))
 
     def inner(u: Array, v: Array) -> float:
-        size = at.W.size
+        size = iterate.W.size
         return dot(u[:size], v[:size]) + dot(u[size:], v[size:])
 
-    right = joined(*residual(problem, at, lam, free))
+    right = joined(*residual(problem, iterate, lam, free))
     found = conjugate_gradients(
         right,
         times,

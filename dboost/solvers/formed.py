@@ -99,13 +99,13 @@ class _Blocks:
         return cls(order, starts, np.ones(order.size * k), np.repeat(ridge, k), strength, (code, a, b))
 
 
-def affordable(problem: Problem, at: Iterate, lam: float, sizes: Groups) -> bool:
+def affordable(problem: Problem, iterate: Iterate, lam: float, sizes: Groups) -> bool:
     """Whether the curvature among the rows that move may be formed: the table is small, and so is the work on it."""
     penalty, objective = problem.penalty, problem.objective
     norm = isinstance(penalty, CompiledProx) and penalty.compiled[0] in _NORMS
     if problem.loss.exponential or objective.columns.sign is not None or not norm:
         return False
-    active = at.active[_moving(problem, at, lam)]
+    active = iterate.active[_moving(problem, iterate, lam)]
     entries = (active.shape[0] + problem.fit_intercept) * problem.k
     values = problem.statistics.values(active, problem.n_rows) / max(problem.n_rows, 1)
     work = problem.n_rows * ((values + problem.fit_intercept) * problem.k) ** 2
@@ -120,10 +120,10 @@ def flat(problem: Problem) -> bool:
     return code in (row_prox.BOUND, row_prox.ENTRY_RIDGE) or (code == row_prox.GROUP and a == 0.0)
 
 
-def _moving(problem: Problem, at: Iterate, lam: float) -> NDArray[np.bool_]:
+def _moving(problem: Problem, iterate: Iterate, lam: float) -> NDArray[np.bool_]:
     """Which rows held are not zero, or would leave it, or have no penalty."""
-    bound = problem.objective.bound(at.active, lam)
-    found: NDArray[np.bool_] = np.any(at.W != 0.0, axis=1) | bound.leaves_zero(at.G) | (bound.strength == 0.0)
+    bound = problem.objective.bound(iterate.active, lam)
+    found: NDArray[np.bool_] = np.any(iterate.W != 0.0, axis=1) | bound.leaves_zero(iterate.G) | (bound.strength == 0.0)
     return found
 
 
@@ -173,63 +173,67 @@ class Steps:
         self._table: _Table | None = None
         self._promised = math.inf
 
-    def step(self, at: Iterate) -> tuple[Iterate, Step]:
+    def step(self, iterate: Iterate) -> tuple[Iterate, Step]:
         """A step from a model that has its sums, and whole groups; of length zero where none helps."""
-        moving = _moving(self.problem, at, self.lam)
+        moving = _moving(self.problem, iterate, self.lam)
         table, before = self._table, self._promised
-        H = None if table is None else table.among(at.active[moving], self.problem.k)
+        H = None if table is None else table.among(iterate.active[moving], self.problem.k)
         if H is not None:
-            at, step = self._on(at, moving, H)
+            iterate, step = self._on(iterate, moving, H)
             self._promised = step.promised
             if step.length == 1.0 and step.promised <= _KEPT * before:
-                return at, step
-            moving = _moving(self.problem, at, self.lam)
+                return iterate, step
+            moving = _moving(self.problem, iterate, self.lam)
         # some of the examples tell little of the directions that are left in the end
         some = table is None or (table.every > 1 and self._promised <= _GAINS * before)
-        far = some and self._promised > _FAR * abs(self.problem.objective(at, self.lam))
+        far = some and self._promised > _FAR * abs(self.problem.objective(iterate, self.lam))
         while True:
-            table = self._form(at.rows(moving), far)
-            found, step = self._on(at, moving, table.H.copy())
+            table = self._form(iterate.rows(moving), far)
+            found, step = self._on(iterate, moving, table.H.copy())
             if step.length > 0.0 or table.every == 1:
                 self._table, self._promised, self.formed = table, step.promised, self.formed + 1
                 return found, step
             far = False
 
-    def _form(self, at: Iterate, far: bool) -> _Table:
+    def _form(self, iterate: Iterate, far: bool) -> _Table:
         """Form the table at a model, among its rows; a pass, or two of which the first sums some examples only."""
-        problem, places = self.problem, np.arange(at.active.size)
+        problem, places = self.problem, np.arange(iterate.active.size)
         every = max(1, int(problem.n_rows // (_EXAMPLES * (places.size + 1) * problem.k))) if far else 1
-        H = problem.curvature_among(at, places, every)
+        H = problem.curvature_among(iterate, places, every)
         if every > 1:
             # A column or class of few examples may have none of them there, and its step would be unbounded. What is
             # found here is at most twice the curvature.
-            found = problem.own_pass(passes.curvature_diagonal, at, problem.fit_intercept, name="diagonal")
+            found = problem.own_pass(passes.curvature_diagonal, iterate, problem.fit_intercept, name="diagonal")
             own = np.diag_indices(H.shape[0])
             H[own] = np.maximum(H[own], _SEEN * found.add["diagonal"].ravel())
-        return _Table(at.active, H, every)
+        return _Table(iterate.active, H, every)
 
-    def _on(self, at: Iterate, moving: NDArray[np.bool_], H: Array) -> tuple[Iterate, Step]:
+    def _on(self, iterate: Iterate, moving: NDArray[np.bool_], H: Array) -> tuple[Iterate, Step]:
         """The step on a table, which is overwritten."""
-        problem, lam, D = self.problem, self.lam, np.zeros_like(at.W)
-        D[moving], d = _direction(problem, at.rows(moving), lam, H)
-        bound = problem.objective.bound(at.active, lam)
-        promised = float(np.sum(at.G * D) + at.bias @ d) + bound.total(at.W) - bound.total(at.W + D)
+        problem, lam, D = self.problem, self.lam, np.zeros_like(iterate.W)
+        D[moving], d = _direction(problem, iterate.rows(moving), lam, H)
+        bound = problem.objective.bound(iterate.active, lam)
+        promised = float(np.sum(iterate.G * D) + iterate.bias @ d) + bound.total(iterate.W) - bound.total(iterate.W + D)
         if not (D.any() or d.any()):
-            return at, Step("newton", 0.0, 0.0)
+            return iterate, Step("newton", 0.0, 0.0)
         # near the optimum a promise is less than the rounding of its parts, and the step still leads there
         promised = max(promised, 0.0)
-        found = line_search(problem, at, lam, D, d, promised, grid=LONG)
-        return (at, Step("newton", 0.0, promised)) if found is None else (found[0], Step("newton", found[1], promised))
+        found = line_search(problem, iterate, lam, D, d, promised, grid=LONG)
+        return (
+            (iterate, Step("newton", 0.0, promised))
+            if found is None
+            else (found[0], Step("newton", found[1], promised))
+        )
 
 
-def _direction(problem: Problem, at: Iterate, lam: float, H: Array) -> tuple[Array, Array]:
-    """Rows and intercept that minimise the model of curvature H plus the penalty, less those of `at`."""
-    blocks = _Blocks.of(problem, at.active, lam)
+def _direction(problem: Problem, iterate: Iterate, lam: float, H: Array) -> tuple[Array, Array]:
+    """Rows and intercept that minimise the model of curvature H plus the penalty, less those of `iterate`."""
+    blocks = _Blocks.of(problem, iterate.active, lam)
     order, weights = blocks.order, blocks.weights
-    free = np.setdiff1d(np.arange(at.active.size), order)
-    H = _damped(problem, at, lam, H, np.append(order, free))
-    H, pull, back = _without_free(problem, at, H, order, free)
-    W = at.W[order].ravel()
+    free = np.setdiff1d(np.arange(iterate.active.size), order)
+    H = _damped(problem, iterate, lam, H, np.append(order, free))
+    H, pull, back = _without_free(problem, iterate, H, order, free)
+    W = iterate.W[order].ravel()
     H[np.diag_indices(W.size)] += blocks.ridge
     pull = pull - blocks.ridge * W
     V = weights * W
@@ -250,29 +254,29 @@ def _direction(problem: Problem, at: Iterate, lam: float, H: Array) -> tuple[Arr
     if creeps:
         # what is left is for the next step, on sums that are not rounded as often
         group_descent(*model, *norm, _LAST_SWEEPS, 0.0, _SETTLED * first)
-    D = np.zeros_like(at.W)
+    D = np.zeros_like(iterate.W)
     # what becomes zero does so exactly: W - W
-    D[order] = (V / weights).reshape(-1, problem.k) - at.W[order]
+    D[order] = (V / weights).reshape(-1, problem.k) - iterate.W[order]
     D[free], d = back(D[order].ravel())
     return D, d
 
 
-def _damped(problem: Problem, at: Iterate, lam: float, H: Array, order: Places) -> Array:
+def _damped(problem: Problem, iterate: Iterate, lam: float, H: Array, order: Places) -> Array:
     """The curvature in the rows held, in an order, and the intercept, with what keeps a step from overshooting."""
     k = problem.k
     if problem.objective.columns.group is None:
         own = np.diag_indices(H.shape[0])
-        H[own] += growth(problem, at, lam, H[own].reshape(-1, k)).ravel()
+        H[own] += growth(problem, iterate, lam, H[own].reshape(-1, k)).ravel()
     return H if np.array_equal(order, np.arange(order.size)) else _ordered(H, order, order.size, k)
 
 
 def _without_free(
-    problem: Problem, at: Iterate, H: Array, order: Places, free: Places
+    problem: Problem, iterate: Iterate, H: Array, order: Places, free: Places
 ) -> tuple[Array, Array, Callable[[Array], tuple[Array, Array]]]:
     """The model less its intercept and rows without penalty: matrix, pull, and the step of these beside another."""
     k, size = problem.k, order.size * problem.k
-    right = np.concatenate([at.G[free].ravel(), at.bias if problem.fit_intercept else np.zeros(0)])
-    pull = at.G[order].ravel()
+    right = np.concatenate([iterate.G[free].ravel(), iterate.bias if problem.fit_intercept else np.zeros(0)])
+    pull = iterate.G[order].ravel()
     if not right.size:
         return H, pull, lambda D: (np.zeros((0, k)), np.zeros(k))
     across, inverse = H[:size, size:], inverse_positive(H[size:, size:], _FLAT)

@@ -129,7 +129,7 @@ class Solved:
         Whether the next certificate is likely to be the last.
     """
 
-    at: Iterate
+    iterate: Iterate
     step: Step
     memory: Memory
     finished: bool = False
@@ -155,17 +155,17 @@ class Trace:
         self._lam = lam
         self._started = time.perf_counter()
 
-    def __call__(self, at: Iterate) -> None:
+    def __call__(self, iterate: Iterate) -> None:
         """Note one more model."""
         problem = self._problem
-        value = problem.objective(at, self._lam) / problem.statistics.weight
+        value = problem.objective(iterate, self._lam) / problem.statistics.weight
         self.points.append((float(problem.passes), time.perf_counter() - self._started, value))
 
 
 class InnerSolver(Protocol):
     """Solve for the rows held."""
 
-    def solve(self, at: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
+    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
         """Solve from a model; `state` is that of the fit before the round, and is not changed."""
         ...
 
@@ -198,11 +198,11 @@ class Context:
     accelerators: Accelerators
     mark: Callable[[Iterate], None]
 
-    def restricted_gap(self, at: Iterate, lam: float, step: Step) -> float:
+    def restricted_gap(self, iterate: Iterate, lam: float, step: Step) -> float:
         """Gap of the problem restricted to the rows of A, without another pass; without a certificate, the promise."""
         if not self.certified:
             return step.promised
-        return restricted_gap(self.problem, at, lam)
+        return restricted_gap(self.problem, iterate, lam)
 
     def solver(self) -> InnerSolver:
         """The inner solver that the settings name; groups of columns, and signs of rows that never vanish, have one."""
@@ -216,7 +216,7 @@ class Context:
 
 def until_solved(
     context: Context,
-    at: Iterate,
+    iterate: Iterate,
     goal: Goal,
     limits: Limits,
     move: Callable[[Iterate], tuple[Iterate, Step]],
@@ -248,16 +248,16 @@ def until_solved(
     """
     problem, step, idle, done = context.problem, Step(kind, 0.0, 0.0), 0, 0
     while problem.passes < last and done != most:
-        before, done = at, done + 1
-        at, step = move(before)
-        context.mark(at)
+        before, done = iterate, done + 1
+        iterate, step = move(before)
+        context.mark(iterate)
         # near the optimum a sweep gains less than the objective's rounding, but still moves towards it
-        idle = 0 if problem.objective(at, goal.lam) < problem.objective(before, goal.lam) else idle + 1
-        if step.length == 0.0 or idle >= _IDLE_SWEEPS or context.restricted_gap(at, goal.lam, step) <= goal.target:
+        idle = 0 if problem.objective(iterate, goal.lam) < problem.objective(before, goal.lam) else idle + 1
+        if step.length == 0.0 or idle >= _IDLE_SWEEPS or context.restricted_gap(iterate, goal.lam, step) <= goal.target:
             break
         if limits.reason(problem.passes):
             break
-    return at, step
+    return iterate, step
 
 
 @dataclass(frozen=True)
@@ -266,12 +266,12 @@ class Sweeps:
 
     context: Context
 
-    def solve(self, at: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
+    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
         """Sweep over the rows held; see `InnerSolver.solve`."""
         problem, settings = self.context.problem, self.context.settings
-        last = problem.passes + round_passes(self.context.n_rows, at.active.shape[0], problem.k)
+        last = problem.passes + round_passes(self.context.n_rows, iterate.active.shape[0], problem.k)
         rng = np.random.Generator(np.random.Philox(key=[settings.random_state, state.round]))
-        steps = RowwiseSteps(problem, at.active, settings.select, rng)
+        steps = RowwiseSteps(problem, iterate.active, settings.select, rng)
 
         def sweep(before: Iterate) -> tuple[Iterate, Step]:
             after = steps.sweep(before, goal.lam, limits)
@@ -279,26 +279,26 @@ class Sweeps:
             promised = 0.0 if self.context.certified else diagonal_promise(problem, after, goal.lam)
             return after, Step(settings.select, float(moved), promised)
 
-        at, step = until_solved(self.context, at, goal, limits, sweep, settings.select, settings.sweeps, last)
-        return Solved(at, step, state.memory)
+        iterate, step = until_solved(self.context, iterate, goal, limits, sweep, settings.select, settings.sweeps, last)
+        return Solved(iterate, step, state.memory)
 
 
 def formed_steps(
-    context: Context, at: Iterate, lam: float, state: FitState, step: Step, solved: Callable[[Iterate, Step], bool]
+    context: Context, iterate: Iterate, lam: float, state: FitState, step: Step, solved: Callable[[Iterate, Step], bool]
 ) -> tuple[Iterate, Step]:
     """Newton steps on curvature that is formed, after another, until `solved` says so; none where it is too large."""
     fast = context.accelerators
     sizes = fast.tuning.groups
     if state.round >= _MANY_ROUNDS:
         sizes = replace(sizes, entries=2 * sizes.entries)
-    if fast.on("group_curvature") and formed.affordable(context.problem, at, lam, sizes):
+    if fast.on("group_curvature") and formed.affordable(context.problem, iterate, lam, sizes):
         steps = formed.Steps(context.problem, lam)
         while steps.formed < _MAX_NEWTON_STEPS:
             fast.take("group_curvature")
-            at, step = steps.step(at)
-            if solved(at, step) or step.length == 0.0:
+            iterate, step = steps.step(iterate)
+            if solved(iterate, step) or step.length == 0.0:
                 break
-    return at, step
+    return iterate, step
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ class GroupSteps:
 
     context: Context
 
-    def solve(self, at: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
+    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
         """Step until the rows are solved; see `InnerSolver.solve`."""
         context, problem, lam = self.context, self.context.problem, goal.lam
 
@@ -315,11 +315,11 @@ class GroupSteps:
             context.mark(now)
             return context.restricted_gap(now, lam, step) <= goal.enough or bool(limits.reason(problem.passes))
 
-        at, step = formed_steps(context, at, lam, state, Step("proximal", 0.0, 0.0), solved)
+        iterate, step = formed_steps(context, iterate, lam, state, Step("proximal", 0.0, 0.0), solved)
         if step.length == 0.0:
-            most = round_passes(context.n_rows, at.active.shape[0], problem.k)
-            at, step = proximal.solve(problem, at, lam, most, solved)
-        return Solved(at, step, state.memory)
+            most = round_passes(context.n_rows, iterate.active.shape[0], problem.k)
+            iterate, step = proximal.solve(problem, iterate, lam, most, solved)
+        return Solved(iterate, step, state.memory)
 
 
 @dataclass(frozen=True)
@@ -328,13 +328,15 @@ class NewtonSteps:
 
     context: Context
 
-    def solve(self, at: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
+    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
         """Step until the rows are solved; see `InnerSolver.solve`."""
         context, problem, lam = self.context, self.context.problem, goal.lam
         fast, n_rows = context.accelerators, context.n_rows
-        steps = steps_on(problem, at.active, n_rows, context.settings, state, sparse=context.sparse, accelerators=fast)
+        steps = steps_on(
+            problem, iterate.active, n_rows, context.settings, state, sparse=context.sparse, accelerators=fast
+        )
         single = fast.on("one_output") and context.certified
-        little = little_left(problem, at, lam, goal.gap) if single else 0.0
+        little = little_left(problem, iterate, lam, goal.gap) if single else 0.0
         step = Step("descent", 0.0, 0.0)
         rest = before = goal.gap
         first, creeps = 0.0, False
@@ -345,14 +347,14 @@ class NewtonSteps:
             rest = context.restricted_gap(now, lam, step)
             return rest <= goal.enough or bool(limits.reason(problem.passes))
 
-        small = fast.on("group_curvature") and formed.affordable(problem, at, lam, fast.tuning.groups)
+        small = fast.on("group_curvature") and formed.affordable(problem, iterate, lam, fast.tuning.groups)
         few = small and formed.flat(problem)
         for _ in range(_FEW_NEWTON_STEPS if few else _MAX_NEWTON_STEPS):
-            price = problem.objective.bound(at.active, lam).total(at.W) / goal.value
-            aim = Aim.at(goal.target / goal.value, rest / goal.value, before / goal.value, price)
+            price = problem.objective.bound(iterate.active, lam).total(iterate.W) / goal.value
+            aim = Aim.iterate(goal.target / goal.value, rest / goal.value, before / goal.value, price)
             before = rest
-            at, step = steps.step(at, lam, aim)
-            if solved(at, step) or (step.promised <= little and not step.cut):
+            iterate, step = steps.step(iterate, lam, aim)
+            if solved(iterate, step) or (step.promised <= little and not step.cut):
                 break
             if step.length == 0.0 or step.kind == "template":
                 creeps = True
@@ -361,5 +363,5 @@ class NewtonSteps:
         else:
             creeps = few or rest > _CREEPS * first
         if creeps:
-            at, step = formed_steps(context, at, lam, state, step, solved)
-        return Solved(at, step, steps.memory, rest <= goal.nearly)
+            iterate, step = formed_steps(context, iterate, lam, state, step, solved)
+        return Solved(iterate, step, steps.memory, rest <= goal.nearly)

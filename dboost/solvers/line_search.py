@@ -21,7 +21,7 @@ _ROUNDING = 1e-14
 
 def line_search(
     problem: Problem,
-    at: Iterate,
+    iterate: Iterate,
     lam: float,
     D: Array,
     d: Array,
@@ -30,7 +30,7 @@ def line_search(
     grid: Array,
     rounding: float = _ROUNDING,
 ) -> tuple[Iterate, float] | None:
-    """Go from `at` along (D, d) where the objective falls by a share of what was promised.
+    """Go from `iterate` along (D, d) where the objective falls by a share of what was promised.
 
     One pass where the whole step does; two more where a shorter one is needed.
 
@@ -57,17 +57,17 @@ def line_search(
     tuple of Iterate and float, or None
         The model and the length of the step; None where no length does.
     """
-    value = problem.objective(at, lam)
-    full = problem.evaluate(at.active, at.W + D, at.intercept + d)
+    value = problem.objective(iterate, lam)
+    full = problem.evaluate(iterate.active, iterate.W + D, iterate.intercept + d)
     if problem.objective(full, lam) <= value - _ARMIJO * promised + rounding * abs(value):
         return full, 1.0
-    values = problem.losses_along(at, D, d, grid)
-    bound = problem.objective.bound(at.active, lam)
-    values += [bound.total(at.W + t * D) for t in grid]
+    values = problem.losses_along(iterate, D, d, grid)
+    bound = problem.objective.bound(iterate.active, lam)
+    values += [bound.total(iterate.W + t * D) for t in grid]
     best = int(np.argmin(values))
     t = float(grid[best])
     if values[best] <= value - _ARMIJO * t * promised:
-        shorter = problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
+        shorter = problem.evaluate(iterate.active, iterate.W + t * D, iterate.intercept + t * d)
         if problem.objective(shorter, lam) < value:
             return shorter, t
     return None

@@ -52,7 +52,7 @@ class _Metric:
 
 
 def solve(
-    problem: Problem, at: Iterate, lam: float, most: int, ended: Callable[[Iterate, Step], bool]
+    problem: Problem, iterate: Iterate, lam: float, most: int, ended: Callable[[Iterate, Step], bool]
 ) -> tuple[Iterate, Step]:
     """Steps from a model that has its sums and whole groups, until `ended` says so of one, or none moves.
 
@@ -70,12 +70,12 @@ def solve(
     Returns
     -------
     Iterate, Step
-        The best model, whose objective is not above that of `at`, and the last step; its length is 0 where the model
-        did not move at all.
+        The best model, whose objective is not above that of `iterate`, and the last step; its length is 0 where the
+        model did not move at all.
     """
-    metric = _metric(problem, at, lam)
-    value, bend, momentum = problem.objective(at, lam), _FIRST * problem.objective.curvature_constant, 1.0
-    ahead, step, idle = at, Step("proximal", 0.0, 0.0), 0
+    metric = _metric(problem, iterate, lam)
+    value, bend, momentum = problem.objective(iterate, lam), _FIRST * problem.objective.curvature_constant, 1.0
+    ahead, step, idle = iterate, Step("proximal", 0.0, 0.0), 0
     for _ in range(most):
         found = _step(problem, ahead, metric, bend)
         if found is None:
@@ -83,33 +83,35 @@ def solve(
         new, bend = found
         after = problem.objective(new, lam)
         if after > value + _ROUNDING * abs(value):
-            if ahead is at:
+            if ahead is iterate:
                 break
-            ahead, momentum = at, 1.0
+            ahead, momentum = iterate, 1.0
             continue
         # near the optimum a step gains less than the rounding of the objective, but still moves towards it
         idle = 0 if after < value else idle + 1
-        D, d = new.W - at.W, new.intercept - at.intercept
+        D, d = new.W - iterate.W, new.intercept - iterate.intercept
         if idle >= _IDLE_STEPS or not (D.any() or d.any()):
             break
         then = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum))
         share, momentum = (momentum - 1.0) / then, then
-        if float(np.sum((ahead.W - new.W) * metric.rows * D)) + metric.intercept * float(
-            (ahead.intercept - new.intercept) @ d
-        ) > 0.0:
+        if (
+            float(np.sum((ahead.W - new.W) * metric.rows * D))
+            + metric.intercept * float((ahead.intercept - new.intercept) @ d)
+            > 0.0
+        ):
             # the momentum leads away from the minimum (O'Donoghue & Candes 2015)
             share, momentum = 0.0, 1.0
-        at, step, value = new, Step("proximal", 1.0 / bend, value - after), min(value, after)
-        if ended(at, step):
+        iterate, step, value = new, Step("proximal", 1.0 / bend, value - after), min(value, after)
+        if ended(iterate, step):
             break
-        ahead = at
+        ahead = iterate
         if share > 0.0:
-            ahead = problem.evaluate(at.active, at.W + share * D, at.intercept + share * d)
-    return at, step
+            ahead = problem.evaluate(iterate.active, iterate.W + share * D, iterate.intercept + share * d)
+    return iterate, step
 
 
-def _metric(problem: Problem, at: Iterate, lam: float) -> _Metric:
-    bound, rows = problem.objective.bound(at.active, lam), problem.statistics.square[at.active]
+def _metric(problem: Problem, iterate: Iterate, lam: float) -> _Metric:
+    bound, rows = problem.objective.bound(iterate.active, lam), problem.statistics.square[iterate.active]
     if isinstance(bound, BoundGroups):
         # a row without penalty is a group of its own, whatever its weight
         weights = np.where(bound.weight > 0.0, bound.weight, 1.0)

@@ -83,12 +83,12 @@ class RowwiseSteps:
 
     # ---- sums ------------------------------------------------------------------------------------------------------
 
-    def _sums(self, at: Iterate, slots: NDArray[np.int64]) -> _Sums:
+    def _sums(self, iterate: Iterate, slots: NDArray[np.int64]) -> _Sums:
         """Sums of the rows in `slots` (the intercept's slot is the last) by one pass."""
         problem = self.problem
         a = self.active.shape[0]
         rows = self.active[slots[slots < a]]
-        sums = problem.rows_sums(at, rows)
+        sums = problem.rows_sums(iterate, rows)
         with_bias = bool(np.any(slots >= a))
 
         def join(name: str, bias: str) -> Array:
@@ -123,7 +123,7 @@ class RowwiseSteps:
             change = quadratic.change(new - W, sums.G, scale)
         return -change + penalty.strength * (penalty.value(W) - penalty.value(new))
 
-    def sweep(self, at: Iterate, lam: float, limits: Limits = UNLIMITED) -> Iterate:
+    def sweep(self, iterate: Iterate, lam: float, limits: Limits = UNLIMITED) -> Iterate:
         """Update every row in turn (cyclic, random), or once (greedy, templates); the objective never rises.
 
         A sweep in turn takes a pass for each row and ends early where `limits`, for ``problem.passes``, ends the fit.
@@ -131,13 +131,13 @@ class RowwiseSteps:
         problem = self.problem
         if not self._size:
             # neither rows nor an intercept: there is nothing to move
-            return at
+            return iterate
         everything = np.arange(self._size)
-        W = np.vstack([at.W, at.intercept]) if problem.fit_intercept else at.W.copy()
-        now = at
+        W = np.vstack([iterate.W, iterate.intercept]) if problem.fit_intercept else iterate.W.copy()
+        now = iterate
         if self.select == "greedy" or self.select in TEMPLATES:
             held = self._held
-            sums = held[1] if held is not None and held[0] is at else self._sums(at, everything)
+            sums = held[1] if held is not None and held[0] is iterate else self._sums(iterate, everything)
             new = self._solve(W, sums, everything, lam)
             if self.select == "greedy":
                 best = int(np.argmax(self._gains(W, new, sums, everything, lam)))
@@ -145,7 +145,7 @@ class RowwiseSteps:
             else:
                 W = new
             # one pass serves as the evaluation of this update and as the sums of the next
-            now = self._moved(at, W)
+            now = self._moved(iterate, W)
             sums = self._sums(now, everything)
             G, bias = problem.objective.split_intercept(sums.G)
             now = replace(now, loss=sums.loss, G=G, bias=bias)
@@ -161,9 +161,9 @@ class RowwiseSteps:
             now = self._moved(now, W)
         return problem.evaluate(now.active, now.W, now.intercept)
 
-    def _moved(self, at: Iterate, W: Array) -> Iterate:
+    def _moved(self, iterate: Iterate, W: Array) -> Iterate:
         rows, intercept = self.problem.objective.split_intercept(W)
-        return replace(at, W=rows.copy(), intercept=intercept.copy())
+        return replace(iterate, W=rows.copy(), intercept=intercept.copy())
 
 
 def template_sums(problem: Problem, active: NDArray[np.int64]) -> tuple[Array, Array]:
@@ -173,26 +173,26 @@ def template_sums(problem: Problem, active: NDArray[np.int64]) -> tuple[Array, A
     return sums.peak["peak"], sums.add["diagonal"]
 
 
-def diagonal_promise(problem: Problem, at: Iterate, lam: float) -> float:
+def diagonal_promise(problem: Problem, iterate: Iterate, lam: float) -> float:
     """What one-row steps on the loss and a smooth penalty would gain at least, summed over the rows.
 
     Zero only where the gradient is zero.
     """
-    return float(np.sum(one_row_promises(problem, at, lam)))
+    return float(np.sum(one_row_promises(problem, iterate, lam)))
 
 
-def one_row_promises(problem: Problem, at: Iterate, lam: float) -> Array:
+def one_row_promises(problem: Problem, iterate: Iterate, lam: float) -> Array:
     """What a step of each row alone would gain at least, on the loss and a smooth penalty; the intercept last."""
     stats, kappa = problem.statistics, problem.loss.kappa
     if math.isfinite(kappa):
-        D, bias = kappa * stats.square[at.active], kappa * stats.weight
+        D, bias = kappa * stats.square[iterate.active], kappa * stats.weight
     else:
         # a (sqrt(mu+) - sqrt(mu-))^2 >= G^2 / (2 peak^2 L), the exponential bound's gain for a loss that is sum |U|
-        D, bias = stats.peak[at.active] ** 2 * at.loss, at.loss
-    bound = problem.objective.bound(at.active, lam)
-    face = bound.face(at.W)
-    G = at.G - face.expand(face.gradient(bound.strength))
+        D, bias = stats.peak[iterate.active] ** 2 * iterate.loss, iterate.loss
+    bound = problem.objective.bound(iterate.active, lam)
+    face = bound.face(iterate.W)
+    G = iterate.G - face.expand(face.gradient(bound.strength))
     gains = np.sum(G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])
     if problem.fit_intercept and bias > 0.0:
-        gains = np.append(gains, np.sum(at.bias**2) / (2.0 * bias))
+        gains = np.append(gains, np.sum(iterate.bias**2) / (2.0 * bias))
     return np.asarray(gains)

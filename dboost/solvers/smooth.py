@@ -59,8 +59,8 @@ class SmoothSteps:
         self.accelerators = accelerators
         self._blocks: HeavyRows | None = None
 
-    def step(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
-        """Take one step; the objective of the result is never above that of `at`.
+    def step(self, iterate: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
+        """Take one step; the objective of the result is never above that of `iterate`.
 
         Parameters
         ----------
@@ -72,41 +72,41 @@ class SmoothSteps:
             Not needed: these steps are worth their passes at any strength.
         """
         problem = self.problem
-        value = problem.objective(at, lam)
-        if problem.penalty.threshold and not at.W.any():
-            return self._bound(at, lam, value)
-        sums = problem.own_pass(passes.curvature_diagonal, at, problem.fit_intercept, name="diagonal")
+        value = problem.objective(iterate, lam)
+        if problem.penalty.threshold and not iterate.W.any():
+            return self._bound(iterate, lam, value)
+        sums = problem.own_pass(passes.curvature_diagonal, iterate, problem.fit_intercept, name="diagonal")
         diagonal = sums.add["diagonal"]
-        times, products = problem.curvature_at(at), 0
+        times, products = problem.curvature_at(iterate), 0
 
         def product(V: Array, v: Array) -> tuple[Array, Array]:
             nonlocal products
             products += 1
             return times(V, v)
 
-        forming = Forming.of(problem, at, diagonal, self.accelerators.tuning.all_rows)
+        forming = Forming.of(problem, iterate, diagonal, self.accelerators.tuning.all_rows)
         if self.memory.wide and self._blocks is None and self.accelerators.take("heavy_blocks"):
-            self._blocks = forming.blocks(problem, at)
+            self._blocks = forming.blocks(problem, iterate)
         limit, blocks = _MAX_PRODUCTS, self._blocks
-        W, d, slope = conjugate_step(problem, at, lam, diagonal, product, limit, value, blocks)
+        W, d, slope = conjugate_step(problem, iterate, lam, diagonal, product, limit, value, blocks)
         if products > forming.products:
             # the next step begins with blocks, or with those of its own model where these have aged
             self.memory, self._blocks = replace(self.memory, wide=True), None
         if not slope > 0.0:
-            return at, Step("conjugate", 0.0, 0.0)
+            return iterate, Step("conjugate", 0.0, 0.0)
         # a Newton step gains half of what the gradient promises along it
         promised = 0.5 * slope
-        found = line_search(problem, at, lam, W - at.W, d, promised, grid=LONG)
+        found = line_search(problem, iterate, lam, W - iterate.W, d, promised, grid=LONG)
         if found is None:
-            return at, Step("conjugate", 0.0, promised)
+            return iterate, Step("conjugate", 0.0, promised)
         return found[0], Step("conjugate", found[1], promised)
 
-    def _bound(self, at: Iterate, lam: float, value: float) -> tuple[Iterate, Step]:
+    def _bound(self, iterate: Iterate, lam: float, value: float) -> tuple[Iterate, Step]:
         """Minimise the diagonal bound over all rows plus the penalty: it leaves zero whenever zero is not optimal."""
-        template = RowwiseSteps(self.problem, at.active, "template", np.random.default_rng(0))
-        moved = template.sweep(at, lam)
+        template = RowwiseSteps(self.problem, iterate.active, "template", np.random.default_rng(0))
+        moved = template.sweep(iterate, lam)
         gain = value - self.problem.objective(moved, lam)
-        return (moved, Step("bound", 1.0, gain)) if gain > 0.0 else (at, Step("bound", 0.0, 0.0))
+        return (moved, Step("bound", 1.0, gain)) if gain > 0.0 else (iterate, Step("bound", 0.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -131,19 +131,21 @@ class Forming:
     products: float
 
     @classmethod
-    def of(cls, problem: Problem, at: Iterate, diagonal: Array, sizes: AllRows) -> Forming:
+    def of(cls, problem: Problem, iterate: Iterate, diagonal: Array, sizes: AllRows) -> Forming:
         """For the rows of a model, whose curvature has this diagonal (a or a + 1, k), the intercept last."""
-        a, k, m = at.active.shape[0], problem.k, problem.n_rows
+        a, k, m = iterate.active.shape[0], problem.k, problem.n_rows
         most = max(1, int(min((sizes.numbers / k) ** (1 / 2), (3.0 * sizes.factors / k) ** (1 / 3))))
         rows = np.sort(np.argsort(-diagonal[:a].sum(axis=1), kind="stable")[:most])
         intercept = int(problem.fit_intercept)
-        held, stored = (problem.statistics.values(some, m) / m + intercept for some in (at.active[rows], at.active))
+        held, stored = (
+            problem.statistics.values(some, m) / m + intercept for some in (iterate.active[rows], iterate.active)
+        )
         t = rows.shape[0] + intercept
         pairs = max(0.5 * k * held**2, 1.0)
         every = max(1, int(m // max(sizes.work / pairs, sizes.examples * t)))
         return cls(rows, every, rows.shape[0] == a, products_to_form(t, held, m / every, m * stored))
 
-    def blocks(self, problem: Problem, at: Iterate) -> HeavyRows:
+    def blocks(self, problem: Problem, iterate: Iterate) -> HeavyRows:
         """Those of a model; one pass."""
-        gram, = grams(problem, at, [self.rows], problem.fit_intercept, self.every)
+        (gram,) = grams(problem, iterate, [self.rows], problem.fit_intercept, self.every)
         return HeavyRows(self.rows, gram, self.whole)

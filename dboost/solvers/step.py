@@ -33,7 +33,7 @@ class Step:
     cut: bool = False
 
 
-def pruned(at: Iterate, free: NDArray[np.int64]) -> Iterate:
+def pruned(iterate: Iterate, free: NDArray[np.int64]) -> Iterate:
     """The model without the rows that are exactly zero (back-pruning), but for those without penalty, `free`."""
-    held = np.any(at.W != 0.0, axis=1)
-    return at.rows(held | np.isin(at.active, free) if free.size else held)
+    held = np.any(iterate.W != 0.0, axis=1)
+    return iterate.rows(held | np.isin(iterate.active, free) if free.size else held)

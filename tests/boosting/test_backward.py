@@ -44,9 +44,9 @@ def test_costs_are_the_formula(loss):
     rng = np.random.default_rng(0)
     rows, W, b = np.array([0, 2, 3, 6]), rng.normal(size=(4, data.k)), rng.normal(size=data.k)
     lam = 1e-2 * data.s.sum()
-    at = replace(problem.null(), active=rows, W=W, intercept=b)
+    iterate = replace(problem.null(), active=rows, W=W, intercept=b)
     groups = [np.array([0]), np.array([1, 3]), np.array([2])]
-    found = removal_costs(problem, at, lam, groups, 80)
+    found = removal_costs(problem, iterate, lam, groups, 80)
     inverse = np.linalg.inv(hessians(data, rows, W, b, lam))
     for places, cost in zip(groups, found.tolist(), strict=True):
         each = [W[places, c] @ np.linalg.inv(inverse[c][np.ix_(places, places)]) @ W[places, c] for c in range(data.k)]
@@ -88,8 +88,8 @@ def test_the_cheapest_leaves():
     path = stages(result)
     for (small, _, _), (large, W, b) in zip(path, path[1:], strict=False):
         places = np.argsort(large)
-        at = replace(fitting.problem.null(), active=large[places], W=W[places], intercept=b)
-        costs = removal_costs(fitting.problem, at, 1e-3 * 150, [np.array([i]) for i in range(len(large))], 150)
+        iterate = replace(fitting.problem.null(), active=large[places], W=W[places], intercept=b)
+        costs = removal_costs(fitting.problem, iterate, 1e-3 * 150, [np.array([i]) for i in range(len(large))], 150)
         assert {int(large[places][np.argmin(costs)])} == set(large.tolist()) - set(small.tolist())
 
 

@@ -31,12 +31,12 @@ def iterates(data, penalty, intercept, rng):
     return fitting, alpha, models
 
 
-def dual_point(data, at, fitting):
+def dual_point(data, iterate, fitting):
     """Theta as docs/math.md 6 describes it, rebuilt in dense numpy from the arguments the pass received."""
     scale, mix, shift, prior = fitting.seen
     W = np.zeros((data.X.shape[1], data.k))
-    W[at.active] = at.W
-    F = data.X @ W + at.intercept
+    W[iterate.active] = iterate.W
+    F = data.X @ W + iterate.intercept
     if data.loss == "poisson":
         return scale * (data.residual(F) - shift * data.s[:, None] * np.exp(F))
     if data.loss in ("squared", "epsilon_insensitive", "exp", *plain.KINKED):
@@ -64,9 +64,9 @@ def spied(monkeypatch):
     seen = []
     original = Problem.dual_value
 
-    def dual_value(self, at, repair, scale):
+    def dual_value(self, iterate, repair, scale):
         seen.append((scale * repair.keep, repair.mix, repair.shift, repair.prior))
-        return original(self, at, repair, scale)
+        return original(self, iterate, repair, scale)
 
     monkeypatch.setattr(Problem, "dual_value", dual_value)
     return seen
@@ -85,8 +85,8 @@ def test_the_bound_holds_everywhere(loss, penalty, intercept, weights, spied):
     rule = get_penalty(penalty)
     bounds = []
     for active, W, b in models:
-        at = replace(problem.null(), active=active, W=W, intercept=b)
-        score = problem.score(at, None, lam, 0)
+        iterate = replace(problem.null(), active=active, W=W, intercept=b)
+        score = problem.score(iterate, None, lam, 0)
         value = problem.objective(score.iterate, lam)
         full = np.zeros((12, data.k))
         full[active] = W

@@ -31,9 +31,9 @@ def test_it_is_symmetric_and_positive(monkeypatch: pytest.MonkeyPatch, loss: str
     problem, n_rows = problem_of(loss, 40)
     rng = np.random.default_rng(0)
     active = np.arange(40)
-    at = problem.evaluate(active, 0.1 * rng.normal(size=(40, problem.k)), np.zeros(problem.k))
+    iterate = problem.evaluate(active, 0.1 * rng.normal(size=(40, problem.k)), np.zeros(problem.k))
     bend = np.full((40, problem.k), 0.3)
-    inverse = ClassBlocks(problem, at, active, intercept, bend, n_rows)
+    inverse = ClassBlocks(problem, iterate, active, intercept, bend, n_rows)
     size = 40 * problem.k
 
     def times(v: np.ndarray) -> np.ndarray:

@@ -211,8 +211,8 @@ def test_any_round_can_be_resumed_and_told_of(hypotheses):
         told.append((record, fitting.as_given(state)))
 
     whole = fitting.fit(alpha, callback=kept)
-    for at in {0, len(states) // 2, len(states) - 1}:
-        assert bits(plain.fitting(far, **settings).fit(alpha, resume=pickle.loads(states[at]))) == bits(whole)
+    for place in {0, len(states) // 2, len(states) - 1}:
+        assert bits(plain.fitting(far, **settings).fit(alpha, resume=pickle.loads(states[place]))) == bits(whole)
     # a model that is told of after a round has the objective of the next record
     record, state = told[-1]
     assert np.array_equal(state.W, whole.W) and np.array_equal(state.intercept, whole.intercept)

@@ -100,12 +100,12 @@ def test_the_bound_is_the_value_of_another_point_that_pulls_against_the_signs():
     found, problem = asked.fit(0.01), asked.problem
     moved = free_rows.with_free_rows(problem, problem.evaluate(found.active, found.W, found.intercept))
     W = rightly_signed(moved.W + 0.04 * np.isin(moved.active, FREE)[:, None], SIGNS[moved.active])
-    at = problem.evaluate(moved.active, W, moved.intercept)
-    repair = free_rows.repaired(problem, at)
+    iterate = problem.evaluate(moved.active, W, moved.intercept)
+    repair = free_rows.repaired(problem, iterate)
     V, v = repair.step
     dense, z = np.zeros((N, 1)), np.zeros((N, 1))
-    dense[at.active], z[at.active] = W, V
-    F = data.X @ dense + at.intercept
+    dense[iterate.active], z[iterate.active] = W, V
+    F = data.X @ dense + iterate.intercept
     q = 1.0 / (1.0 + np.exp(-F))
     theta = data.residual(F) - data.s[:, None] * q * (1.0 - q) * (data.X @ z + v)
     pull = data.X[:, FREE].T @ theta
@@ -113,7 +113,9 @@ def test_the_bound_is_the_value_of_another_point_that_pulls_against_the_signs():
     assert held[SIGNS[FREE] != 0].any() and np.abs(np.where(held, 0.0, pull)).max() <= 1e-12
     assert np.all(SIGNS[FREE, None] * pull <= 1e-12) and np.min(SIGNS[FREE, None] * pull) < -1e-3
     for scale in (1.0, 0.7):
-        assert free_rows.dual_value(problem, at, repair, scale) == pytest.approx(data.dual(scale * theta), rel=1e-12)
+        assert free_rows.dual_value(problem, iterate, repair, scale) == pytest.approx(
+            data.dual(scale * theta), rel=1e-12
+        )
     lower = data.dual(theta * min(1.0, _shrunk(data, theta)))
     assert lower <= bounded(data, 0.01)
 
@@ -218,22 +220,24 @@ def test_the_bound_is_below_and_near_the_value_of_another_point():
     asked = fitting(data, signs=None, penalty="l1", tol=1e-3, accelerators=())
     found = asked.fit(0.01)
     problem, F = asked.problem, data.X @ plain.dense(found, N) + found.intercept
-    at = problem.evaluate(found.active, found.W, found.intercept)
+    iterate = problem.evaluate(found.active, found.W, found.intercept)
     # a model that is not solved: the free rows are moved away from where they belong
-    W = at.W + 0.05 * np.isin(at.active, FREE)[:, None]
-    at = problem.evaluate(at.active, W, at.intercept)
-    repair = free_rows.repaired(problem, at)
+    W = iterate.W + 0.05 * np.isin(iterate.active, FREE)[:, None]
+    iterate = problem.evaluate(iterate.active, W, iterate.intercept)
+    repair = free_rows.repaired(problem, iterate)
     V, v = repair.step
     dense = np.zeros((N, 1))
-    dense[at.active] = W
+    dense[iterate.active] = W
     F = data.X @ dense + found.intercept
     q = 1.0 / (1.0 + np.exp(-F))
     z = np.zeros((N, 1))
-    z[at.active] = V
+    z[iterate.active] = V
     theta = data.residual(F) - data.s[:, None] * q * (1.0 - q) * (data.X @ z + v)
     np.testing.assert_allclose(np.append(data.X[:, FREE].T @ theta, theta.sum()), 0.0, atol=1e-12)
     for scale in (1.0, 0.7):
-        assert free_rows.dual_value(problem, at, repair, scale) == pytest.approx(data.dual(scale * theta), rel=1e-12)
+        assert free_rows.dual_value(problem, iterate, repair, scale) == pytest.approx(
+            data.dual(scale * theta), rel=1e-12
+        )
 
 
 def test_sums_that_are_rounding_are_no_missing_optimum():

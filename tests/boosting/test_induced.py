@@ -121,10 +121,10 @@ def test_the_size_before_a_search_is_that_of_the_models_own_hypotheses_too(name,
     problem = fitting.problem
     rows = np.sort(problem.register([(1, 1), (0, 2)]))
     W = np.where(rows == problem.register([(0, 2)]), 0.1, 0.0)[:, None]
-    at = problem.evaluate(rows, W, np.zeros(1))
+    iterate = problem.evaluate(rows, W, np.zeros(1))
     U = data.residual(column[:, None] * 0.1)
-    theta = Rows(name).theta(data.y, U, data.s, problem.objective.repair(at)) if intercept else U
-    size = problem.score(at, None, 0.0, 1, whole=False).size
+    theta = Rows(name).theta(data.y, U, data.s, problem.objective.repair(iterate)) if intercept else U
+    size = problem.score(iterate, None, 0.0, 1, whole=False).size
     assert size == pytest.approx(abs(column @ theta[:, 0]), rel=1e-12)
 
 

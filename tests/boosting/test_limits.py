@@ -176,11 +176,11 @@ def test_a_round_that_a_limit_cut_short_is_made_again_without_the_limit(name):
 
     whole, states = run()
     # in the middle of a round: the sixth of the way back is the first one
-    at = 5 if name.endswith("back") else 2
-    short, found = run(max_passes=states[at - 1].passes + 2)
-    assert (short.stop_reason, short.n_iter) == ("max_passes", at + 1)
-    assert [state.cut for state in found] == [False] * at + [True]
-    assert bits(run(resume=found[at - 1])[0]) == bits(whole)
+    place = 5 if name.endswith("back") else 2
+    short, found = run(max_passes=states[place - 1].passes + 2)
+    assert (short.stop_reason, short.n_iter) == ("max_passes", place + 1)
+    assert [state.cut for state in found] == [False] * place + [True]
+    assert bits(run(resume=found[place - 1])[0]) == bits(whole)
 
 
 @pytest.mark.parametrize(

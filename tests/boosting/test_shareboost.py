@@ -261,8 +261,8 @@ def test_the_generalisation_bound_ends_a_fit_at_its_lowest():
 
 
 def test_a_step_that_leaves_more_gradient_than_the_new_feature_brought_is_told(monkeypatch):
-    def not_solved(problem, at, lam, free, tol, limits):
-        return Solved(at, 0, left_over(problem, at, lam, free), 0.0)
+    def not_solved(problem, iterate, lam, free, tol, limits):
+        return Solved(iterate, 0, left_over(problem, iterate, lam, free), 0.0)
 
     data = plain.make("multinomial", m=60, n=12, seed=3)
     monkeypatch.setitem(CORRECTIVE, "newton", not_solved)

@@ -131,8 +131,8 @@ def test_the_bound_holds_everywhere(loss, penalty, intercept):
         models.append((active, size * rng.normal(size=(len(active), data.k)), b))
     closed = []
     for active, W, b in models:
-        at = replace(problem.null(), active=active, W=W, intercept=b)
-        score = problem.score(at, None, lam, 0)
+        iterate = replace(problem.null(), active=active, W=W, intercept=b)
+        score = problem.score(iterate, None, lam, 0)
 
         bound = dual_bound(problem, score, fitting.null().norms, lam)
         assert bound <= best * (1 + 1e-12)

@@ -59,10 +59,10 @@ def test_a_step_back_from_a_certain_error_is_as_long_as_the_way_up_to_it():
     for label in (1.0, -1.0):
         data = plain.Data("log", np.ones((4, 1)), np.full((4, 1), label), np.ones(4), 1)
         problem = plain.fitting(data, penalty="l1", fit_intercept=False).problem
-        at = problem.evaluate(np.array([0]), np.array([[-12.0 * label]]), np.zeros(1))
+        iterate = problem.evaluate(np.array([0]), np.array([[-12.0 * label]]), np.zeros(1))
         p = 1.0 / (1.0 + np.exp(12.0))
         diagonal = np.array([[4.0 * p * (1.0 - p)]])
-        steps.append(at.G[0, 0] / (diagonal + growth(problem, at, 1e-9, diagonal))[0, 0])
+        steps.append(iterate.G[0, 0] / (diagonal + growth(problem, iterate, 1e-9, diagonal))[0, 0])
     assert steps[0] == pytest.approx(12.0, rel=1e-3) and steps[1] == pytest.approx(-12.0, rel=1e-3)
 
 
@@ -83,10 +83,10 @@ def test_a_table_of_curvature_serves_several_steps_to_the_optimum(penalty):
     # nothing can enter a model that has all columns: it is solved to the end at once, and certified
     assert best.gap <= 1e-9 and best.n_iter <= 3
     problem = fitting.problem
-    at = problem.evaluate(np.arange(8), np.zeros((8, 6)), problem.null().intercept)
+    iterate = problem.evaluate(np.arange(8), np.zeros((8, 6)), problem.null().intercept)
     steps, values = formed.Steps(problem, lam), [np.inf]
     for _ in range(12):
-        at, _ = steps.step(at)
-        values.append(problem.objective(at, lam) / 1500)
+        iterate, _ = steps.step(iterate)
+        values.append(problem.objective(iterate, lam) / 1500)
     assert values[-1] == pytest.approx(best.objective, rel=1e-9) and np.all(np.diff(values) <= 1e-14)
     assert steps.formed <= 7

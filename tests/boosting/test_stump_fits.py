@@ -70,8 +70,8 @@ def test_the_optimum_is_that_of_the_explicit_columns(loss, penalty, intercept):
 # The bound of a quantile has a curvature of one over its width: the updates stall among columns that are nearly equal.
 @pytest.mark.parametrize("loss,update", [pair for pair in plain.DEFINED if pair != ("quantile", "gradboost")])
 def test_every_update_form_and_standardize(loss, update):
-    at = list(LOSSES).index(loss) + UPDATES.index(update)
-    signed, standardize = at % 2 == 1, at % 3 == 0
+    place = list(LOSSES).index(loss) + UPDATES.index(update)
+    signed, standardize = place % 2 == 1, place % 3 == 0
     # stumps of one feature are nearly equal, and the updates of a whole template move slowly among such columns
     data = make(loss, m=30, n=2, seed=62)
     select = "greedy" if update == "newton" else "template"

@@ -136,8 +136,8 @@ class _Trial:
         self.W = rng.normal(size=(n, plan.n_outputs)) * rng.choice([0.1, 1.0, 3.0]) / peak[:, None]
         self.W[rng.permutation(n)[: (n + 1) // 2]] = 0.0
         self.rows = np.arange(n)
-        self.at = self.problem.evaluate(self.rows, self.W, rng.normal(size=plan.n_outputs))
-        sums = self.problem.rows_sums(self.at, self.rows).add
+        self.iterate = self.problem.evaluate(self.rows, self.W, rng.normal(size=plan.n_outputs))
+        sums = self.problem.rows_sums(self.iterate, self.rows).add
         if self.exponential:
             self.plus, self.minus = sums["mu_plus"], sums["mu_minus"]
             self.G = self.plus - self.minus
@@ -171,14 +171,14 @@ class _Trial:
             delta = np.zeros_like(self.W)
             delta[j] = direction
             steps = np.concatenate([10.0 ** self.rng.uniform(-3, 0.7, 4), [1e-4, -1e-4]])
-            true = self.problem.losses_along(self.at, delta, zero, steps) - self.at.loss
+            true = self.problem.losses_along(self.iterate, delta, zero, steps) - self.iterate.loss
             bound = np.array([self.change(t * delta)[j] for t in steps])
-            size = np.abs(true) + np.abs(bound) + self.at.loss
+            size = np.abs(true) + np.abs(bound) + self.iterate.loss
             into.below = max(into.below, float(np.max((true - bound) / size)))
             into.steps += steps.size
             assert not self.change(0.0 * delta).any(), "the bound is not tight at zero"
             slope = -float(self.G[j] @ direction)
-            pull = float(np.sum(np.abs(self.G[j] * direction))) + 1e-6 * self.at.loss
+            pull = float(np.sum(np.abs(self.G[j] * direction))) + 1e-6 * self.iterate.loss
             into.slope = max(into.slope, float(abs((bound[4] - bound[5]) / 2e-4 - slope)) / pull)
 
     def compare_scores(self, into: Measured) -> None:
@@ -201,7 +201,7 @@ class _Trial:
         into.tests += int(usable.sum())
         into.wrong += int(np.sum((score[usable] > 0.0) != leaves[usable]))
         into.wrong += int(np.sum((np.abs(new[usable]).max(axis=1) > 0.0) != leaves[usable]))
-        compared = usable & (score > 1e-9 * self.at.loss)
+        compared = usable & (score > 1e-9 * self.iterate.loss)
         into.scores += int(compared.sum())
         ratio = score[compared] / decrease[compared]
         into.ratio[0] = min(into.ratio[0], float(ratio.min(initial=np.inf)))

@@ -13,11 +13,11 @@ def counted(slope, curvature):
     """The search's question, with how often it was asked."""
     asked = []
 
-    def at(b):
+    def iterate(b):
         asked.append(b.copy())
         return slope(b), curvature(b)
 
-    return at, asked
+    return iterate, asked
 
 
 @pytest.mark.parametrize("told", [0.0, 0.005, 0.1])
@@ -28,19 +28,19 @@ def test_a_sum_that_fades_away_slowly_takes_few_passes(start, told):
     def sums(b):
         return expit(-b - 20.0) - expit(b - 20.0)
 
-    at, asked = counted(
+    iterate, asked = counted(
         sums, lambda b: np.maximum(expit(b + 20.0) * expit(-b - 20.0) + expit(b - 20.0) * expit(20.0 - b), told)
     )
-    found = best_intercept(at, np.array([start]))
+    found = best_intercept(iterate, np.array([start]))
     assert abs(sums(found)[0]) <= 1e-15
     assert len(asked) <= 40
 
 
 def test_outputs_that_are_done_wait_for_the_others():
-    at, asked = counted(
+    iterate, asked = counted(
         lambda b: np.array([2.0, 5.0]) - np.array([b[0], np.sinh(b[1])]), lambda b: np.array([1.0, np.cosh(b[1])])
     )
-    found = best_intercept(at, np.array([2.0, 0.0]))
+    found = best_intercept(iterate, np.array([2.0, 0.0]))
     np.testing.assert_allclose(found, [2.0, np.arcsinh(5.0)], rtol=1e-14)
     assert len(asked) <= 15
 
@@ -50,11 +50,11 @@ def test_each_output_ends_where_it_would_alone():
 
     def search(some):
         labels = y[:, some]
-        at, asked = counted(
+        iterate, asked = counted(
             lambda b: np.clip(labels - b, -1.0, 1.0).sum(axis=0),
             lambda b: np.where(np.abs(labels - b) <= 1.0, 1.0, 0.03 / np.abs(labels - b)).sum(axis=0),
         )
-        return best_intercept(at, labels.mean(axis=0)), len(asked)
+        return best_intercept(iterate, labels.mean(axis=0)), len(asked)
 
     together, passes = search(np.arange(6))
     alone = [search([r]) for r in range(6)]
@@ -64,8 +64,8 @@ def test_each_output_ends_where_it_would_alone():
 
 def test_sums_at_their_rounding_end_the_search():
     # what is left is rounding, of one sign however far the search goes
-    at, asked = counted(lambda b: np.where(b < 1.0, 6.0 * (1.0 - b), -8.9e-16), lambda b: np.full(1, 5e-3))
-    best_intercept(at, np.array([-50.0]))
+    iterate, asked = counted(lambda b: np.where(b < 1.0, 6.0 * (1.0 - b), -8.9e-16), lambda b: np.full(1, 5e-3))
+    best_intercept(iterate, np.array([-50.0]))
     assert len(asked) <= 20
 
 
@@ -86,7 +86,7 @@ def test_sums_that_bend_at_every_example_take_few_passes(seed, width, unit):
         z = np.abs(y - b)
         return np.where(z <= size, 1.0, 0.03 * size / np.maximum(z, size)).sum(keepdims=True)
 
-    at, asked = counted(sums, told)
-    found = best_intercept(at, np.array([y.mean()]))
+    iterate, asked = counted(sums, told)
+    found = best_intercept(iterate, np.array([y.mean()]))
     assert abs(sums(found)[0]) <= 1e-13 * np.abs(np.clip(y, -size, size)).sum()
     assert len(asked) <= 28

@@ -26,9 +26,9 @@ def test_an_objective_is_called_with_a_model_and_a_strength(loss, penalty):
     problem = plain.fitting(data, penalty=penalty).problem
     rng = np.random.default_rng(0)
     W, b = rng.normal(size=(6, data.k)), rng.normal(size=data.k)
-    at = problem.evaluate(np.arange(6), W, b)
+    iterate = problem.evaluate(np.arange(6), W, b)
     expected = plain.objective(data, penalty, 3.0, W, b)
-    assert problem.objective(at, 3.0) == pytest.approx(expected, rel=1e-12)
+    assert problem.objective(iterate, 3.0) == pytest.approx(expected, rel=1e-12)
 
 
 def test_an_objective_never_changes():

@@ -61,7 +61,9 @@ class ClassBlocks:
         Number of examples.
     """
 
-    def __init__(self, problem: Problem, at: Iterate, rows: Rows, intercept: bool, bend: Array, n_rows: int) -> None:
+    def __init__(
+        self, problem: Problem, iterate: Iterate, rows: Rows, intercept: bool, bend: Array, n_rows: int
+    ) -> None:
         self._intercept = intercept
         self._shifts = not problem.loss.separable
         self._bend = bend.mean(axis=1)
@@ -71,7 +73,7 @@ class ClassBlocks:
         most = max(len(piece) for piece in pieces) + 1
         every = sampled(problem.k, most, max(count, most), n_rows, _WORK)
         self._blocks = []
-        for places, gram in zip(pieces, grams(problem, at, pieces, intercept, every), strict=True):
+        for places, gram in zip(pieces, grams(problem, iterate, pieces, intercept, every), strict=True):
             inverse = np.stack([inverse_positive(H, 0.0) for H in regularised(gram, bend[places])])
             self._blocks.append(_Block(places, inverse))
 
@@ -136,11 +138,11 @@ def regularised(gram: Array, bend: Array) -> Array:
     return gram
 
 
-def grams(problem: Problem, at: Iterate, pieces: Sequence[Rows], intercept: bool, every: int) -> list[Array]:
+def grams(problem: Problem, iterate: Iterate, pieces: Sequence[Rows], intercept: bool, every: int) -> list[Array]:
     """Blocks (k, b, b) of the Hessian at a model, each of one set of active rows, by place, and one output.
 
     Summed over every so many examples and scaled up. With `intercept` it is the last row and column of each.
     """
-    sums = problem.own_pass(class_blocks.class_grams, at, tuple(pieces), intercept, every, name="gram")
+    sums = problem.own_pass(class_blocks.class_grams, iterate, tuple(pieces), intercept, every, name="gram")
     found = [sums.add[f"gram{number}"] for number in range(len(pieces))]
     return [upper + np.swapaxes(np.triu(upper, 1), 1, 2) for upper in found]

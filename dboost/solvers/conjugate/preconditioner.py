@@ -258,10 +258,10 @@ def block_of(places: Places, gram: Array, share: Array, least: Array) -> tuple[P
     here = places >= 0
     # by themselves in memory: threads that factor blocks side by side would wait for one another's lines of the cache
     matrix = np.ascontiguousarray(np.where(here[:, :, None] & here[:, None, :], gram, 0.0))
-    at = np.arange(places.shape[1])
+    entry = np.arange(places.shape[1])
     # a column that is the copy of another would leave the block singular
-    diagonal = share[places] + (1.0 + _RIDGE) * matrix[:, at, at]
-    matrix[:, at, at] = np.where(here, np.maximum(diagonal, least[places]), 1.0)
+    diagonal = share[places] + (1.0 + _RIDGE) * matrix[:, entry, entry]
+    matrix[:, entry, entry] = np.where(here, np.maximum(diagonal, least[places]), 1.0)
     return np.ascontiguousarray(places), matrix
 
 
@@ -310,9 +310,11 @@ class _Lengths:
         if np.all(heavy < 0):
             return cls(places, units, curvature, np.zeros((1, 0), np.int64), np.zeros((1, 0, 0)))
         gram = rows.among(lines[rows.rows])
-        at = np.arange(heavy.shape[0])
+        entry = np.arange(heavy.shape[0])
         # the examples of the blocks may lack a row
-        gram[at, at] = np.maximum((1.0 + _RIDGE) * gram[at, at], np.where(heavy >= 0, SEEN * curvature[heavy], 1.0))
+        gram[entry, entry] = np.maximum(
+            (1.0 + _RIDGE) * gram[entry, entry], np.where(heavy >= 0, SEEN * curvature[heavy], 1.0)
+        )
         factor_blocks(gram[None], _PIVOT)
         return cls(places, units, curvature, heavy[None], gram[None])
 

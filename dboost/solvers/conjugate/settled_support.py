@@ -48,7 +48,7 @@ _ORDINARY = 60
 
 def conjugate_step(
     problem: Problem,
-    at: Iterate,
+    iterate: Iterate,
     lam: float,
     diagonal: Array,
     product: Product,
@@ -89,9 +89,9 @@ def conjugate_step(
     slope : float
         Decrease that the gradient promises for the unit step (sum of gradient times step).
     """
-    a, k = at.W.shape
-    bound = problem.objective.bound(at.active, lam)
-    face, strength = bound.face(at.W), bound.strength
+    a, k = iterate.W.shape
+    bound = problem.objective.bound(iterate.active, lam)
+    face, strength = bound.face(iterate.W), bound.strength
     size = face.dim
 
     def join(rows: Array, bias: Array) -> Array:
@@ -103,17 +103,17 @@ def conjugate_step(
     def bias_of(v: Array) -> Array:
         return v[size:] if problem.fit_intercept else np.zeros(k)
 
-    gradient = -join(at.G, at.bias)
+    gradient = -join(iterate.G, iterate.bias)
     gradient[:size] += face.gradient(strength)
     # the sign makes the entries of a tied size add up instead of cancelling
-    sign = np.where(at.W < 0.0, -1.0, 1.0)
+    sign = np.where(iterate.W < 0.0, -1.0, 1.0)
     scale = np.abs(join(diagonal[:a] * sign, diagonal[a] if problem.fit_intercept else np.zeros(k)))
     # without the penalty's share, rows about to vanish (curvature lam / ||w||) stall the solve
     scale[:size] += face.diagonal(strength)
     # where no example is curved a step would not be finite; its first product then ends the solve
     flat = _FLAT * max(float(np.abs(gradient).max(initial=0.0)), np.finfo(float).tiny / _FLAT)
     # each in the units of its own column, of which one may be 1e24 times another
-    squares = np.broadcast_to(problem.statistics.square[at.active, None], (a, k))
+    squares = np.broadcast_to(problem.statistics.square[iterate.active, None], (a, k))
     unit = np.abs(join(squares * sign, np.full(k, problem.statistics.weight)))
     curved = scale / np.where(unit > 0.0, unit, np.inf)
     scale = np.maximum(scale, np.maximum(_LEAST_CURVED * float(curved.max(initial=0.0)) * unit, flat))
@@ -122,7 +122,7 @@ def conjugate_step(
     if value is not None and problem.fit_intercept:
         # a step of a row moves all margins by its mean times the step: with the intercept taking that up, rows of
         # columns far from zero no longer pull on one another (the solve of centred columns, on those as they are)
-        plain = np.broadcast_to((problem.statistics.sum[at.active] / problem.statistics.weight)[:, None], (a, k))
+        plain = np.broadcast_to((problem.statistics.sum[iterate.active] / problem.statistics.weight)[:, None], (a, k))
         # The mean that counts is that of the curved examples, whose square is no more than the curvature of the row
         # beside that of the intercept. Where labels are separated the plain one is far beyond, and the solve would end
         # at a residual that only looks small.
@@ -158,11 +158,11 @@ def conjugate_step(
         return min(_LOOSE**2, max(start, 0.0) / max(value, np.finfo(float).tiny)) * start
 
     # coordinates that the face pulls back, beyond the rounding of W + step - W
-    rounding = np.append(_ROUNDING * np.abs(face.coordinates(at.W)), np.zeros(gradient.size - size))
+    rounding = np.append(_ROUNDING * np.abs(face.coordinates(iterate.W)), np.zeros(gradient.size - size))
 
     def pulled(x: Array) -> Array:
         """A step as the face pulls it back."""
-        return np.append(face.coordinates(face.retract(at.W, x[:size]) - at.W), x[size:])
+        return np.append(face.coordinates(face.retract(iterate.W, x[:size]) - iterate.W), x[size:])
 
     def leaves(x: Array) -> bool:
         return bool(np.sum(scale * (pulled(x) - x) ** 2) > _PULLED * np.sum(scale * x**2))
@@ -188,7 +188,7 @@ def conjugate_step(
         held |= np.abs(back - x) > _MOVED * np.abs(x) + rounding
         x = back
         right, left = -gradient - times(x), left - 1
-    return np.asarray(face.retract(at.W, x[:size])), bias_of(x), -dot(gradient, x)
+    return np.asarray(face.retract(iterate.W, x[:size])), bias_of(x), -dot(gradient, x)
 
 
 @dataclass(frozen=True)
@@ -207,11 +207,11 @@ class Free:
 
 
 def solve(
-    system: Free, right: Array, limit: int, least: float, impatient: bool, at: Array, leaves: Callable[[Array], bool]
+    system: Free, right: Array, limit: int, least: float, impatient: bool, begun: Array, leaves: Callable[[Array], bool]
 ) -> Solution:
     """Conjugate gradients from zero on a system, until the square of the residual is `least`.
 
-    No further than to where the step, with `at` added, leaves the face; where it is `impatient`, no further than
+    No further than to where the step, with `begun` added, leaves the face; where it is `impatient`, no further than
     `PATIENCE` products that have made the residual no smaller.
     """
 
@@ -221,7 +221,7 @@ def solve(
 
     def ended(products: int, start: float, left: float, x: Array) -> bool:
         nowhere = impatient and products == PATIENCE and left > start
-        return products >= PATIENCE and (nowhere or leaves(at + x))
+        return products >= PATIENCE and (nowhere or leaves(begun + x))
 
     return conjugate_gradients(
         right,

@@ -44,7 +44,7 @@ class Aim:
     residual: float
 
     @classmethod
-    def at(cls, target: float, rest: float, before: float, price: float) -> Aim:
+    def iterate(cls, target: float, rest: float, before: float, price: float) -> Aim:
         """The aim of a step.
 
         Parameters

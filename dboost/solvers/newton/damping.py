@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 _NEAR_ONE = 2.0
 
 
-def growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array:
+def growth(problem: Problem, iterate: Iterate, lam: float, diagonal: Array) -> Array:
     """Curvature that turns a Newton step of an entry into the step of an exponential.
 
     Where a class is rare its probability, and with it the curvature A, grows like exp(x d) along the step d: Newton
@@ -26,11 +26,11 @@ def growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array:
     """
     if not problem.loss.growing:
         return np.zeros_like(diagonal)
-    G, W, bound = problem.objective.with_intercept(at, lam)
+    G, W, bound = problem.objective.with_intercept(iterate, lam)
     D = diagonal.max(axis=1, initial=0.0)
     net = D[:, None] * (bound.solve_quadratic(W, G, D) - W)
     stats = problem.statistics
-    size = stats.square[at.active] / np.maximum(stats.absolute[at.active], np.finfo(float).tiny)
+    size = stats.square[iterate.active] / np.maximum(stats.absolute[iterate.active], np.finfo(float).tiny)
     size = np.append(size, 1.0)[: W.shape[0], None]
     u = np.abs(net) * size / np.maximum(diagonal, np.finfo(float).tiny)
     u = np.where((net > 0.0) | (u > _NEAR_ONE), u, 0.0)

@@ -126,8 +126,8 @@ class NewtonSteps:
         self.memory = replace(self.memory, draws=self.memory.draws + 1)
         return self.seed * 1_000_003 + self.memory.draws
 
-    def step(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
-        """Take one step; the objective of the result is never above that of `at`.
+    def step(self, iterate: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
+        """Take one step; the objective of the result is never above that of `iterate`.
 
         Parameters
         ----------
@@ -138,14 +138,14 @@ class NewtonSteps:
         aim : Aim
             What the step is for.
         """
-        h, rank_one, diagonal = self.sample.curvature(self.problem, at)
-        value = self.problem.objective(at, lam)
+        h, rank_one, diagonal = self.sample.curvature(self.problem, iterate)
+        value = self.problem.objective(iterate, lam)
         memory = self.memory
         descends = (aim.near(self.sample.whole) or memory.falling) and h.nbytes <= _CACHE
         solves = self.accelerators.on("conjugate_gradients") and not descends
-        if solves and memory.settled and memory.wait == 0 and self._few_enter(at, lam):
+        if solves and memory.settled and memory.wait == 0 and self._few_enter(iterate, lam):
             rest = RESIDUAL if self.sample.whole and h.size <= _EXACT else aim.residual
-            moved = self._conjugate(at, lam, h, rank_one, diagonal, rest)
+            moved = self._conjugate(iterate, lam, h, rank_one, diagonal, rest)
             # a step that had to be cut short says no more than one that was refused: signs or ties change on the way
             refused = 0 if moved is not None and moved[1].length >= _LONG else memory.refused + 1
             self.memory = replace(self.memory, settled=False, refused=refused, wait=_wait(refused))
@@ -155,10 +155,10 @@ class NewtonSteps:
                 products = min(2 * memory.products, _MOST_PRODUCTS) if stalls else memory.products
                 self.memory = replace(self.memory, products=products, promised=promised, descended=0.0, falling=False)
                 return moved
-        D, d = self._descend(at, lam, h, rank_one, diagonal, aim)
-        result, step = self._accept(at, lam, D, d, value)
+        D, d = self._descend(iterate, lam, h, rank_one, diagonal, aim)
+        result, step = self._accept(iterate, lam, D, d, value)
         after = _support(result.W)
-        changed = np.count_nonzero(_support(at.W) != after)
+        changed = np.count_nonzero(_support(iterate.W) != after)
         settled = bool(step.length == 1.0 and changed <= _SETTLED_SHARE * max(1, int(np.count_nonzero(after))))
         gains = memory.descended == 0.0 or step.promised <= _FALL * memory.descended
         self.memory = replace(
@@ -170,79 +170,79 @@ class NewtonSteps:
         )
         return result, step
 
-    def _few_enter(self, at: Iterate, lam: float) -> bool:
+    def _few_enter(self, iterate: Iterate, lam: float) -> bool:
         """Whether few rows at zero are to leave it, which conjugate gradients would keep there."""
-        problem, support = self.problem, _support(at.W)
-        zero = at.rows(np.flatnonzero(~support))
+        problem, support = self.problem, _support(iterate.W)
+        zero = iterate.rows(np.flatnonzero(~support))
         leaving = problem.objective.bound(zero.active, lam).leaves_zero(zero.G)
         return int(np.count_nonzero(leaving)) <= _SETTLED_SHARE * max(1, int(np.count_nonzero(support)))
 
-    def _damping(self, at: Iterate, lam: float, diagonal: Array) -> Array:
+    def _damping(self, iterate: Iterate, lam: float, diagonal: Array) -> Array:
         """Curvature to add to the model of every entry: what the sample lacks, and what keeps a step from overshooting.
 
         A feature of few examples may have none of them in the sample: its model would be flat and its step unbounded.
         """
         if self.sample.whole:
-            return growth(self.problem, at, lam, diagonal) + 1e-9 * diagonal
-        full = self.sample.of_all(diagonal, self.problem.statistics.square[at.active])
-        return growth(self.problem, at, lam, full) + np.maximum(full - diagonal, 0.0) + 1e-3 * full
+            return growth(self.problem, iterate, lam, diagonal) + 1e-9 * diagonal
+        full = self.sample.of_all(diagonal, self.problem.statistics.square[iterate.active])
+        return growth(self.problem, iterate, lam, full) + np.maximum(full - diagonal, 0.0) + 1e-3 * full
 
     def _descend(
-        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, aim: Aim
+        self, iterate: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, aim: Aim
     ) -> tuple[Array, Array]:
-        G, W, bound = self.problem.objective.with_intercept(at, lam)
+        G, W, bound = self.problem.objective.with_intercept(iterate, lam)
         followed = self.problem.k > 1 and self.accelerators.on("conjugate_gradients")
         most = _FEW_SWEEPS if followed else _MAX_SWEEPS
         settle = aim.whole if self.sample.whole else aim.sampled
-        damping = self._damping(at, lam, diagonal)
+        damping = self._damping(iterate, lam, diagonal)
         D = np.zeros_like(W)
         model = (*self.sample.by_column, h, rank_one, G, W, bound.strength, diagonal, damping)
         beside.wait_for(descent._newton_descent)
         descent.newton_descent(*model, *compiled_prox(self.problem.penalty), most, self._seed(), D, settle, bound.signs)
         return self.problem.objective.split_intercept(D)
 
-    def _promised(self, at: Iterate, lam: float, D: Array, d: Array) -> float:
+    def _promised(self, iterate: Iterate, lam: float, D: Array, d: Array) -> float:
         """Decrease of the linearised loss plus penalty along (D, d)."""
-        bound = self.problem.objective.bound(at.active, lam)
+        bound = self.problem.objective.bound(iterate.active, lam)
         # row by row, so that near the optimum the promise is not lost in the difference of two large sums
-        rows = np.sum(at.G * D, axis=1) + bound.strength * (bound.value(at.W) - bound.value(at.W + D))
-        return max(0.0, float(np.sum(rows) + at.bias @ d))
+        rows = np.sum(iterate.G * D, axis=1) + bound.strength * (bound.value(iterate.W) - bound.value(iterate.W + D))
+        return max(0.0, float(np.sum(rows) + iterate.bias @ d))
 
-    def _accept(self, at: Iterate, lam: float, D: Array, d: Array, value: float) -> tuple[Iterate, Step]:
+    def _accept(self, iterate: Iterate, lam: float, D: Array, d: Array, value: float) -> tuple[Iterate, Step]:
         problem = self.problem
         if not (D.any() or d.any()):
-            return at, Step("descent", 0.0, 0.0)
-        promised = self._promised(at, lam, D, d)
-        found = line_search(problem, at, lam, D, d, promised, grid=SHORT)
+            return iterate, Step("descent", 0.0, 0.0)
+        promised = self._promised(iterate, lam, D, d)
+        found = line_search(problem, iterate, lam, D, d, promised, grid=SHORT)
         if found is not None:
             return found[0], Step("descent", found[1], promised)
         # a step on an upper bound of the loss cannot raise the objective
-        moved = RowwiseSteps(problem, at.active, "template", np.random.default_rng(self.seed)).sweep(at, lam)
+        moved = RowwiseSteps(problem, iterate.active, "template", np.random.default_rng(self.seed)).sweep(iterate, lam)
         if problem.objective(moved, lam) < value:
             return moved, Step("template", 1.0, promised)
-        return at, Step("template", 0.0, promised)
+        return iterate, Step("template", 0.0, promised)
 
     def _conjugate(
-        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, rest: float
+        self, iterate: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, rest: float
     ) -> tuple[Iterate, Step] | None:
         problem = self.problem
-        times = self._sampled_product(at, h, rank_one) if self.sample.whole else problem.curvature_at(at)
+        times = self._sampled_product(iterate, h, rank_one) if self.sample.whole else problem.curvature_at(iterate)
 
         def product(V: Array, v: Array) -> tuple[Array, Array]:
             self.accelerators.take("conjugate_gradients")
             return times(V, v)
 
-        blocks, wider = self._blocks(at, h, rank_one, diagonal)
+        blocks, wider = self._blocks(iterate, h, rank_one, diagonal)
         limit = max(self.memory.products, self._products)
-        W, d, promised = conjugate_step(problem, at, lam, diagonal, product, limit, None, blocks, wider, rest)
+        W, d, promised = conjugate_step(problem, iterate, lam, diagonal, product, limit, None, blocks, wider, rest)
         if promised > 0.0:
-            found = line_search(problem, at, lam, W - at.W, d, promised, grid=SHORT)
+            found = line_search(problem, iterate, lam, W - iterate.W, d, promised, grid=SHORT)
             if found is not None:
                 return found[0], Step("conjugate", found[1], promised)
         return None
 
     def _blocks(
-        self, at: Iterate, h: NDArray[np.float32], rank_one: Array, diagonal: Array
+        self, iterate: Iterate, h: NDArray[np.float32], rank_one: Array, diagonal: Array
     ) -> tuple[Preconditioner | None, Callable[[], Preconditioner] | None]:
         """What preconditions conjugate gradients beside the diagonal, and what to go on with where they get nowhere."""
         by_row, intercept, each = self.sample.by_row, self.problem.fit_intercept, self.problem.engine.on_driver
@@ -250,7 +250,7 @@ class NewtonSteps:
         if not self.accelerators.take("heavy_blocks"):
             return None, None
 
-        stored = self.problem.statistics.values(at.active, self._n_rows)
+        stored = self.problem.statistics.values(iterate.active, self._n_rows)
 
         def heavy() -> HeavyRows:
             many = stored if self.memory.wide else None
@@ -266,7 +266,7 @@ class NewtonSteps:
             self._heavy = heavy()
         return self._heavy, None if self.memory.wide or self._heavy.whole else wider
 
-    def _sampled_product(self, at: Iterate, h: NDArray[np.floating], rank_one: Array) -> Product:
+    def _sampled_product(self, iterate: Iterate, h: NDArray[np.floating], rank_one: Array) -> Product:
         """Products with the Hessian without a pass: the driver holds every example."""
         if h.size <= _EXACT:
             # so little that float64 costs nothing, and a fit does not depend on how weights round

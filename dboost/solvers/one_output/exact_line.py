@@ -90,7 +90,7 @@ class _End:
     curvature: float = math.nan
 
 
-def minimise(problem: Problem, at: Iterate, along: Direction, guess: float) -> float:
+def minimise(problem: Problem, iterate: Iterate, along: Direction, guess: float) -> float:
     """The minimiser t along a direction, but for rounding; two or three passes, more from a poor guess.
 
     A pass narrows the interval in which the slope changes its sign. Slope and curvature at both ends make a cubic,
@@ -108,7 +108,7 @@ def minimise(problem: Problem, at: Iterate, along: Direction, guess: float) -> f
         steps = steps[(steps > low.t) & (steps < high.t)]
         if not steps.shape[0]:
             break
-        sums = problem.own_pass(line_sums, at, along.D, along.d, steps, name="line")
+        sums = problem.own_pass(line_sums, iterate, along.D, along.d, steps, name="line")
         slopes, curvature = sums.add["slope"] + along.linear, sums.add["curvature"]
         falling = int(np.count_nonzero(slopes < 0.0))
         if falling:

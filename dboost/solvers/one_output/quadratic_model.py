@@ -118,16 +118,16 @@ class Quadratic:
             self.H = grown
 
     def minimiser(
-        self, problem: Problem, at: Iterate, lam: float, unit: float, scale: float, ridge: float = 0.0
+        self, problem: Problem, iterate: Iterate, lam: float, unit: float, scale: float, ridge: float = 0.0
     ) -> tuple[Array, Array]:
-        """Minimiser of the quadratic model at `at`, whose rows are all in it: W (a, 1) and the intercept.
+        """Minimiser of the quadratic model at `iterate`, whose rows are all in it: W (a, 1) and the intercept.
 
         `unit` is the price of |w| = 1 at strength 1, `ridge` that of w**2 / 2 = 1, `scale` what the curvature of today
         is of the anchor's.
         """
         bias = self._bias
-        G, W, bound = problem.objective.with_intercept(at, lam)
-        slots = bias + self._slots(at.active)
+        G, W, bound = problem.objective.with_intercept(iterate, lam)
+        slots = bias + self._slots(iterate.active)
         if bias:
             slots = np.append(slots, 0)
         prices = unit / scale * bound.strength
@@ -146,7 +146,7 @@ class Quadratic:
         finally:
             self.H[slots, slots] = diagonal
         target, b = problem.objective.split_intercept(w[:, None])
-        return target, b if bias else at.intercept
+        return target, b if bias else iterate.intercept
 
     def _solve(self, slots: Rows, g: Array, prices: Array, w: Array) -> None:
         """Move the entries of `w` that are not zero to where the model has its minimum, `g` its descent at `w`.

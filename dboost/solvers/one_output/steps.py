@@ -61,14 +61,14 @@ _FARTHEST = 4.0
 _ROUNDING = 3e-14
 
 
-def little_left(problem: Problem, at: Iterate, lam: float, gap: float) -> float:
+def little_left(problem: Problem, iterate: Iterate, lam: float, gap: float) -> float:
     """What a step must promise to be followed by another one on the same rows.
 
     Zero once none of the rows that are zero violates optimality. Until then other rows are likely to be missing: what
     a step promises says sooner than the gap, which is far above what is left to gain, that it is time to look for them.
     """
-    bound = problem.objective.bound(at.active, lam)
-    entering = (bound.dual_norm(at.G) > bound.strength) & (at.W[:, 0] == 0.0)
+    bound = problem.objective.bound(iterate.active, lam)
+    entering = (bound.dual_norm(iterate.G) > bound.strength) & (iterate.W[:, 0] == 0.0)
     return _LITTLE * gap if np.any(entering) else 0.0
 
 
@@ -151,51 +151,51 @@ class OneOutputSteps:
         self._promised_before = np.inf
         self._along: Array | None = None
 
-    def step(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
-        """Take one step; the objective of the result is never above that of `at`. See ``NewtonSteps.step``."""
+    def step(self, iterate: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
+        """Take one step; the objective of the result is never above that of `iterate`. See ``NewtonSteps.step``."""
         problem = self.problem
-        if at is not self._at:
-            at = self._entered(at, lam)
+        if iterate is not self._at:
+            iterate = self._entered(iterate, lam)
         now = self._state
         assert now is not None
-        value = problem.objective(at, lam)
+        value = problem.objective(iterate, lam)
         if self._accelerators.on("quadratic_model"):
-            found = self._on_quadratic(at, lam, now, value)
+            found = self._on_quadratic(iterate, lam, now, value)
             if found is not None:
                 return found
         if self._slow:
             # sweeps get nowhere, and conjugate gradients keep the support: the two take turns
             self._slow = False
-            return self._by_newton(at, lam, replace(aim, descents=np.inf))
-        sweeps, target, b = self._descent(at, lam, now)
-        if np.array_equal(target, at.W) and np.array_equal(b, at.intercept):
-            return at, Step("descent", 0.0, 0.0)
+            return self._by_newton(iterate, lam, replace(aim, descents=np.inf))
+        sweeps, target, b = self._descent(iterate, lam, now)
+        if np.array_equal(target, iterate.W) and np.array_equal(b, iterate.intercept):
+            return iterate, Step("descent", 0.0, 0.0)
         self._sweeps = sweeps
         self._slow = sweeps >= self._most
-        found = self._searched(at, lam, target, b, now, value, "descent", tuple(SHORT.tolist()))
+        found = self._searched(iterate, lam, target, b, now, value, "descent", tuple(SHORT.tolist()))
         if found is None:
             small = self._promised <= _ROUNDING * abs(value)
-            return (at, Step("descent", 0.0, self._promised)) if small else self._by_newton(at, lam, aim)
+            return (iterate, Step("descent", 0.0, self._promised)) if small else self._by_newton(iterate, lam, aim)
         assert self._state is not None
         self._steady = found[1].length == 1.0 and distance(now.curvature, self._state.curvature) <= _STALE
         return found[0], replace(found[1], cut=self._slow)
 
-    def _on_quadratic(self, at: Iterate, lam: float, now: _State, value: float) -> tuple[Iterate, Step] | None:
+    def _on_quadratic(self, iterate: Iterate, lam: float, now: _State, value: float) -> tuple[Iterate, Step] | None:
         """A step to the minimiser of the quadratic model; None where there is none that pays, or it does not help."""
         # rows that are zero and would stay so are left out
-        chosen = np.flatnonzero((at.W[:, 0] != 0.0) | (np.abs(at.G[:, 0]) > lam * self._unit * self._row_weight))
-        part = at.rows(chosen)
+        chosen = np.flatnonzero(
+            (iterate.W[:, 0] != 0.0) | (np.abs(iterate.G[:, 0]) > lam * self._unit * self._row_weight)
+        )
+        part = iterate.rows(chosen)
         model, problem = self._model(part, now), self.problem
         if model is None:
             return None
         self._accelerators.take("quadratic_model")
-        target = np.zeros_like(at.W)
-        target[chosen], b = model.minimiser(
-            problem, part, lam, self._unit, self._scale(model, now), self._ridge
-        )
-        if np.array_equal(target, at.W) and np.array_equal(b, at.intercept):
+        target = np.zeros_like(iterate.W)
+        target[chosen], b = model.minimiser(problem, part, lam, self._unit, self._scale(model, now), self._ridge)
+        if np.array_equal(target, iterate.W) and np.array_equal(b, iterate.intercept):
             return None
-        found = self._searched(at, lam, target, b, now, value, "newton", ())
+        found = self._searched(iterate, lam, target, b, now, value, "newton", ())
         if found is None:
             self._forget()
             return None
@@ -218,9 +218,9 @@ class OneOutputSteps:
         self.memory = replace(self.memory, anchor=None)
         self._promised_before = np.inf
 
-    def _model(self, at: Iterate, now: _State) -> Quadratic | None:
-        """The quadratic model for these rows: what earlier steps left, widened, or a new one at the model `at`."""
-        columns, anchor, active = self._columns, self.memory.anchor, at.active
+    def _model(self, iterate: Iterate, now: _State) -> Quadratic | None:
+        """The quadratic model for these rows: what earlier steps left, widened, or a new one at the model `iterate`."""
+        columns, anchor, active = self._columns, self.memory.anchor, iterate.active
         if anchor is not None:
             if columns.quadratic is None or columns.quadratic.anchor is not anchor:
                 columns.quadratic = Quadratic(self.problem, columns, anchor)
@@ -238,7 +238,7 @@ class OneOutputSteps:
             self._steady = True
         if not self._steady or not self._pays(active):
             return None
-        formed = Quadratic(self.problem, columns, Anchor.at(at).with_rows(active))
+        formed = Quadratic(self.problem, columns, Anchor.iterate(iterate).with_rows(active))
         columns.quadratic = formed
         self.memory = replace(self.memory, anchor=formed.anchor)
         return formed
@@ -252,14 +252,14 @@ class OneOutputSteps:
         formed = cost(self._columns, self._columns.places(rows, self.problem.columns_of))
         return formed + float(rows.shape[0]) ** 3 / 6.0 <= _FORM_FREE + _FORM_SHARE * swept
 
-    def _descent(self, at: Iterate, lam: float, now: _State) -> tuple[int, Array, Array]:
+    def _descent(self, iterate: Iterate, lam: float, now: _State) -> tuple[int, Array, Array]:
         """Minimiser of the Newton model by coordinate descent: sweeps, W, intercept."""
         problem = self.problem
-        G, W, bound = problem.objective.with_intercept(at, lam)
+        G, W, bound = problem.objective.with_intercept(iterate, lam)
         diagonal = self._diagonal
         if diagonal is None:
             diagonal = self._curved(now, np.empty(self._active.shape[0]))
-        damping = growth(problem, at, lam, diagonal[:, None])[:, 0] + _RIDGE * diagonal
+        damping = growth(problem, iterate, lam, diagonal[:, None])[:, 0] + _RIDGE * diagonal
         self.memory = replace(self.memory, draws=self.memory.draws + 1)
         new, g = W[:, 0].copy(), np.ascontiguousarray(G[:, 0])
         if self._ridge:
@@ -286,11 +286,11 @@ class OneOutputSteps:
             bound.signs,
         )
         target, b = problem.objective.split_intercept(new[:, None])
-        return int(sweeps), target, b if problem.fit_intercept else at.intercept
+        return int(sweeps), target, b if problem.fit_intercept else iterate.intercept
 
     def _searched(
         self,
-        at: Iterate,
+        iterate: Iterate,
         lam: float,
         target: Array,
         b: Array,
@@ -301,41 +301,41 @@ class OneOutputSteps:
     ) -> tuple[Iterate, Step] | None:
         """The full step to (target, b) if the objective falls by a share of the promise, else a shorter one."""
         strength = self._row_weight * lam * self._unit
-        D, d = target - at.W, b - at.intercept
+        D, d = target - iterate.W, b - iterate.intercept
         # entry by entry, so that near the optimum the promise is not lost in the difference of two large sums
-        saved = strength * (np.abs(at.W) - np.abs(target))[:, 0]
+        saved = strength * (np.abs(iterate.W) - np.abs(target))[:, 0]
         if self._ridge:
-            saved = saved - self._row_weight * lam * self._ridge * (D * (at.W + 0.5 * D))[:, 0]
-        promised = max(0.0, float(np.sum(at.G[:, 0] * D[:, 0] + saved)) + float(at.bias[0] * d[0]))
+            saved = saved - self._row_weight * lam * self._ridge * (D * (iterate.W + 0.5 * D))[:, 0]
+        promised = max(0.0, float(np.sum(iterate.G[:, 0] * D[:, 0] + saved)) + float(iterate.bias[0] * d[0]))
         along = np.full(now.margins.shape[0], d[0])
         self._promised, self._along = promised, along
         one_output.add_columns(*self._block, self._places, np.ascontiguousarray(D[:, 0]), along)
         for t in (1.0, *shorter):
-            W = target if t == 1.0 else at.W + t * D
+            W = target if t == 1.0 else iterate.W + t * D
             found = self._evaluated(now.margins + t * along, W, lam)
             rounding = _ROUNDING * abs(value) if t == 1.0 else 0.0
             if found.value <= value - _ARMIJO * t * promised + rounding:
-                return self._moved(W, b if t == 1.0 else at.intercept + t * d, found), Step(kind, t, promised)
+                return self._moved(W, b if t == 1.0 else iterate.intercept + t * d, found), Step(kind, t, promised)
         return None
 
-    def _by_newton(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
+    def _by_newton(self, iterate: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """A step with all that ``solvers.newton.step`` can do: conjugate gradients, and an upper bound of the loss."""
         memory = replace(self.memory, settled=True, falling=False, products=_PRODUCTS)
         if self._general is None:
             self._general = self._newton(memory)
         else:
             self._general.memory = memory
-        result = self._general.step(at, lam, aim)
+        result = self._general.step(iterate, lam, aim)
         self._most = _FEW_SWEEPS
         self.memory = self._general.memory
         return result
 
-    def _known(self, at: Iterate, lam: float) -> _State:
+    def _known(self, iterate: Iterate, lam: float) -> _State:
         """The state at a model that a pass has summed, or none has yet (its loss is nan)."""
-        if np.isnan(at.loss):
-            return self._evaluated(self._columns.margins(self._places, at.W, at.intercept), at.W, lam)
-        state = self._columns.state(at, self.problem.held, self.problem.loss)
-        return _State(*state, at.loss, at.loss + self._price(at.W, lam))
+        if np.isnan(iterate.loss):
+            return self._evaluated(self._columns.margins(self._places, iterate.W, iterate.intercept), iterate.W, lam)
+        state = self._columns.state(iterate, self.problem.held, self.problem.loss)
+        return _State(*state, iterate.loss, iterate.loss + self._price(iterate.W, lam))
 
     def _evaluated(self, margins: Array, W: Array, lam: float) -> _State:
         u, h = np.empty_like(margins), np.empty_like(margins)
@@ -348,13 +348,13 @@ class OneOutputSteps:
             price += lam * 0.5 * self._ridge * float(np.sum(self._row_weight * W[:, 0] ** 2))
         return price
 
-    def _entered(self, at: Iterate, lam: float) -> Iterate:
+    def _entered(self, iterate: Iterate, lam: float) -> Iterate:
         """A model that these steps have not made, with its sums."""
-        state = self._known(at, lam)
-        if np.isnan(at.loss):
-            return self._moved(at.W, at.intercept, state)
-        self._at, self._state, self._diagonal = at, state, None
-        return at
+        state = self._known(iterate, lam)
+        if np.isnan(iterate.loss):
+            return self._moved(iterate.W, iterate.intercept, state)
+        self._at, self._state, self._diagonal = iterate, state, None
+        return iterate
 
     def _moved(self, W: Array, intercept: Array, state: _State) -> Iterate:
         """The model with its sums; with those of a descent, too, where the next step is likely to be one."""
