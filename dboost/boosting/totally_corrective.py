@@ -403,9 +403,7 @@ class Loop:
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
         share = _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
         # where no row may enter any more the restricted problem is all there is to solve
-        alone = self.entering.full(iterate) or (
-            self.settings.tol > 0.0 and iterate.active.shape[0] == self.problem.n_candidates
-        )
+        alone = self.entering.full(iterate)
         guess = is_guess(self.problem, state)
         value = max(self.problem.objective(iterate, self.lam), self.problem.objective.resolution)
         goal = Goal.of(self.lam, value, gap, 0.0 if guess or alone else share, self.settings.tol, self.certified)

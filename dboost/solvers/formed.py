@@ -181,7 +181,8 @@ class Steps:
         if H is not None:
             iterate, step = self._on(iterate, moving, H)
             self._promised = step.promised
-            if step.length == 1.0 and step.promised <= _KEPT * before:
+            # a promise of nothing is no share of another: such steps would follow each other without end
+            if step.length == 1.0 and 0.0 < step.promised <= _KEPT * before:
                 return iterate, step
             moving = _moving(self.problem, iterate, self.lam)
         # some of the examples tell little of the directions that are left in the end

@@ -187,7 +187,7 @@ def test_max_features(pair, limit):
 
 def test_max_rounds_warns_with_the_gap(loss):
     data = plain.make(loss, seed=12)
-    settings = fits.FitSettings(loss, "l1", tol=1e-10, max_rounds=2, features_per_round=1)
+    settings = fits.FitSettings(loss, "l1", tol=1e-10, max_rounds=2)
     with pytest.warns(ConvergenceWarning) as caught:
         result = fits.fit(plain.plan(data), LocalEngine(1), settings)
     assert (result.stop_reason, result.n_iter) == ("max_rounds", 2)

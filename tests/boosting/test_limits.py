@@ -105,8 +105,7 @@ def test_after_a_limit_a_fit_goes_on_with_the_bits_of_one_without(update):
 
     def run(resume=None, **more):
         states = []
-        # a model that has all columns would be solved in one round
-        fitting = plain.fitting(data, penalty="l1", tol=1e-6, update=update, features_per_round=3, **more)
+        fitting = plain.fitting(data, penalty="l1", tol=1e-6, update=update, **more)
         result = fitting.fit(1e-3, resume=resume, callback=lambda r, state: states.append(pickle.dumps(state)))
         return result, states
 
