@@ -86,7 +86,7 @@ class RowPenalty(ABC):
         Whether the score under the exponential bound grows with the larger of mu+ and mu- and falls with the smaller.
         Where it is not known to, a score is at most what it would be without a penalty.
     sizes_only : bool
-        Whether omega looks at the sizes of the entries alone, and grows with each of them: what ``penalties.signed``
+        Whether omega looks at the sizes of the entries alone, and grows with each of them: what ``penalties.bound``
         needs. Where it is not known to, signs of weights are refused.
     single, entries : (float, float) or None
         ``(u, c)`` with omega(w) = u |w| + c w**2 / 2 for rows of one entry, and for each entry of longer rows; None

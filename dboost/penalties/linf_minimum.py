@@ -11,7 +11,7 @@ bisected, which is what sorting by t_r does where the t_r are known. Of any othe
 and again, the bound f(w + d) <= f(w) + <g, d> + sum_r D_r d_r^2 / 2, whose coordinates are apart.
 
 Covers: functions of few numbers, in Python. Does not cover: the rows of a fit, which are solved in closed form
-(``bounds``, ``penalties.linf``).
+(``bounds``, ``penalties.l1_linf``).
 """
 
 from __future__ import annotations

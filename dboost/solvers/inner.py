@@ -3,7 +3,7 @@
 Covers: ``Goal``, how far they are solved; ``Solved``, all that a solve leaves; and the ways to solve. The plain
 one is the paper's, one-row updates on a diagonal bound of the loss (``Sweeps``). Newton steps have the curvature of the
 loss itself (``NewtonSteps``). Rows that are penalised in groups have steps of their own (``GroupSteps``).
-Does not cover: which rows are held (``entering``), or what a step is (``row_updates``, ``formed``,
+Does not cover: which rows are held (``boosting.totally_corrective``), or what a step is (``row_updates``, ``formed``,
 ``solvers.newton.step``).
 
 A solver is made once for a fit and keeps nothing from one solve to the next: what the next one needs is in `Solved`.
