@@ -117,6 +117,7 @@ def test_no_rows_and_classes_without_rows_have_places_too(k):
 
 @pytest.mark.full
 @pytest.mark.timeout(300)
+@pytest.mark.filterwarnings("ignore:alpha_best_=")
 def test_folds_of_rows_of_few_values_are_as_hard_as_those_of_scikit_learn():
     """Five yes/no columns have 32 different rows: folds that depend on the label hold out all of a kind at once."""
     apart = []

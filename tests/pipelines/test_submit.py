@@ -94,7 +94,7 @@ def test_a_dry_run_writes_nothing(file: Path, capsys: pytest.CaptureFixture[str]
         (["--to", "kubernetes", "--workers", "2", "--dry-run"], "needs options.image"),
         (["--to", "gateway", "--dry-run"], "workers is 0, which is no cluster, and --to gateway is of one"),
         (["--options", '{"a": null}'], "without null"),
-        (["--to", "local", "--workers", "1", "--hosts", "a"], "has no hosts"),
+        (["--to", "local", "--workers", "1", "--hosts", "a"], "--hosts has no effect on this kind of cluster"),
         (["--to", "local", "--hosts", "a"], "workers is 0, which is no cluster, and hosts is of one"),
     ],
 )
