@@ -367,10 +367,10 @@ def _settings(rng: Random, loss: str, words: list[str]) -> dict[str, Any]:
 
 
 def _alpha(rng: Random, case: Case) -> float | str:
-    """A strength near where the weights vanish, far below, or anywhere; "auto" where that is no float64."""
+    """A strength near where the weights vanish, far below, or anywhere; "quick" where that is no float64."""
     penalty = case.params["penalty"]
     if penalty == "none" or rng.random() < 0.25:
-        return "auto"
+        return "quick"
     if rng.random() < 0.05:
         return float(10.0 ** rng.uniform(-300, 300))
     if penalty in ("l2_squared", "smooth_l1", "smooth_l1/linf"):
@@ -390,4 +390,4 @@ def _alpha(rng: Random, case: Case) -> float | str:
     pull = np.abs(problem.X.T @ U)[on] / problem.scale[on, None]
     largest = pull.max(initial=0)
     alpha = float(largest) * float(_one(rng, (1.5, 0.7, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-5)))
-    return alpha if 0.0 < alpha < math.inf else "auto"
+    return alpha if 0.0 < alpha < math.inf else "quick"
