@@ -32,8 +32,9 @@ def growth(problem: Problem, iterate: Iterate, lam: float, diagonal: Array) -> A
     stats = problem.statistics
     size = stats.square[iterate.active] / np.maximum(stats.absolute[iterate.active], np.finfo(float).tiny)
     size = np.append(size, 1.0)[: W.shape[0], None]
-    u = np.abs(net) * size / np.maximum(diagonal, np.finfo(float).tiny)
-    u = np.where((net > 0.0) | (u > _NEAR_ONE), u, 0.0)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        # an entry without curvature at all is as far as a number can be from where the loss bends
+        u = np.minimum(np.abs(net) * size / np.maximum(diagonal, np.finfo(float).tiny), np.finfo(float).max)
+        u = np.where((net > 0.0) | (u > _NEAR_ONE), u, 0.0)
         ratio = np.where(u > 1e-8, u / np.log1p(u), 1.0 + 0.5 * u)
     return np.where(D[:, None] > 0.0, diagonal * (ratio - 1.0), 0.0)
