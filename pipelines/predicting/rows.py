@@ -132,9 +132,12 @@ class RawRows:
         return sparse.vstack(rows, format="csr"), found, weight
 
     def texts(self, rows: Sequence[int]) -> list[str]:
-        """The texts of some rows; those of a table have none."""
-        if self.columns or not rows:
+        """The texts of some rows; of a table those of its text columns, one after another."""
+        if not self.how.text or not rows:
             return ["" for _ in rows]
+        if self.columns:
+            columns = [column.take(list(rows)).to_pylist() for column in self.kept(self.how.text).values()]
+            return ["\n".join(str(text) for text in texts if text is not None) for texts in zip(*columns, strict=True)]
         found = pa.chunked_array([chunk for _, read in self._read() for chunk in read.chunks], pa.large_string())
         return [str(text) for text in found.take(list(rows)).to_pylist()]
 

@@ -18,6 +18,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dboost.estimators.model_folders import read_transform
+from dboost.estimators.selecting import FRONTIER
 from dboost.files.store_folders import local_copy
 from dboost.model.fitted import Model
 from dboost.redact import redact_value
@@ -100,6 +101,8 @@ def html(
         chosen=model.certificate.alpha,
         path=path,
         path_chart=_by_strength(path, "features", "features in use"),
+        frontier=model.manifest.get(FRONTIER) or [],
+        frontier_chart=_frontier(model.manifest.get(FRONTIER) or []),
         data=_flat(model.manifest.get("data", {})),
         settings=_flat(made.get("parameters") or made.get("settings") or {}),
         versions=_flat(made.get("versions") or model.manifest.get("versions", {})),
@@ -262,6 +265,14 @@ def _by_strength(rows: Sequence[dict[str, Any]] | None, name: str, what: str) ->
     return chart([Line(points, marked=True)], "-log10 of the strength", what)
 
 
+def _frontier(rows: Sequence[dict[str, Any]]) -> str:
+    """Score of held-out rows by the number of features, and one standard error to either side."""
+    points = sorted((math.log10(one["features"]), one["score"], one["se_score"]) for one in rows if one["features"])
+    lines = [Line([(at, score + side * error) for at, score, error in points], "two") for side in (-1.0, 1.0)]
+    lines.append(Line([(at, score) for at, score, _ in points], "one", marked=True))
+    return chart(lines, "log10 of the number of features", "score of held-out rows", zero=False)
+
+
 def _flat(values: Any, prefix: str = "") -> list[tuple[str, str]]:
     """Nested settings as names and texts."""
     if not isinstance(values, dict):
@@ -289,11 +300,13 @@ class Line:
     marked: bool = False  # whether points are drawn too
 
 
-def chart(lines: Sequence[Line], x: str, y: str, *, logarithmic: bool = False, unit: bool = False) -> str:
+def chart(
+    lines: Sequence[Line], x: str, y: str, *, logarithmic: bool = False, unit: bool = False, zero: bool = True
+) -> str:
     """An SVG of some lines; empty text where there are no points.
 
     `logarithmic`: whether y is drawn by its logarithm; what is not positive is left out.
-    `unit`: whether both axes go from 0 to 1.
+    `unit`: whether both axes go from 0 to 1. `zero`: whether y begins at 0.
     """
     kept = [
         (line, [(a, b) for a, b in line.points if math.isfinite(a) and math.isfinite(b) and (b > 0 or not logarithmic)])
@@ -310,7 +323,7 @@ def chart(lines: Sequence[Line], x: str, y: str, *, logarithmic: bool = False, u
         step = max(1, math.ceil((max(ys) - min(ys)) / 5))
         ticks = [float(v) for v in range(math.floor(min(ys)), math.ceil(max(ys)) + step, step)]
     else:
-        ticks = round_numbers(min(0.0, min(ys)), max(ys))
+        ticks = round_numbers(min(0.0, min(ys)) if zero else min(ys), max(ys))
     low_y, high_y = ticks[0], max(ticks[-1], ticks[0] + 1e-12)
 
     def at(a: float, b: float) -> tuple[float, float]:

@@ -127,7 +127,18 @@ def test_the_page_of_a_regression(loss: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 4))
     model = dboost.BoostedRegressor(loss=loss, alpha=0.01).fit(X, rng.poisson(np.exp(X[:, 0]))).model_
-    assert "x0" in html(model, title="counts")
+    page = html(model, title="counts")
+    assert "x0" in page and "How its features were chosen" not in page
+
+
+def test_the_page_draws_how_features_were_chosen() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 4))
+    fitted = dboost.BoostedClassifier().fit(X, X[:, 0] > 0)
+    page = html(fitted.model_, title="chosen")
+    (taken,) = [row for row in fitted.frontier_ if row["chosen"]]
+    bold = page.split("How its features were chosen")[1].split('<tr class="hit">')[1].split("</tr>")[0]
+    assert bold.startswith(f'<td class="n">{taken["features"]:,.6g}</td><td class="n">{taken["score"]:.4g}</td>')
 
 
 # ---- explain ---------------------------------------------------------------------------------------------------------
