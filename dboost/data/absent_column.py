@@ -14,13 +14,18 @@ from dboost.errors import DataError
 _LISTED = 12
 # difflib's measure of likeness from which a name is offered for another; its own default for near matches.
 _ALIKE = 0.6
+# The role of a column whose words become features.
+DOCUMENTS = "text"
 
 
 def absent_column(name: str, known: Iterable[str], file: str, role: str | None = None) -> DataError:
     """The error for a column that is not in a file, with the columns there are; `role` is what it is for."""
     columns = list(known)
-    what = "there is no such column" if role is None else f"there is no such {role} column"
-    return DataError(what, file=file, column=name, hint=f"{nearest(name, columns)}{listed(columns)}")
+    what = "there is no such column" if role in (None, DOCUMENTS) else f"there is no such {role} column"
+    hint = f"{nearest(name, columns)}{listed(columns)}"
+    if role == DOCUMENTS:
+        hint += "; text= (--text) names that of the documents, --column find takes each column by its kind"
+    return DataError(what, file=file, column=name, hint=hint)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -59,7 +59,7 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("data", "out")
     first: ClassVar[tuple[str, ...]] = (
-        "data", "text", "label", "out", "test", "keep", "min_df", "ngrams", "workers", "force"
+        "data", "text", "column", "label", "out", "test", "keep", "min_df", "workers", "force"
     )  # fmt: skip
 
     data: Text | None = key(

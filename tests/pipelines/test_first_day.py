@@ -307,3 +307,14 @@ def test_explain_names_classes_and_is_a_picture_in_a_notebook(day: Path) -> None
     shown = found._repr_html_()
     assert "sky" in shown and "rgba(0,114,178" in shown + "" and shown.count("linear-gradient") == len(found.words)
     assert all(word in shown for word in found.words) and "intercept" in shown and "score" in shown
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_table_without_a_column_of_texts_is_told_how_it_is_taken(ending: str, tmp_path: Path, capsys) -> None:
+    table = pd.DataFrame({"title": ["sea", "sky"] * 4, "label": ["a", "b"] * 4})
+    file = tmp_path / f"table.{ending}"
+    table.to_csv(file, index=False) if ending == "csv" else table.to_parquet(file)
+    assert main(["prepare", str(file), "--label", "label", "--out", str(tmp_path / "out"), *END]) == 3
+    assert "--column find takes each column by its kind" in capsys.readouterr().err
+    told = ["--column", "find", "--min-df", "1", "--out", str(tmp_path / "out")]
+    assert main(["prepare", str(file), "--label", "label", *told, *END]) == 0

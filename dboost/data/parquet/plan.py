@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 # Data of so many bytes is kept for long and read again and again: a bit of it that changes is worth a word.
 WORTH_CHECKSUMS = 1 << 30
 _HOW_TEXT_IS_READ = (
-    "`dboost prepare` or dboost.TextFeatures makes features of documents, dboost.TableFeatures of categories; to leave "
-    "the column out, name the others in features="
+    "`dboost prepare --column find` or dboost.Features makes features of columns of any kind, `dboost prepare` of "
+    "documents; to leave the column out, name the others in features="
 )
 
 

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dboost.data.absent_column import absent_column
 from dboost.data.features.arrow import arrow_of as arrow_array
 from dboost.data.features.look import Seen, look
 from dboost.data.manifest import write_parquet
@@ -86,7 +85,7 @@ def opened(
             there = file.schema_arrow.names
             for name in needed:
                 if name not in there and name not in item.folders and name not in wanted.optional:
-                    raise absent_column(name, [*there, *item.folders], path)
+                    raise wanted.absent(name, [*there, *item.folders], path)
             own = [name for name in needed if name in there]
             schema = pa.schema([file.schema_arrow.field(name) for name in own])
             batches = file.iter_batches(GROUP_ROWS, columns=own, use_threads=False)

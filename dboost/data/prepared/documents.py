@@ -29,7 +29,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dboost.data.absent_column import absent_column
+from dboost.data.absent_column import DOCUMENTS, absent_column
 from dboost.data.manifest import find_manifest
 from dboost.data.meaning import (
     ANY,
@@ -73,6 +73,11 @@ class Wanted:
     # Columns of tags in one text: a field of a CSV file that is empty has none, and is not missing.
     tags: tuple[str, ...] = ()
     every: bool = False  # Whether the types of all other columns are wanted too.
+    documents: tuple[str, ...] = ()  # Those of the texts whose words are all that becomes features.
+
+    def absent(self, name: str, known: Sequence[str], file: str) -> DataError:
+        """The error for one of them that is not in a file."""
+        return absent_column(name, known, file, DOCUMENTS if name in self.documents else None)
 
     def names(self) -> list[str]:
         """All columns, once each."""
@@ -381,6 +386,6 @@ def _present(path: str, wanted: Wanted, there: Sequence[str]) -> list[str]:
     """The wanted columns that are there; one that is not and must be is an error."""
     for name in wanted.names():
         if name not in there and name not in wanted.optional:
-            raise absent_column(name, there, path)
+            raise wanted.absent(name, there, path)
     others = [name for name in there if name not in wanted.names()] if wanted.every else []
     return [*(name for name in wanted.names() if name in there), *others]

@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dboost.data.absent_column import absent_column
+from dboost.data.absent_column import DOCUMENTS, absent_column
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
 from dboost.data.meaning import FILE, Dialect, column_kind, joint_type
 from dboost.data.parquet.read import FileInfo, inspect_file, with_folders
@@ -261,7 +261,9 @@ def _wanted(how: TextColumns) -> Wanted:
     label = (how.label,) if how.label else ()
     tags = (*how.tags, *(label if how.label_separator is not None else ()))
     kept = tuple(name for name in (*how.features, *how.keep) if name not in (*texts, *tags))
-    return Wanted(texts, () if how.label_separator is not None else label, kept, (FILE,), tags=tags)
+    documents = () if how.features else how.text
+    labels = () if how.label_separator is not None else label
+    return Wanted(texts, labels, kept, (FILE,), tags=tags, documents=documents)
 
 
 def _check_settings(how: TextColumns, min_df: Any, max_df: Any, max_features: Any) -> None:
@@ -334,7 +336,8 @@ def check_columns(infos: Sequence[tuple[FileInfo, bool]], how: TextColumns) -> d
     for info, bare in infos:
         for name in how.wanted(labelled=not bare):
             if name not in info.kinds:
-                raise absent_column(name, info.kinds, info.ref.path)
+                role = DOCUMENTS if name in how.text and not how.features else None
+                raise absent_column(name, info.kinds, info.ref.path, role)
             kind = info.kinds[name]
             if kind == "null" and (
                 sum(info.rows) == 0 or (name in (*how.keep, *how.features) and name not in how.text)
