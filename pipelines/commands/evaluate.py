@@ -48,10 +48,7 @@ class EvaluateSettings(ModelFolderSettings, JudgedDataSettings, ClusterSettings,
     top: FromOne = key(15, "rows of the longer tables")
 
 
-SETTINGS = EvaluateSettings
-
-
-def run(settings: EvaluateSettings, console: Console) -> int:
+def do_evaluate(settings: EvaluateSettings, console: Console) -> int:
     """Print the figures; save them as JSON where `out` says so."""
     done(settings, console)
     return 0
@@ -121,3 +118,6 @@ def judged(settings: DataSettings, model: Model, folder: str, client: Any) -> tu
         return targets.summarise(total), strangers
     found = metrics.summarise(total, metrics.margin_norm(model.W))
     return strangers.counted_as_wrong(found, total), strangers
+
+
+COMMANDS = {"evaluate": (EvaluateSettings, do_evaluate)}

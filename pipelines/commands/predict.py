@@ -58,10 +58,7 @@ class PredictSettings(ModelFolderSettings, NewDataSettings, ClusterSettings, Out
     scores: Switch = key(False, "write the decision values")
 
 
-SETTINGS = PredictSettings
-
-
-def run(settings: PredictSettings, console: Console) -> int:
+def do_predict(settings: PredictSettings, console: Console) -> int:
     """Label the data and write the folder."""
     done(settings, console)
     return 0
@@ -148,3 +145,6 @@ def _parts_of(settings: PredictSettings, work: Path, asked: Any) -> AnyPath:
         return out / store_folders.generation(mine)
     claim(work / PARTS, mine)
     return work / PARTS
+
+
+COMMANDS: dict[str, Any] = {"predict": (PredictSettings, do_predict)}

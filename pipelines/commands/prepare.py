@@ -97,9 +97,6 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     separator: Text | None = key(None, "of CSV: what stands between fields (default: told by the first rows)")
     encoding: Text | None = key(None, "of CSV and JSON lines, such as latin-1 (default: by its mark, or UTF-8)")
     decimal: Text | None = key(None, "of CSV: what stands before the fraction of a number, a point or a comma")
-
-
-SETTINGS = PrepareSettings
 # Keys that are parameters of ``prepare_text``.
 _HANDED = (
     "text", "label", "keep", "split", "tokenizer", "ngrams", "sublinear_tf", "binary", "min_df", "max_df",
@@ -108,7 +105,7 @@ _HANDED = (
 )  # fmt: skip
 
 
-def run(settings: PrepareSettings, console: Console) -> int:
+def do_prepare(settings: PrepareSettings, console: Console) -> int:
     """Write the prepared folder."""
     done(settings, console)
     return 0
@@ -220,3 +217,6 @@ def facts(manifest: Any) -> list[tuple[str, str]]:
         reasons = ", ".join(f"{count:,} where {reason}" for reason, count in refused.items())
         rows.append(("put aside", f"{sum(refused.values()):,} documents, in _refused: {reasons}"))
     return [*rows, ("fingerprint", manifest.fingerprint[:16])]
+
+
+COMMANDS = {"prepare": (PrepareSettings, do_prepare)}

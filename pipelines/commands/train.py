@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -22,17 +23,19 @@ from dboost.redact import redact_value
 from .. import pages
 from ..before_training import announce
 from ..cluster import Cluster
-from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings
+from ..config import ClusterSettings, DataSettings, FromOne, LogSettings, OutputSettings, key
 from ..console import Console, finite
 from ..inputs import as_parquet, is_text_table, open_data, refuse_existing
 from ..model_settings import TrainedSettings
 from ..pages import choice_facts, path_table, strength_facts, strengths_table
 from ..runs.folder import TABLES
-from ..training import Trained, Training, plan_training
+from ..training import Trained, Training, plan_training, save_path
 from ..unfinished import finished_folder, kept_beside
 
-MARKER = "model.json"
+MARKER, PATH_MARKER = "model.json", "path.json"
 NOT_CONVERGED = 6
+# Strengths of a path that names none.
+STRENGTHS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,33 +48,47 @@ class TrainSettings(TrainedSettings, DataSettings, ClusterSettings, OutputSettin
     )  # fmt: skip
 
 
-SETTINGS = TrainSettings
-
-
-def run(settings: TrainSettings, console: Console) -> int:
+def do_train(settings: TrainSettings, console: Console) -> int:
     """Fit and save a model; 6 when a limit came before ``tol``."""
     return 0 if done(settings, console).converged else NOT_CONVERGED
 
 
 def done(settings: TrainSettings, console: Console, client: Any = None) -> Trained:
     """Do it, on a client of the caller where one is given."""
-    refuse_existing(settings.out, MARKER, settings.force)
+
+    def save(trained: Trained, data: Any) -> None:
+        with finished_folder(str(settings.out), MARKER, settings.force) as (out, force):
+            trained.estimator.save(out, force=force)
+            keep_transform(data, out)
+            write_manifest(trained.estimator, out, dataclasses.asdict(settings), console, data)
+
+    trained = _train("train", MARKER, settings, console, client, save)
+    show(trained, settings, console)
+    return trained
+
+
+def _train(
+    name: str,
+    marker: str,
+    settings: TrainSettings,
+    console: Console,
+    client: Any,
+    save: Callable[[Trained, Any], None],
+) -> Trained:
+    """Train on a client of the caller, or on a cluster of the settings, and have `save` write what came of it."""
+    refuse_existing(settings.out, marker, settings.force)
     training = plan_training(settings)
     if not is_text_table(settings):
         open_data(settings, "train", groups=settings.groups)  # refused before a cluster starts
     place = Cluster(settings, console, client, [settings.data])
-    with kept_beside(settings, "train", console) as work, place as cluster:
+    with kept_beside(settings, name, console) as work, place as cluster:
         keep = [settings.groups] if settings.groups else []
         data = open_data(as_parquet(settings, work / TABLES, keep), "train", groups=settings.groups)
         cluster.client()  # starts before the stage whose seconds are counted
-        with console.stage("train"):
+        with console.stage(name):
             trained = cluster.do(lambda there: fit(training, data, there, console, named=settings.data, work=work))
         with console.stage("save"):
-            with finished_folder(str(settings.out), MARKER, settings.force) as (out, force):
-                trained.estimator.save(out, force=force)
-                keep_transform(data, out)
-                write_manifest(trained.estimator, out, dataclasses.asdict(settings), console, data)
-    show(trained, settings, console)
+            save(trained, data)
     return trained
 
 
@@ -191,3 +208,35 @@ def versions() -> dict[str, str]:
     packages = ("dask", "numpy", "numba", "pyarrow", "scikit-learn", "scipy")
     here = {"python": platform.python_version(), "dboost": dboost.__version__}
     return here | {name: version(name) for name in packages}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathCommandSettings(TrainSettings):
+    """What `dboost path` takes."""
+
+    first: ClassVar[tuple[str, ...]] = (
+        "data", "label", "penalty", "path", "eps", "out", "loss", "features", "workers", "force"
+    )  # fmt: skip
+
+    path: FromOne | None = key(None, "strengths, falling by a constant factor (default: 20)")
+
+
+
+
+def do_path(settings: PathCommandSettings, console: Console) -> int:
+    """Fit and save the path."""
+    if settings.alphas is None and settings.path is None:
+        # the number of strengths goes by its other name here too
+        settings = dataclasses.replace(settings, path=settings.n_alphas or STRENGTHS, n_alphas=None)
+
+    def save(trained: Trained, data: Any) -> None:
+        save_path(trained, str(settings.out), force=settings.force)
+
+    trained = _train("path", PATH_MARKER, settings, console, None, save)
+    values, blocks = outcome(trained)
+    console.page("path", blocks, {"out": settings.out, **values})
+    console.say(f"path: {settings.out}   next: dboost inspect {settings.out}/models/{len(trained.path) - 1:05d}")
+    return 0
+
+
+COMMANDS: dict[str, Any] = {"train": (TrainSettings, do_train), "path": (PathCommandSettings, do_path)}

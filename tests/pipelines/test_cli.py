@@ -232,12 +232,12 @@ CommClosedError.__module__ = "distributed.comm.core"
 def test_every_other_error_has_its_code_too(
     error: Exception, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pipelines.commands import inspect
+    from pipelines.commands import models
 
     def fail(*_: object) -> int:
         raise error
 
-    monkeypatch.setattr(inspect, "run", fail)
+    monkeypatch.setitem(models.COMMANDS, "inspect", (models.InspectSettings, fail))
     assert main(["inspect", "model"]) == code
     assert said in error_line(capsys)
     assert main(["inspect", "model", "--debug"]) == code

@@ -91,12 +91,12 @@ def test_an_error_of_one_class_names_a_flag_that_there_is(tmp_path: Path, capsys
 def test_a_path_with_an_equals_sign_is_left_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pipelines.commands import inspect
+    from pipelines.commands import models
 
     def fail(*_: object) -> int:
         raise DataError("top=3", file="data/top=1/x", column="top=2", hint="give top=")
 
-    monkeypatch.setattr(inspect, "run", fail)
+    monkeypatch.setitem(models.COMMANDS, "inspect", (models.InspectSettings, fail))
     assert main(["inspect", "model"]) == 3
     assert capsys.readouterr().err.endswith("--top 3; file data/top=1/x; column 'top=2'; give --top\n")
 
@@ -108,6 +108,6 @@ def test_a_warning_speaks_flags_too(monkeypatch: pytest.MonkeyPatch, capsys: pyt
         warnings.warn(ConvergenceWarning("stopped; raise max_rounds=, or loosen tol="), stacklevel=1)
         return 6
 
-    monkeypatch.setattr(train, "run", warn)
+    monkeypatch.setitem(train.COMMANDS, "train", (TrainSettings, warn))
     assert main(["train", "data", "--out", "x"]) == 6
     assert capsys.readouterr().err == "dboost: warning: stopped; raise --max-rounds, or loosen --tol\n"

@@ -27,7 +27,7 @@ import pytest
 from dboost import metrics, passes
 from dboost.data.prepared import prepare
 from pipelines.cli import main
-from pipelines.commands import inspect
+from pipelines.commands import models
 from pipelines.predicting import parts
 from pipelines.signals import SIGNALS
 
@@ -326,7 +326,7 @@ def test_a_signal_that_was_swallowed_at_the_very_end_is_told(
         return 0
 
     before = [signal.getsignal(number) for number in SIGNALS]
-    monkeypatch.setattr(inspect, "run", done)
+    monkeypatch.setitem(models.COMMANDS, "inspect", (models.InspectSettings, done))
     assert main(["inspect", str(trained)]) == 143
     assert "stopped by SIGTERM; its work was done by then" in capsys.readouterr().err
     assert [signal.getsignal(number) for number in SIGNALS] == before and sys.unraisablehook is not None
@@ -340,7 +340,7 @@ def test_in_another_thread_no_handler_is_installed(monkeypatch: pytest.MonkeyPat
         codes.append([signal.getsignal(number) for number in SIGNALS] == before)
         return 0
 
-    monkeypatch.setattr(inspect, "run", run)
+    monkeypatch.setitem(models.COMMANDS, "inspect", (models.InspectSettings, run))
     thread = threading.Thread(target=lambda: codes.append(main(["inspect", str(trained)])))
     thread.start()
     thread.join()

@@ -16,7 +16,7 @@ import dboost
 from dboost.data import load_manifest
 from dboost.estimators.table_files import transform_of_prepared
 from pipelines.cli import main
-from pipelines.commands.explain import values_of
+from pipelines.commands.models import values_of
 
 N = 60
 TEXTS = ["the sea and its waves", "a sky full of clouds", "rain on sand"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,8 +46,7 @@ def test_the_help_of_train_shows_allowed_values_and_defaults(
 def test_the_help_of_every_command_says_what_is_required(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = importlib.import_module("pipelines.demo" if name == "demo" else f"pipelines.commands.{name}")
-    required = module.SETTINGS.required
+    required = cli.loaded(name)[0].required
     text = shown(name, capsys, monkeypatch)
     usage = text.split("[...]")[0]
     for key in required:
@@ -90,7 +88,7 @@ def test_what_most_need_comes_first_and_the_rest_by_its_topics(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     for name in ("prepare", "train", "path", "evaluate", "predict"):
-        kind = importlib.import_module(f"pipelines.commands.{name}").SETTINGS
+        kind = cli.loaded(name)[0]
         assert main([name, "--help"]) == 0
         text = capsys.readouterr().out
         keys = [line.split()[0].rstrip(",") for line in text.splitlines() if line.startswith("  --")]
