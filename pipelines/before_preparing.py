@@ -1,8 +1,5 @@
 """Whether a preparation can begin: its memory, disk and seconds, told by footers and sizes of files.
 
-Covers: ``announce``, the estimates, what is refused. Does not cover: trainings (``before_training``), from which the
-room is taken.
-
 Only what could never do is refused: a piece of documents that no worker can hold, and a disk that is smaller than what
 is certainly written.
 """

@@ -1,9 +1,5 @@
 """What a training is estimated to take, of the data it has and in the processes there are.
 
-Covers: how large the data is, as far as footers, a manifest and the labels tell; workers as the scheduler knows them,
-and this process within its container; memory of each process, seconds of a pass and bytes of a round, with the figures
-of measurements they rest on. No value of a feature is read. Does not cover: what follows (``verdict``).
-
 A process holds its libraries with the compiled loops, the blocks it works on with what is derived from them, as far as
 the memo of the engine goes, and besides, for each thread, a block that is being decoded, its residuals and its sums.
 """

@@ -1,8 +1,4 @@
-"""The console script ``dboost``: from arguments to a command, from an error to one line and an exit code.
-
-Covers: parsing, help, signals, exit codes. Does not cover: what a command does (``commands``) or what a key means
-(``config``).
-"""
+"""The console script ``dboost``: from arguments to a command, from an error to one line and an exit code."""
 
 from __future__ import annotations
 

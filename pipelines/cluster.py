@@ -1,9 +1,5 @@
 """Where a command runs: threads of this process, an embedded cluster, or a scheduler elsewhere.
 
-Covers: choosing between them, connecting under a timeout, closing what was opened here, keeping Dask's own words from
-the terminal, and waiting for a lost scheduler that its manager starts again at its address (``Cluster``). Does not
-cover: how the embedded cluster is sized and guarded (``dboost.engine.dask.cluster``), what work keeps of itself.
-
 A scheduler that comes back knows no task and no worker of before, so nothing is asked of it: the work starts anew with
 a client of its own, and goes on from its last state.
 """

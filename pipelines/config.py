@@ -1,10 +1,5 @@
 """Settings: every key is declared once, and flags, keys of files, arguments of functions and help follow from that.
 
-Covers: types of values with what they take in words, the keys that several commands share, reading them from a file of
-TOML and from flags, the near miss for an unknown key, and values as TOML writes them.
-Does not cover: the keys of a model (``model_settings``), how a flag is parsed (``usage``), and combinations that only
-the estimator can judge (it refuses them itself, before any data is read).
-
 A key is a field of a dataclass: its type says what it takes, and pydantic reads a value so, wherever it is from. What
 is not given is None or the default, and settings that code makes of checked values are not checked again.
 """

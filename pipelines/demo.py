@@ -1,8 +1,4 @@
-"""``dboost demo``: documents that this machine has, and one run: a certified model, a page, labels for new ones.
-
-Covers: the documents, the run file, its run, and a page about what came out. Does not cover: where documents come from
-(``sources``), how a run is done (``runs``).
-"""
+"""``dboost demo``: documents that this machine has, and one run: a certified model, a page, labels for new ones."""
 
 from __future__ import annotations
 
@@ -64,7 +60,6 @@ class DemoSettings(ClusterSettings, OutputSettings, LogSettings):
     data: Annotated[str, OneOf(SOURCES.keys)] = key(
         "installed", "installed (source code of packages) or arxiv (titles)"
     )
-
 
 
 def do_demo(settings: DemoSettings, console: Console) -> int:

@@ -1,7 +1,5 @@
 """A table that fits the width there is without splitting a word or losing a column of numbers.
 
-Covers: how wide each column is at a given width. Does not cover: what is in a table (``pages``, ``report``).
-
 Where a table is too wide, its headings break at their spaces first, then columns of words are cut with an ellipsis down
 to a least width, then the gaps between columns shrink, and at last columns that may be left out are left out. A number
 is whole or of no use: such columns are never cut. (rich by itself folds words within a narrow column, and shrinks the

@@ -1,8 +1,7 @@
 """From the words of the library to those of the command line: ``classes=`` is ``--classes`` there.
 
 The library speaks to people who write Python. What it says reaches the command line too, where the same parameter is a
-flag. Covers: the translation of one sentence, for the keys of one command. Does not cover: printing (``console``), or
-which keys there are (``config``).
+flag.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""From settings to the data and the model of a run, refused here when they have no meaning.
-
-Covers: the split of a prepared folder, which columns a model reads, checks before any cluster starts; one classifier
-for each class, seen as one model.
-Does not cover: the checks over the data's content (``dboost.data``), estimators (``estimators``).
-"""
+"""From settings to the data and the model of a run, refused here when they have no meaning."""
 
 from __future__ import annotations
 

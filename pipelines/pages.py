@@ -1,9 +1,4 @@
-"""What a person reads: the figures of an evaluation, the sparsity map, and how a strength was chosen.
-
-Covers: tables and maps as rich renderables that fit 80 columns and use more where there are more, on a terminal and in
-a log, and the same content as plain values for JSON. Does not cover: computing any figure (``dboost.metrics``),
-how wide a column is (``fitting_table``), or printing (``console``).
-"""
+"""What a person reads: the figures of an evaluation, the sparsity map, and how a strength was chosen."""
 
 from __future__ import annotations
 

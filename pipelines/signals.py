@@ -1,8 +1,4 @@
-"""Signals that end a run: a request that work looks for, and an exception for what does not look.
-
-Covers: SIGINT, SIGTERM and SIGHUP in the main thread, for the length of a command.
-Does not cover: who looks for the request (``dboost.interruption``), or what is printed (``cli``).
-"""
+"""Signals that end a run: a request that work looks for, and an exception for what does not look."""
 
 from __future__ import annotations
 

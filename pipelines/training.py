@@ -1,9 +1,4 @@
-"""One training: a fit, a path of strengths or a cross-validation of any estimator, kept in a folder while it runs.
-
-Covers: the estimator that the settings name and its parameters, which of the three they ask for, what is refused before
-anything is read, where progress is, the model that a break leaves. Does not cover: stages and run folders (``runs``),
-the fits (``dboost``).
-"""
+"""One training: a fit, a path of strengths or a cross-validation of any estimator, kept in a folder while it runs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a command has done so far, kept beside its output until that is finished, so that `dboost resume` goes on.
-
-Covers: the folder of the work, its lock, the command it belongs to, and what of it stays after a break. Does not cover:
-the folders of runs (``runs.folder``).
-"""
+"""What a command has done so far, kept beside its output until that is finished, so that `dboost resume` goes on."""
 
 from __future__ import annotations
 

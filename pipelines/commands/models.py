@@ -227,6 +227,7 @@ def values_of(found: Contributions, model: Model, top: int, holds: Mapping[str, 
             one |= {"column": found.columns[j], "holds": _shortly(holds[found.columns[j]])}
     return {"classes": labels, "probabilities": chances.tolist(), "scores": found.scores.tolist(), "features": features}
 
+
 COMMANDS = {
     "inspect": (InspectSettings, do_inspect),
     "report": (ReportSettings, do_report),

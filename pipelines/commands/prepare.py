@@ -97,6 +97,8 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     separator: Text | None = key(None, "of CSV: what stands between fields (default: told by the first rows)")
     encoding: Text | None = key(None, "of CSV and JSON lines, such as latin-1 (default: by its mark, or UTF-8)")
     decimal: Text | None = key(None, "of CSV: what stands before the fraction of a number, a point or a comma")
+
+
 # Keys that are parameters of ``prepare_text``.
 _HANDED = (
     "text", "label", "keep", "split", "tokenizer", "ngrams", "sublinear_tf", "binary", "min_df", "max_df",

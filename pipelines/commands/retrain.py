@@ -26,6 +26,7 @@ class RetrainSettings(LogSettings):
     fail_declined: Switch = key(False, "end with 10 where it was declined, and with 0 otherwise, as --emit wants it")
     emit: Annotated[str, OneOf(SCHEDULES.keys)] | None = key(None, "print what runs this every night there; do nothing")
 
+
 EXIT_CODES = {PROMOTED: 0, DECLINED: 10, NOTHING_NEW: 11}
 
 

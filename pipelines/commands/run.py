@@ -288,6 +288,7 @@ def do_stop(settings: StopSettings, console: Console) -> int:
     console.say(f"{said}; dboost resume {folder} goes on with the run")
     return 0
 
+
 COMMANDS = {
     "run": (RunSettings, do_run),
     "resume": (ResumeSettings, do_resume),

@@ -221,8 +221,6 @@ class PathCommandSettings(TrainSettings):
     path: FromOne | None = key(None, "strengths, falling by a constant factor (default: 20)")
 
 
-
-
 def do_path(settings: PathCommandSettings, console: Console) -> int:
     """Fit and save the path."""
     if settings.alphas is None and settings.path is None:

@@ -1,9 +1,4 @@
-"""What a kind of cluster has to say of itself, and what several kinds share.
-
-Covers: ``Request``, what is asked of a kind; ``Place``, its base, whose run is a process that is started on this
-machine and left alone, so that it outlives the terminal; a client of a cluster that a package has made.
-Does not cover: the kinds (``registry``, ``slurm``, ``kubernetes``), or what a run does, which is ``dboost resume``.
-"""
+"""What a kind of cluster has to say of itself, and what several kinds share."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Certificates of a cluster.
-
-Covers: certificates made for one cluster and forgotten with it, and those of a folder. Does not cover: who signs them.
-"""
+"""Certificates of a cluster."""
 
 from __future__ import annotations
 

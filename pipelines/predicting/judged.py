@@ -1,8 +1,4 @@
-"""Judging a model on labelled rows: raw documents that its transform reads, or features.
-
-Covers: the sums of all figures, piece by piece, where the pieces are read, and classes that the model does not
-know, which are counted and not fatal. Does not cover: what a page shows of single rows (``report_page.held_out``).
-"""
+"""Judging a model on labelled rows: raw documents that its transform reads, or features."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Parts of a prediction: one file for each piece of the rows, written once by whoever labels it.
-
-Covers: what is written for a row, checked against the model; the file of a part, which appears whole; passing over the
-parts that stand; the work over workers. Does not cover: where rows come from (``rows``).
-"""
+"""Parts of a prediction: one file for each piece of the rows, written once by whoever labels it."""
 
 from __future__ import annotations
 

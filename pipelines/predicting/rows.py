@@ -1,8 +1,4 @@
-"""Where the rows of a prediction come from: features as they are, or raw documents and the transform of the model.
-
-Covers: which of the two data is, the cut into pieces that workers read, the columns and bytes that are read.
-Does not cover: what is written (``columns``, ``parts``).
-"""
+"""Where the rows of a prediction come from: features as they are, or raw documents and the transform of the model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What held-out rows say of a classifier beyond its error: calibration, and the mistakes it was surest of.
-
-Covers: one pass over the rows, block by block, in this process. Does not cover: the figures of ``dboost evaluate``.
-"""
+"""What held-out rows say of a classifier beyond its error: calibration, and the mistakes it was surest of."""
 
 from __future__ import annotations
 

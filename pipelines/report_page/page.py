@@ -1,8 +1,4 @@
-"""The page as HTML: figures of a model and of held-out rows, put into the template.
-
-Covers: what the page holds, and writing it. Does not cover: how figures are found (``held_out``, ``runs.report``), how
-charts are drawn (``charts``), how the page looks (``templates``).
-"""
+"""The page as HTML: figures of a model and of held-out rows, put into the template."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The file of a retraining, and what a challenger must do to be promoted; a new gate is one function and one line.
-
-Covers: the keys of the file, the gates. Does not cover: how their figures are found (``judge``).
-"""
+"""The file of a retraining, and what a challenger must do to be promoted; a new gate is one function and one line."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """The home of champions: versions, decisions, and one pointer that changes whole.
 
-Covers: which version is the champion, promoting and going back, what was rolled back, the next version, decisions that
-were made, and going on where a file of them is damaged.
-Does not cover: how a version comes to be, which is a run folder.
-
 The pointer is one small file that is replaced by a rename, so at every moment there is one champion, whose folder was
 complete before the pointer named it. All that it says but versions that were deleted is in the decisions too, so that a
 damaged pointer is made again.

@@ -1,8 +1,4 @@
-"""Champion and challenger on the same held-out rows: the difference row by row, and how sure it is.
-
-Covers: losses and errors of both models by row, their sums by class, calibration; drift of labels and terms; the page.
-Does not cover: what of it is good enough (``gates``).
-"""
+"""Champion and challenger on the same held-out rows: the difference row by row, and how sure it is."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """One retraining: nothing to do, a promotion, or a refusal with its reasons.
 
-Covers: ``retrain`` and ``rollback``, for the command line and an orchestrator alike.
-Does not cover: the run of a challenger (``runs``), figures (``judge``), gates, the pointer (``home``).
-
 Every step stands by itself: a challenger is a run folder, which goes on where it was broken off; its decision is a file
 in it; and the pointer changes last. A call after a kill finds what is done and does the rest; a call that finds a
 damaged champion goes on from the last sound one.

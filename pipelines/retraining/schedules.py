@@ -1,7 +1,4 @@
-"""What runs a retraining every night, for those who schedule: text for cron, systemd, Kubernetes, Prefect and Airflow.
-
-Covers: one function for each. Does not cover: installing it, which the scheduler's own tools do.
-"""
+"""What runs a retraining every night: text for cron, systemd, Kubernetes, Prefect and Airflow."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Doing a run: what is not done yet, in order, in its folder.
-
-Covers: ``run`` and ``resume``, for the command line, a notebook and an orchestrator alike.
-Does not cover: the stages (``stages``), the folder (``folder``).
-"""
+"""Doing a run: what is not done yet, in order, in its folder."""
 
 from __future__ import annotations
 

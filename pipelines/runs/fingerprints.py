@@ -1,7 +1,5 @@
 """What a stage depends on, as plain values that are equal when nothing has changed.
 
-Covers: files and folders that are read, files that a stage wrote, models. Does not cover: settings (``stages``).
-
 Small files and footers of Parquet are read whole. Of a large file that is no Parquet, and of the rows of Parquet, the
 size and the time of the last change must do: reading them would take as long as the stage.
 """

@@ -1,9 +1,4 @@
-"""Whether every stage of a run can work, told from schemas before the first one begins.
-
-Covers: columns that a stage names and its data lacks, kinds that do not fit what they are for, splits that will not be
-there, questions that the model will not be able to answer, files that are not there. Only names and types of columns
-are read. Does not cover: values, which a stage refuses itself; keys that have no meaning (``run_file``).
-"""
+"""Whether every stage of a run can work, told from schemas before the first one begins."""
 
 from __future__ import annotations
 

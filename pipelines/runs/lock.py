@@ -1,8 +1,5 @@
 """One process at a time in a run folder, and none that has ended in the way of the next.
 
-Covers: the lock, who holds it, and taking over from a process that has ended, on this machine or another.
-Does not cover: files that are being written (``dboost.files.unfinished``).
-
 The system locks the file for as long as its process lives, and lifts the lock however that ends. Where all who could
 hold it share one kernel, or the folder is on a disk of this machine, that decides, whatever the name of the host, which
 every container has anew. A shared folder may not tell of the locks of other machines, or keep those of a machine that

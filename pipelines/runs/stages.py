@@ -1,8 +1,4 @@
-"""The stages of a run: what each depends on, and what it does.
-
-Covers: prepare, train, evaluate, predict, report; what a run came to, as plain values. Does not cover: which of them
-are done already and the moment in which one is (``folder``), their order (``execute``).
-"""
+"""The stages of a run: what each depends on, and what it does."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """Real documents that every machine has: the functions and classes of the installed Python packages.
 
-Covers: which packages take part, one document per function, method and class, the split by file, and the removal of
-identifiers that give the package away. The source text is the document, the package its label.
-Does not cover: tokens and features (``dboost prepare``).
-
 Nothing is imported or run: files are read as text and parsed. The same installation gives the same documents.
 """
 

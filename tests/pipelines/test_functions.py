@@ -1,7 +1,4 @@
-"""The commands as functions: what they give, what they refuse, and clients that are asynchronous.
-
-Does not cover: what the commands do (their own tests), whole runs from a notebook (tests/notebooks).
-"""
+"""The commands as functions: what they give, what they refuse, and clients that are asynchronous."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What is said before a training: the estimates against what is measured, the advice, what is refused and how.
-
-Covers: ``pipelines.before_training`` and the line and event of `train`, `path`, `run` and `doctor`. Does not cover:
-tables, many classes and ten million values (``python -m lab preflight``).
-"""
+"""What is said before a training: the estimates against what is measured, the advice, what is refused and how."""
 
 from __future__ import annotations
 

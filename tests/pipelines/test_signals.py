@@ -1,9 +1,4 @@
-"""A signal ends a run with its exit code, wherever it arrives.
-
-Covers: SIGINT, SIGTERM and SIGHUP in every command and while it waits; exceptions of handlers that Python or a library
-swallows; what a run leaves behind. Does not cover: where work looks for a request
-(tests/test_interruption.py).
-"""
+"""A signal ends a run with its exit code, wherever it arrives."""
 
 from __future__ import annotations
 
@@ -16,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +88,7 @@ os._exit(code)
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("signals")
     words = ["red apple pie", "blue sky high", "green apple sky", "blue red green"]
     texts = [f"{words[i % 4]} {words[(i * 7) % 4]}" for i in range(200)]
@@ -105,20 +99,18 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "p"
 
 
-def no_output(folder: Path, name: str) -> bool:
+def no_output(folder, name):
     """Whether nothing is there but the progress of a training that has done rounds."""
     return [path.name for path in folder.iterdir()] == [f"{name}.unfinished"]
 
 
-def run(*arguments: str) -> None:
+def run(*arguments):
     assert main(list(arguments)) == 0
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("way", "after"), [("gc", 1), ("del", 1), ("except", 7)])
-def test_a_signal_whose_exception_is_swallowed_ends_the_run(
-    way: str, after: int, prepared: Path, tmp_path: Path
-) -> None:
+def test_a_signal_whose_exception_is_swallowed_ends_the_run(way, after, prepared, tmp_path):
     train = ["train", str(prepared), "--out", str(tmp_path / "model"), *ENDLESS]
     started = time.monotonic()
     done = subprocess.run(
@@ -130,13 +122,13 @@ def test_a_signal_whose_exception_is_swallowed_ends_the_run(
     assert no_output(tmp_path, "model")
 
 
-def heard() -> None:
+def heard():
     """A hangup is heard again in a process of tests that were started by ``nohup``, which ignores it."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
-def started(*command: str) -> Iterator[subprocess.Popen[str]]:
+def started(*command):
     """A process of Python that does not outlive the test."""
     with subprocess.Popen(
         [sys.executable, *command],
@@ -153,7 +145,7 @@ def started(*command: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def ended(process: subprocess.Popen[str], number: int) -> tuple[float, str]:
+def ended(process, number):
     """Seconds from the signal to the end, and what was said."""
     started = time.monotonic()
     process.send_signal(number)
@@ -163,20 +155,13 @@ def ended(process: subprocess.Popen[str], number: int) -> tuple[float, str]:
 
 
 @pytest.fixture(scope="module")
-def trained(prepared: Path) -> Path:
+def trained(prepared):
     out = prepared.parent / "model"
     run("train", str(prepared), "--out", str(out), "--workers", "0", "--penalty", "l1", "--alpha", "0.01")
     return out
 
 
-def test_every_command_ends_soon_and_leaves_nothing(
-    prepared: Path,
-    trained: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    given_back: None,
-) -> None:
+def test_every_command_ends_soon_and_leaves_nothing(prepared, trained, tmp_path, monkeypatch, capsys, given_back):
     split = [str(prepared), "--split", "train"]
     calls = {
         "train": (passes, "score", [str(prepared), "--update", "adaboost", "--penalty", "l1"]),
@@ -187,7 +172,7 @@ def test_every_command_ends_soon_and_leaves_nothing(
     for (command, (module, name, arguments)), number in zip(calls.items(), 2 * [HANGUP, signal.SIGTERM], strict=True):
         begun, over = threading.Lock(), threading.Event()
 
-        def slow(*args: Any, begun: Any = begun, over: Any = over, number: int = number, **kwargs: Any) -> None:
+        def slow(*args, begun=begun, over=over, number=number, **kwargs):
             """Works for a long time, in the main thread or beside it, and has the signal sent at its begin."""
             if begun.acquire(blocking=False):
                 os.kill(os.getpid(), number)
@@ -207,7 +192,7 @@ def test_every_command_ends_soon_and_leaves_nothing(
 
 
 @pytest.fixture
-def given_back() -> Iterator[None]:
+def given_back():
     """No signal of a test ends the tests, nor is one ignored, as by ``nohup``; after it all is as before."""
     before = {number: signal.signal(number, lambda *_: None) for number in SIGNALS if number != signal.SIGINT}
     yield
@@ -216,7 +201,7 @@ def given_back() -> Iterator[None]:
 
 
 @pytest.fixture
-def deaf() -> Iterator[socket.socket]:
+def deaf():
     """It takes connections and never answers."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -225,7 +210,7 @@ def deaf() -> Iterator[socket.socket]:
         yield listener
 
 
-def test_a_run_that_waits_for_a_scheduler_ends_soon(prepared: Path, tmp_path: Path, deaf: socket.socket) -> None:
+def test_a_run_that_waits_for_a_scheduler_ends_soon(prepared, tmp_path, deaf):
     address = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
     line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--scheduler", address, "--log-format", "json"]
     with started("-m", "pipelines", *line, "--connect-timeout", "60") as process:
@@ -238,7 +223,7 @@ def test_a_run_that_waits_for_a_scheduler_ends_soon(prepared: Path, tmp_path: Pa
     assert errors.splitlines()[-1].startswith("dboost: error["), errors
 
 
-def test_a_run_that_waits_for_workers_ends_soon(prepared: Path, tmp_path: Path) -> None:
+def test_a_run_that_waits_for_workers_ends_soon(prepared, tmp_path):
     scheduler = """
 import asyncio, sys
 from distributed import Scheduler
@@ -269,7 +254,7 @@ asyncio.run(main())
 
 
 @pytest.mark.full
-def test_a_run_on_a_cluster_of_its_own_ends_soon(prepared: Path, tmp_path: Path) -> None:
+def test_a_run_on_a_cluster_of_its_own_ends_soon(prepared, tmp_path):
     line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--workers", "1", *ENDLESS[2:]]
     with started("-m", "pipelines", *line) as process:
         assert process.stdout is not None
@@ -281,7 +266,7 @@ def test_a_run_on_a_cluster_of_its_own_ends_soon(prepared: Path, tmp_path: Path)
     assert errors.startswith("dboost: error[terminated]"), errors
 
 
-def test_a_run_under_nohup_goes_on(prepared: Path, tmp_path: Path) -> None:
+def test_a_run_under_nohup_goes_on(prepared, tmp_path):
     line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--workers", "0", "--penalty", "l1"]
     code = (
         "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
@@ -295,7 +280,7 @@ def test_a_run_under_nohup_goes_on(prepared: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "model.json").is_file()
 
 
-def test_a_run_whose_terminal_is_closed_ends_with_its_code(prepared: Path, tmp_path: Path) -> None:
+def test_a_run_whose_terminal_is_closed_ends_with_its_code(prepared, tmp_path):
     """Nothing can be printed any more."""
     ours, theirs = os.openpty()
     code = (
@@ -317,10 +302,8 @@ def test_a_run_whose_terminal_is_closed_ends_with_its_code(prepared: Path, tmp_p
     assert not (tmp_path / "out").exists()
 
 
-def test_a_signal_that_was_swallowed_at_the_very_end_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], trained: Path
-) -> None:
-    def done(settings: object, console: object) -> int:
+def test_a_signal_that_was_swallowed_at_the_very_end_is_told(monkeypatch, capsys, trained):
+    def done(settings, console):
         with contextlib.suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
         return 0
@@ -332,11 +315,11 @@ def test_a_signal_that_was_swallowed_at_the_very_end_is_told(
     assert [signal.getsignal(number) for number in SIGNALS] == before and sys.unraisablehook is not None
 
 
-def test_in_another_thread_no_handler_is_installed(monkeypatch: pytest.MonkeyPatch, trained: Path) -> None:
+def test_in_another_thread_no_handler_is_installed(monkeypatch, trained):
     before = [signal.getsignal(number) for number in SIGNALS]
     codes: list[Any] = []
 
-    def run(settings: object, console: object) -> int:
+    def run(settings, console):
         codes.append([signal.getsignal(number) for number in SIGNALS] == before)
         return 0
 
