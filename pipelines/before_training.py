@@ -233,10 +233,7 @@ class Shape:
         return sum(block.nbytes_estimate for block in self.blocks)
 
     def outputs(self, kind: str | None = None) -> int:
-        """Columns of W in a fit by an estimator of this name, or by one that suits the labels.
-
-        Two classes are told apart by one column of W.
-        """
+        """Columns of W in a fit by this estimator, or by one that suits the labels; two classes share one."""
         if self.tasks > 1:
             return self.tasks
         if self.classes is None or (kind is not None and kind.endswith(("Regressor", "RegressorCV"))):

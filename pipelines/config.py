@@ -346,10 +346,7 @@ def read_keys(
     called: Callable[[str], str] | None = None,
     elsewhere: Callable[[str], str] = lambda name: "",
 ) -> dict[str, Any]:
-    """What was given, as the types of these keys take it.
-
-    `called` says how the user names a key, and `elsewhere` where one may belong that is not known.
-    """
+    """What was given, as these keys take it; `called`: how users name a key, `elsewhere`: where it may belong."""
     called = called or (lambda name: f"{table}.{name}" if table else name)
     found = {}
     for name, value in given.items():

@@ -334,10 +334,7 @@ PASSES = {
 
 
 class StageLine:
-    """What a stage says of itself.
-
-    `in_place`: whether there is a terminal whose line can be written over.
-    """
+    """What a stage says of itself; `in_place`: whether there is a terminal whose line can be written over."""
 
     def __init__(
         self,

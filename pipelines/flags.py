@@ -42,10 +42,7 @@ def flag(key: str) -> str:
 
 
 def speaker(kind: type[Any] | None) -> Callable[[str], str]:
-    """A function that turns a sentence of the library into one of the command line.
-
-    `kind`: its fields are the flags there are; parameters without a flag are left as they are.
-    """
+    """Turns a sentence of the library into one of the command line, whose flags are the fields of `kind`."""
     if kind is None:
         return lambda sentence: sentence
     from .config import hints
@@ -56,10 +53,7 @@ def speaker(kind: type[Any] | None) -> Callable[[str], str]:
 
 
 def in_flags(sentence: str, keys: dict[str, bool]) -> str:
-    """A sentence with flags in place of parameters.
-
-    `keys`: the keys of the command, and whether each is a switch (``--force`` and ``--no-force``).
-    """
+    """A sentence with flags in place of parameters; `keys` are those of the command, and whether each is a switch."""
 
     def assigned(match: re.Match[str]) -> str:
         name = RENAMED.get(match["name"], match["name"])

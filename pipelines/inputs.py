@@ -221,10 +221,7 @@ def is_text_table(settings: DataSettings) -> bool:
 
 
 def as_parquet(settings: S, folder: Path, keep: Sequence[str] = ()) -> S:
-    """The settings with the data as Parquet: as it is, or copied into `folder`, unless the same copies stand there.
-
-    `keep`: columns that are read beside features, labels and weights.
-    """
+    """The settings with the data as Parquet, copied into `folder` unless the same copies, with `keep`, stand there."""
     if not is_text_table(settings):
         return settings
     label, dialect = tuple(settings.label or ()), dialect_of(settings)

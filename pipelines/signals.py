@@ -32,10 +32,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Received:
-    """What has arrived so far.
-
-    The request is made with the first signal.
-    """
+    """What has arrived so far; the first signal makes the request."""
 
     def __init__(self) -> None:
         self.interruption = Interruption()

@@ -108,10 +108,7 @@ def page(found: Figures, model: Model, top: int, strangers: Strangers) -> list[A
 
 
 def judged(settings: DataSettings, model: Model, folder: str, client: Any) -> tuple[Figures, Strangers]:
-    """Judge the model of a folder on the data that settings name, and say which classes of it the model does not know.
-
-    The sums that all figures follow from are formed piece by piece, in the order of the rows.
-    """
+    """Judge the model of a folder on the data of settings, and say which classes of it the model does not know."""
     with labelled_rows(settings, model, folder, client) as rows:
         total, strangers = sums_of(rows, model, client)
     if model.task in NUMBERS:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from dboost.errors import UsageError
 from dboost.estimators.model_folders import find_model, read_transform
 from dboost.files import store_folders
-from dboost.files.storage import sha256_json, write_folder
+from dboost.files.storage import write_folder
 from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.model.fitted import Model
 
@@ -36,7 +36,7 @@ from ..console import Console, finite
 from ..inputs import ENDING, as_parquet, is_text_table, read_model, refuse_existing
 from ..predicting.parts import asked_of, label_all, put_together
 from ..predicting.rows import are_raw, check_transform, prepared_rows, raw_rows
-from ..runs.fingerprints import of_input, of_model
+from ..runs.fingerprints import of_input, of_model, of_values
 from ..runs.folder import TABLES, claim
 from ..unfinished import PARTS, kept_beside
 
@@ -139,7 +139,7 @@ def _parts_of(settings: PredictSettings, work: Path, asked: Any) -> AnyPath:
     data = of_input(str(settings.data))
     columns = {name: getattr(settings, name) for name in ("split", "features", "n_features", "text")}
     model = of_model(str(settings.model))
-    mine = sha256_json(json.loads(json.dumps([model, data, columns, asdict(asked)], default=str)))
+    mine = of_values([model, data, columns, asdict(asked)])
     out = any_path(str(settings.out), "out")
     if isinstance(out, StorePath):
         return out / store_folders.generation(mine)

@@ -30,7 +30,7 @@ from ..places.registry import PLACES
 from ..runs.execute import RunResult, read, resume
 from ..runs.execute import run as execute
 from ..runs.folder import EVENTS, RUN_FILE, read_events
-from ..runs.listing import list_runs, table, values
+from ..runs.listing import list_runs, table
 from ..runs.lock import holder_of
 from ..runs.run_file import TABLES, RunFile
 from ..runs.stages import check
@@ -144,7 +144,7 @@ def do_list(settings: RunsSettings, console: Console) -> int:
     found = list_runs(settings.folder)
     if not found:
         console.say(f"no runs in {settings.folder}")
-    console.page("runs", [table(found)] if found else [], values(found))
+    console.page("runs", [table(found)] if found else [], {"runs": [dict(vars(one)) for one in found]})
     return 0
 
 

@@ -62,11 +62,7 @@ class Gateway(Place):
 
 
 class Ssh(Place):
-    """Machines that are reached by ssh, through Dask's ``SSHCluster``.
-
-    The first host has the scheduler, each of the others the workers; all need the same Python environment and the same
-    paths.
-    """
+    """Machines that are reached by ssh: the first has the scheduler, all have the same environment and paths."""
 
     takes = ("memory_limit", "hosts", "tls", "options")
     says = {"worker_options.n_workers": "workers", "worker_options.memory_limit": "memory_limit", "hosts": "hosts"}

@@ -57,10 +57,7 @@ class Labelled:
 def labelled_rows(
     settings: DataSettings, model: Model, folder: str, client: Any, keep: Sequence[str] = ()
 ) -> Iterator[Labelled]:
-    """The labelled rows that settings name, documents with `keep` beside them; copies of them are gone afterwards.
-
-    `folder`: of the model, as ``find_model`` gives it.
-    """
+    """The labelled rows that settings name, documents with `keep` beside them; copies of them are gone afterwards."""
     transform = read_transform(folder)
     if not are_raw(settings, transform):
         ending = ENDING if is_text_table(settings) else ""

@@ -45,11 +45,7 @@ class HeldOut:
 def look_at(
     model: Model, settings: DataSettings, folder: str, client: Any = None, keep: Sequence[str] = ()
 ) -> HeldOut | None:
-    """Look at the labelled rows that settings name; None for a model without one label a row.
-
-    `settings`: raw documents where the transform of the model reads them, else features.
-    `keep`: columns of the documents that are shown with a mistake.
-    """
+    """Look at the labelled rows that settings name; None for a model without one label a row."""
     if model.task not in ("binary", "multiclass"):
         return None
     with labelled_rows(settings, model, folder, client, keep) as rows:

@@ -225,22 +225,14 @@ def _confusion(evaluation: dict[str, Any] | None, labels: list[str]) -> dict[str
     if counts is None:
         return None
     matrix = np.asarray(counts, dtype=float)
-    totals = np.maximum(matrix.sum(axis=1), 1e-300)
     rows = None
     if len(labels) <= LARGEST_MATRIX:
-        shares = (matrix / totals[:, None]).round(3).tolist()
+        shares = (matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-300)).round(3).tolist()
         rows = [
             {"label": labels[r], "cells": [(n, shares[r][s], r == s) for s, n in enumerate(row)]}
             for r, row in enumerate(matrix.tolist())
         ]
-    wrong = matrix * (1 - np.eye(len(labels)))
-    pairs = []
-    for flat in np.argsort(-wrong, axis=None, kind="stable")[:CONFUSED].tolist():
-        right, said = divmod(flat, len(labels))
-        if wrong[right, said] > 0:
-            share = float(wrong[right, said] / totals[right])
-            pairs.append({"right": labels[right], "said": labels[said], "count": wrong[right, said], "share": share})
-    return {"labels": labels, "rows": rows, "pairs": pairs}
+    return {"labels": labels, "rows": rows, "pairs": pages.mistakes(matrix, labels, CONFUSED)}
 
 
 def _calibration(held_out: HeldOut | None) -> str:

@@ -127,11 +127,6 @@ def verdicts(figures: Figures, gates: Gates) -> list[Verdict]:
     return [gate(figures, gates) for gate in GATES]
 
 
-def as_values(found: list[Verdict]) -> list[dict[str, Any]]:
-    """The verdicts as plain values."""
-    return [dict(vars(one)) for one in found]
-
-
 @dataclass(frozen=True)
 class Gates:
     """What a challenger must do; a share that is not exceeded, unless it says otherwise."""

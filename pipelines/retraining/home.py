@@ -143,10 +143,7 @@ class Home:
         write_file(self.folder(version) / DECISION, (json.dumps(values, indent=1, default=str) + "\n").encode())
 
     def prune(self, keep: int) -> list[str]:
-        """Delete versions but the latest ones, the champion and the one before it.
-
-        Returns the versions that are gone.
-        """
+        """Delete versions but the latest ones, the champion and the one before it; returns those that are gone."""
         there, former = self.versions(), self.former
         staying = {*there[-keep:], self.champion, *former[-1:]}
         gone = [name for name in there if name not in staying]

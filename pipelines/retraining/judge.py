@@ -164,10 +164,7 @@ def label_drift(before: dict[str, float], now: dict[str, float]) -> float:
 
 
 def term_drift(before: dict[str, float], now: dict[str, float], most: int = 10) -> tuple[float, list[dict[str, Any]]]:
-    """The index of two counts of documents by term, over the terms that both have, and the terms that moved most.
-
-    Terms that one of them does not have are left out.
-    """
+    """The index of two counts of documents over the terms that both have, and the terms that moved most."""
     names = sorted(set(before) & set(now))
     if not names:
         return float("inf"), []
@@ -183,10 +180,7 @@ MOST = 20
 
 
 def html(values: dict[str, Any], challenger: str | None, champion: str | None) -> str:
-    """The page.
-
-    `challenger, champion`: folders of models; None for one that is not there. Words are compared where there are both.
-    """
+    """The page; `challenger` and `champion` are folders of models, None for one that is not there."""
     both = challenger is not None and champion is not None
     change = changes(read_model(challenger), read_model(champion)) if both else None
     return rendered(__package__, "decision.html.j2", values=values, change=change)

@@ -33,10 +33,7 @@ def _command(file: str, trust: bool = False) -> list[str]:
 
 
 def name_of(file: str) -> str:
-    """A name for a schedule: letters, digits and dashes, as RFC 1123 has them, so that every scheduler takes it.
-
-    Where the name of the file is another one, a digest of that keeps two of them apart.
-    """
+    """A name that every scheduler takes (RFC 1123); a digest keeps names apart that would be one."""
     stem = Path(file).stem
     name = re.sub(r"[^a-z0-9]+", "-", f"retrain-{stem}".lower()).strip("-")
     if name == f"retrain-{stem}" and len(name) <= _LONGEST:

@@ -78,10 +78,7 @@ def of_file(path: AnyPath) -> list[Any]:
 
 
 def of_output(path: Path) -> str:
-    """A file or folder that a stage wrote; empty where it is not there.
-
-    Times of change are left out: an output is the same when it was copied.
-    """
+    """A file or folder that a stage wrote, the same when it was copied; empty where it is not there."""
     if path.is_file():
         return sha256_json(_written(path))
     if not path.is_dir():
@@ -104,6 +101,11 @@ def of_model(given: PathLike) -> str:
         for arrays in sorted(file.parent.glob("*.safetensors")):
             digest.update(arrays.read_bytes())
     return digest.hexdigest()
+
+
+def of_values(values: Any) -> str:
+    """Settings and digests, as one digest; what JSON does not have counts by its text."""
+    return sha256_json(json.loads(json.dumps(values, default=str)))
 
 
 def _written(path: Path) -> list[Any]:

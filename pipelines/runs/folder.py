@@ -34,10 +34,7 @@ _OF = "of"
 
 
 class RunFolder:
-    """A run folder, open for work.
-
-    Its lock is held.
-    """
+    """A run folder, open for work by the process that holds its lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -85,10 +85,7 @@ def foresee(run: RunFile) -> None:
 
 
 def raw_test(run: RunFile, table: str) -> str | None:
-    """The documents that are labelled, and of which single ones are shown, as the user has them.
-
-    None for prepared rows, which is what is left where only some of the documents are prepared.
-    """
+    """The documents that are labelled, as the user has them; None for prepared rows, which may be some of them only."""
     given, prepare = run.values.get(table, {}), run.table("prepare")
     if "data" in given:
         return str(given["data"])

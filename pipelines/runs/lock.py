@@ -145,10 +145,7 @@ def myself() -> dict[str, Any]:
 
 
 def holder_of(folder: Path) -> dict[str, Any] | None:
-    """Who holds the lock of a folder; None where nobody does.
-
-    A process of another host counts as one that lives until its lease is older than ``DOUBT``.
-    """
+    """Who holds the lock of a folder, if any; another host lives until its lease is older than ``DOUBT``."""
     try:
         descriptor = os.open(folder / LOCK, os.O_RDWR)
     except OSError:

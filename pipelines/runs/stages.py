@@ -316,11 +316,7 @@ STAGES = (
 
 
 def report(folder: Path, top: int) -> dict[str, Any]:
-    """The report of a run folder whose model is there.
-
-    Returns "model" (what it is, its certificate, its strongest features), "evaluation" and "path" where they are there,
-    "versions".
-    """
+    """The report of a run folder: its model with the strongest features, evaluation and path where they are there."""
     model = read_model(str(folder / MODEL))
     values = pages.map_values(model)
     values["features"] = values["features"][:top]
