@@ -22,7 +22,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, DboostError, StorageError
 from dboost.files.stores import any_path
 
-from .before_training import BARE_WORKER, ENDED_AT, MIB, Place, Room, in_seconds, in_words, room_of, say
+from .before_training import BARE_WORKER, ENDED_AT, MIB, Room, Worker, in_seconds, in_words, room_of, say
 
 LIBRARIES = 220 * MIB
 """Bytes. A worker, or the process of a command, before a document weighs anything (measured)."""
@@ -64,11 +64,11 @@ class Preparation:
         return self._of(self.fullest)
 
     @property
-    def fullest(self) -> Place:
+    def fullest(self) -> Worker:
         """The process that has least to spare."""
         return max(self.room.places, key=lambda place: self._of(place) / place.memory)
 
-    def _of(self, place: Place) -> float:
+    def _of(self, place: Worker) -> float:
         threads = min(place.threads, max(1, round(self.text / max(self.largest, 1.0))))
         return LIBRARIES + threads * COUNTING * self.grams * self.largest
 

@@ -286,7 +286,7 @@ TRY_AGAIN = 0.5
 """Seconds between two tries to reach a scheduler that refuses at once."""
 
 
-class Cluster:
+class ClusterSession:
     """The cluster of a command; use it as a context manager."""
 
     def __init__(
@@ -300,7 +300,7 @@ class Cluster:
         self._made: list[Any] = []
         self._opened = contextlib.ExitStack()
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> ClusterSession:
         return self
 
     def __exit__(
@@ -319,7 +319,7 @@ class Cluster:
             self._made.append(self._opened.enter_context(connect(settings, self.console, self.data)))
         return self._made[0]
 
-    def do(self, work: Callable[[Any], T]) -> T:
+    def run_with_rejoin(self, work: Callable[[Any], T]) -> T:
         """Return ``work(client)``; where the scheduler is lost and comes back, the work is called again."""
         losses = 0
         while True:

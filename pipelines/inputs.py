@@ -93,7 +93,7 @@ def input_columns(model: Model, first: FileInfo) -> list[str] | None:
     if lacking:
         near = nearest(lacking[0], kinds) if len(lacking) == 1 else ""
         raise DataError(
-            f"{len(lacking)} of the {len(names)} columns that the model reads are not there: {some(lacking)}",
+            f"{len(lacking)} of the {len(names)} columns that the model reads are not there: {abbreviated(lacking)}",
             file=first.ref.path,
             hint=f"{near}{listed(list(kinds))}",
         )
@@ -124,7 +124,7 @@ def columns_of(data: str, dialect: Dialect) -> list[str]:
     return [*own, *(column for column in folder_columns(name) if column not in own)]
 
 
-def some(names: Sequence[Any]) -> str:
+def abbreviated(names: Sequence[Any]) -> str:
     """The first of a few or many names, and how many more there are."""
     shown = ", ".join(map(repr, names[:MOST_NAMED]))
     return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"

@@ -17,7 +17,7 @@ from dboost.model.fitted import Model
 from dboost.partition import NUMBERS
 
 from .fitting_table import LEAST_WORDS, Column, FittingTable, grid
-from .targets import RegressionFigures
+from .regression_figures import RegressionFigures
 
 # One character per class fits beside the words up to this many classes.
 WIDEST_MAP = 40

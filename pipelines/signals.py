@@ -43,7 +43,7 @@ class Received:
     def handle(self, number: int, frame: FrameType | None) -> None:
         """The handler of all signals."""
         if self._dropped:
-            # this is not another signal: the first one's exception came to nothing
+            # Not a new signal: Python swallowed the first one's exception, which is raised again.
             self._dropped = False
             if not self.interruption.answered:
                 raise Interrupted

@@ -57,7 +57,7 @@ class DoctorSettings(DataSettings, ClusterSettings, LogSettings):
 
 
 def do_doctor(settings: DoctorSettings, console: Console) -> int:
-    """Print what was found."""
+    """Print the findings of all checks; 4 where a training cannot work."""
     data = None if settings.data is None else open_data(settings, "train")
     with connect(settings, console) as client:
         path = None if settings.data is None else str(current(any_path(settings.data, "data").resolve()))

@@ -20,7 +20,7 @@ from dboost.files.storage import write_folder
 from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.model.fitted import Model
 
-from ..cluster import Cluster, engine_on
+from ..cluster import ClusterSession, engine_on
 from ..config import (
     ClusterSettings,
     FromOne,
@@ -38,7 +38,7 @@ from ..predicting.parts import asked_of, label_all, put_together
 from ..predicting.rows import are_raw, check_transform, prepared_rows, raw_rows
 from ..runs.fingerprints import of_input, of_model, of_values
 from ..runs.folder import TABLES, claim
-from ..unfinished import PARTS, kept_beside
+from ..unfinished import PARTS, resumable_work_folder
 
 MARKER = "_predictions.json"
 
@@ -83,11 +83,11 @@ def done(settings: PredictSettings, console: Console, client: Any = None) -> dic
             raise UsageError("text= has no effect on features, which are read as they are", hint="leave it out")
         if not is_text_table(settings):
             prepared_rows(settings, model, settings.keep or ())  # refused before a cluster starts
-    place = Cluster(settings, console, client, [settings.data])
-    with kept_beside(settings, "predict", console) as work, place as cluster:
+    place = ClusterSession(settings, console, client, [settings.data])
+    with resumable_work_folder(settings, "predict", console) as work, place as cluster:
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("predict"):
-            about = cluster.do(lambda there: predict(settings, model, there, work, console))
+            about = cluster.run_with_rejoin(lambda there: predict(settings, model, there, work, console))
     console.event("predictions", out=settings.out, **about)
     console.say(f"{about['rows']:,} predictions: {settings.out}   {read_words(about)}")
     return about

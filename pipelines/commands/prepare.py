@@ -19,7 +19,7 @@ from dboost.files.stores import any_path
 
 from .. import pages
 from ..before_preparing import announce
-from ..cluster import Cluster, engine_on
+from ..cluster import ClusterSession, engine_on
 from ..config import (
     ClusterSettings,
     FromOne,
@@ -119,7 +119,7 @@ def done(settings: PrepareSettings, console: Console, client: Any = None) -> Any
     for name in ("data", "test"):
         if getattr(settings, name) is not None:
             any_path(getattr(settings, name), name)
-    with Cluster(settings, console, client, [settings.data, settings.test]) as cluster:
+    with ClusterSession(settings, console, client, [settings.data, settings.test]) as cluster:
         there = cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("prepare"):
             manifest = prepare(settings, there, console)

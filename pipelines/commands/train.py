@@ -22,7 +22,7 @@ from dboost.redact import redact_value
 
 from .. import pages
 from ..before_training import announce
-from ..cluster import Cluster
+from ..cluster import ClusterSession
 from ..config import ClusterSettings, DataSettings, FromOne, LogSettings, OutputSettings, key
 from ..console import Console, finite
 from ..inputs import as_parquet, is_text_table, open_data, refuse_existing
@@ -30,7 +30,7 @@ from ..model_settings import TrainedSettings
 from ..pages import choice_facts, path_table, strength_facts, strengths_table
 from ..runs.folder import TABLES
 from ..training import Trained, Training, plan_training, save_path
-from ..unfinished import finished_folder, kept_beside
+from ..unfinished import finished_folder, resumable_work_folder
 
 MARKER, PATH_MARKER = "model.json", "path.json"
 NOT_CONVERGED = 6
@@ -80,13 +80,15 @@ def _train(
     training = plan_training(settings)
     if not is_text_table(settings):
         open_data(settings, "train", groups=settings.groups)  # refused before a cluster starts
-    place = Cluster(settings, console, client, [settings.data])
-    with kept_beside(settings, name, console) as work, place as cluster:
+    place = ClusterSession(settings, console, client, [settings.data])
+    with resumable_work_folder(settings, name, console) as work, place as cluster:
         keep = [settings.groups] if settings.groups else []
         data = open_data(as_parquet(settings, work / TABLES, keep), "train", groups=settings.groups)
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage(name):
-            trained = cluster.do(lambda there: fit(training, data, there, console, named=settings.data, work=work))
+            trained = cluster.run_with_rejoin(
+                lambda there: fit(training, data, there, console, named=settings.data, work=work)
+            )
         with console.stage("save"):
             save(trained, data)
     return trained

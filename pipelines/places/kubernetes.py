@@ -25,7 +25,7 @@ from dboost.interop.extras import imported
 
 from ..config import tables_to_toml
 from ..runs.folder import RUN_FILE
-from .place import Place, Request, called, client_of
+from .place import ClusterKind, Request, called, client_of
 from .security import FILES, TEMPORARY
 
 # Where the claim with data and run folders is mounted, in all pods under the same path.
@@ -37,7 +37,7 @@ _MEMORY, _ABOVE = "4Gi", 0.85
 _TRIES = 6
 
 
-class Kubernetes(Place):
+class Kubernetes(ClusterKind):
     """A ``DaskCluster`` and a Job."""
 
     takes = ("memory_limit", "tls", "options")

@@ -46,7 +46,7 @@ class Request:
         return self.workers
 
 
-class Place:
+class ClusterKind:
     """A kind of cluster."""
 
     # What it takes beside a number of workers; other keys of a cluster are refused.

@@ -26,7 +26,7 @@ WORDS, LONGEST = 4, 240
 
 @dataclass
 class HeldOut:
-    """What was found."""
+    """Calibration and mistakes of a model on rows with labels."""
 
     rows: int = 0
     # For each bin of the probability of the predicted class: rows, their mean probability, their share of right ones.

@@ -114,7 +114,7 @@ class Home:
         self._write({**pointer, "version": chain[-1] if chain else None, "former": chain[:-1]})
 
     def promote(self, version: str) -> None:
-        """Make a version the champion; one that is it already stays it."""
+        """Make a version the champion; nothing changes where it is the champion already."""
         pointer = self._pointer()
         former = [name for name in _chain(pointer) if name != version]
         self._write({**pointer, "version": version, "former": former})

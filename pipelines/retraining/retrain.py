@@ -35,7 +35,7 @@ from ..runs import fingerprints
 from ..runs import folder as names
 from ..runs.execute import RunResult
 from ..runs.execute import run as execute
-from ..runs.lock import Lease, held
+from ..runs.lock import Lease, hold_lock
 from ..runs.run_file import RunFile, read_run_file
 from ..training import why_no_start
 from .gates import Figures, Retraining, checked, read_retraining, verdicts
@@ -118,7 +118,7 @@ def retrain(
     with contextlib.ExitStack() as opened:
         console = console or console_of_call(opened)
         plan.home.mkdir(parents=True, exist_ok=True)
-        lease = opened.enter_context(held(plan.home, say=console.say))
+        lease = opened.enter_context(hold_lock(plan.home, say=console.say))
         return _retrain(plan, Home(plan.home), client, console, lease)
 
 
@@ -142,7 +142,7 @@ def rollback(home: str | os.PathLike[str], *, reason: str = "", console: Console
     path, say = local_path(home, "home"), str if console is None else console.say
     if Home(path).champion is None:
         raise UsageError("the folder holds no champion", file=str(path), hint="name the home of a retraining")
-    with held(path, say=say):
+    with hold_lock(path, say=say):
         at = Home(path)
         left, now = at.go_back(reason)
         decided = at.decision(left)

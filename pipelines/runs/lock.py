@@ -116,7 +116,7 @@ class Lease:
 
 
 @contextlib.contextmanager
-def held(folder: Path, take_over: bool = False, say: Callable[[str], Any] = str) -> Iterator[Lease]:
+def hold_lock(folder: Path, take_over: bool = False, say: Callable[[str], Any] = str) -> Iterator[Lease]:
     """Hold the lock of a run folder that is there.
 
     `take_over`: whether what names another host is known to have ended, as where a cluster's manager starts a run anew

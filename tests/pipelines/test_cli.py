@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +34,7 @@ def error_line(capsys):
     ("arguments", "said"),
     [
         ([], "which command?"),
+        (["bench", "all", "--quick"], "`python -m lab bench` in a checkout"),
         (["trian"], "did you mean 'train'?"),
         (["train", "--alhpa", "1"], "did you mean '--alpha'?"),
         (["train", "--alpha"], "expected one argument"),
@@ -64,12 +64,6 @@ def test_usage_is_refused_before_any_cluster(arguments, said, capsys, tmp_path, 
     line = error_line(capsys)
     assert line.startswith("dboost: error[usage]: ") and said in line
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"]])
-def test_help_is_no_error(arguments, capsys):
-    assert main(arguments) == 0
-    assert "dboost" in capsys.readouterr().out
 
 
 def table(**columns):
@@ -114,13 +108,6 @@ BAD_DATA = {
 }
 
 
-def test_a_command_that_is_run_from_a_checkout_says_so_in_one_line(capsys):
-    assert main(["bench", "all", "--quick"]) == 2
-    assert "`python -m lab bench` in a checkout" in error_line(capsys)
-    assert main(["--help"]) == 0
-    assert "bench" not in capsys.readouterr().out
-
-
 def test_bad_data_is_one_line_and_nothing_is_written(tmp_path, capsys):
     for number, (name, (write, code, said)) in enumerate(BAD_DATA.items()):
         at = tmp_path / str(number)
@@ -134,21 +121,15 @@ def test_bad_data_is_one_line_and_nothing_is_written(tmp_path, capsys):
         assert sorted(path.name for path in at.rglob("*")) == before, name
 
 
-def test_absent_data_and_models_are_named(tmp_path, capsys):
+def test_absent_data_models_and_work_are_named(tmp_path, capsys):
     absent = str(tmp_path / "absent")
-    for arguments in (["train", absent, "--label", "y", "--out", absent + "2"], ["inspect", absent]):
+    for arguments in (
+        ["train", absent, "--label", "y", "--out", absent + "2"],
+        ["inspect", absent],
+        ["resume", absent],
+    ):
         assert main(arguments) == 3
         assert absent in error_line(capsys)
-
-
-def test_a_damaged_model_is_refused(trained, tmp_path, capsys):
-    broken = tmp_path / "model"
-    broken.mkdir()
-    for name in ("model.json", "arrays.safetensors"):
-        (broken / name).write_bytes((trained / name).read_bytes())
-    (broken / "arrays.safetensors").write_bytes(b"\0" * 100)
-    assert main(["inspect", str(broken)]) == 3
-    assert "arrays.safetensors" in error_line(capsys) or "model" in error_line(capsys)
 
 
 @pytest.mark.parametrize("command", ["prepare", "train", "predict", "evaluate", "demo"])
@@ -178,25 +159,6 @@ def test_force_replaces_an_earlier_model(prepared, tmp_path, capsys):
     assert read_model(tmp_path / "model").penalty == "l1/l2"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
     capsys.readouterr()
-
-
-def test_a_limit_before_tol_is_six_and_the_model_is_there(prepared, tmp_path, capsys):
-    out = tmp_path / "model"
-    arguments = ["train", str(prepared), "--out", str(out), *LOCAL, "--max-rounds", "1", "--tol", "1e-9"]
-    assert main(arguments) == 6
-    captured = capsys.readouterr()
-    assert captured.err.startswith("dboost: warning: ") and "gap" in captured.err
-    assert read_model(out).certificate.stop_reason == "max_rounds"
-
-
-def test_an_absent_scheduler_is_four(prepared, tmp_path, capsys):
-    arguments = ["train", str(prepared), "--out", str(tmp_path / "model"), "--connect-timeout", "0.5"]
-    start = time.monotonic()
-    assert main([*arguments, "--scheduler", "tcp://127.0.0.1:9"]) == 4
-    assert time.monotonic() - start < 20
-    line = error_line(capsys)
-    assert "127.0.0.1:9" in line
-    assert list(tmp_path.iterdir()) == []
 
 
 class CommClosedError(OSError):
@@ -254,14 +216,6 @@ def test_evaluate_reports_every_figure(trained, prepared, capsys):
     assert found["zero_entries"] == pytest.approx(1 - np.count_nonzero(model.W) / (4 * model.n_features))
 
 
-def test_evaluate_prints_a_page_and_saves_it(trained, prepared, tmp_path, capsys):
-    assert main(["evaluate", str(trained), str(prepared), *LOCAL, "--out", str(tmp_path / "judged")]) == 0
-    page = capsys.readouterr().out
-    for word in ("error", "log-loss", "coverage", "zero rows", "zero entries", "Confusion", "dogwood"):
-        assert word in page
-    assert json.loads((tmp_path / "judged" / "evaluation.json").read_text())["examples"] == 100
-
-
 def test_predictions_are_those_of_the_model(trained, prepared, tmp_path):
     out = tmp_path / "predictions"
     arguments = ["predict", str(trained), str(prepared), "--out", str(out), *LOCAL, "--probabilities"]
@@ -313,17 +267,6 @@ def test_held_out_documents_without_labels_are_prepared_and_predicted(tmp_path, 
     same = ["prepare", str(tmp_path / "a.csv"), "--test", str(tmp_path / "a.csv"), "--label", "label"]
     assert main([*same, "--out", str(tmp_path / "s"), *LOCAL]) == 2
     assert "one file is in the splits 'train' and 'test'" in error_line(capsys)
-
-
-def test_a_config_file_describes_a_run(prepared, tmp_path, capsys):
-    file = tmp_path / "run.toml"
-    file.write_text(f'data = "{prepared}"\nout = "{tmp_path / "model"}"\npenalty = "l1"\nworkers = 0\n')
-    assert main(["train", "--config", str(file), "--penalty", "l1/linf"]) == 0
-    assert read_model(tmp_path / "model").penalty == "l1/linf"
-    file.write_text("penalti = 3\n")
-    capsys.readouterr()
-    assert main(["train", "--config", str(file)]) == 2
-    assert "did you mean 'penalty'" in error_line(capsys)
 
 
 def test_a_terminal_without_the_letters_shows_them_escaped(tmp_path, monkeypatch):

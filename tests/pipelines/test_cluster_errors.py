@@ -19,8 +19,6 @@ import pytest
 
 from dboost.engine.dask.cluster import embedded_cluster
 from dboost.errors import UsageError
-from dboost.model.fitted import read_model
-from lab.scheduler_file import address_in
 from pipelines.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -132,41 +130,6 @@ def test_ctrl_c_is_one_line(moment, table, tmp_path):
     _, error = process.communicate(timeout=30)
     assert (process.returncode, len(error.splitlines())) == (130, 1), error
     assert "stopped by Ctrl-C" in error
-
-
-@pytest.mark.full
-def test_a_scheduler_lost_in_a_run_is_one_line(table, tmp_path):
-    file = tmp_path / "scheduler.json"
-    command = [sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0"]
-    command += ["--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(file)]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    scheduler = subprocess.Popen(command, cwd=ROOT, **quiet)  # type: ignore[call-overload]
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "dask", "worker", "--no-nanny", "--nthreads", "1", "--host", "127.0.0.1",
-         "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(file)],
-        cwd=ROOT, **quiet,
-    )  # type: ignore[call-overload]  # fmt: skip
-    try:
-        address = address_in(file)
-        process = start(table, tmp_path / "out", "--scheduler", address, "--rejoin-seconds", "0")
-        until(process, '"round"')
-        scheduler.kill()
-        _, error = process.communicate(timeout=60)
-        assert (process.returncode, len(error.splitlines())) == (4, 1), error
-        assert "lost the scheduler" in error and "goes on" in error
-        partial = read_model(tmp_path / "out.unfinished" / "model.partial").certificate
-        assert partial.stop_reason == "interrupted" and partial.n_iter >= 1
-        # without the cluster it goes on from there
-        again = ["resume", str(tmp_path / "out"), "--workers", "0", "--log-format", "json"]
-        with subprocess.Popen(
-            [sys.executable, "-m", "pipelines", *again], cwd=ROOT, stdout=subprocess.PIPE, text=True
-        ) as p:
-            until(p, '"round"')
-            p.kill()
-    finally:
-        for one in (scheduler, worker):
-            one.kill()
-            one.wait()
 
 
 def test_a_daemonic_process_is_told_what_it_may_do(table, tmp_path, monkeypatch, capsys):

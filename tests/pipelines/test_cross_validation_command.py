@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import dboost
@@ -80,18 +78,3 @@ def test_what_alpha_auto_chose_is_said(prepared, tmp_path, capsys):
     assert "held-out score" in capsys.readouterr().out and len(read_model(tmp_path / "a").W) <= 5
     assert main(["train", str(prepared), "--out", str(tmp_path / "b"), "--alpha", "0.01", *LOCAL]) == 0
     assert "held-out score" not in capsys.readouterr().out
-
-
-@pytest.mark.filterwarnings("ignore:alpha_best_")
-def test_a_regression_is_cross_validated_too(tmp_path, capsys):
-    x = np.random.default_rng(0).normal(size=(60, 3))
-    y = 3 * x[:, 0] + np.random.default_rng(1).normal(size=60)
-    columns = {f"x{j}": x[:, j] for j in range(3)}
-    pq.write_table(pa.table({**columns, "y": y}), tmp_path / "t.parquet")
-    arguments = ["train", str(tmp_path / "t.parquet"), "--label", "y", "--loss", "squared", *LOCAL]
-    assert main([*arguments, "--out", str(tmp_path / "n"), "--cv", "3", "--n-alphas", "5", "--eps", "0.001"]) == 0
-    page = capsys.readouterr().out
-    assert "by 3 folds, of 5 from" in page and "nan" not in page
-    data = dboost.ParquetData(tmp_path / "t.parquet", label="y")
-    peer = dboost.cross_validated(data, estimator=dboost.BoostedRegressor(), cv=3, n_alphas=5, eps=0.001)
-    assert read_model(tmp_path / "n").W.tobytes() == peer.model_.W.tobytes()

@@ -84,24 +84,9 @@ def test_what_does_not_parse_is_left_out(content):
 HIDDEN = GiveAways(frozenset({"numpy", "rich", "pytest", "pip"}), frozenset({"np", "linalg"}))
 
 
-@pytest.mark.parametrize(
-    "gone",
-    [
-        "numpy",
-        "NumPy",
-        "_numpy_array",
-        "NumpyArray",
-        "isnumpyarray",
-        "np",
-        "linalg",
-        "rich",
-        "Rich",
-        "RichTable",
-        "pip",
-    ],
-)
-def test_identifiers_that_name_a_package_are_removed(gone):
-    assert clean(f"before {gone}(after)", HIDDEN) == "before (after)"
+def test_identifiers_that_name_a_package_are_removed():
+    for gone in "numpy NumPy _numpy_array NumpyArray isnumpyarray np linalg rich Rich RichTable pip".split():
+        assert clean(f"before {gone}(after)", HIDDEN) == "before (after)", gone
 
 
 def package(root, name, files):

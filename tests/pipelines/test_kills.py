@@ -9,7 +9,7 @@ from lab.run_kills import trials
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("part", ["fit", "cv", "retrain"])
+@pytest.mark.parametrize("part", ["fit", "cv", "train", "retrain"])
 def test_killed_work_goes_on_to_the_same_end(part, tmp_path):
     tally = Tally()
     trials(part, 1, tmp_path, tally)

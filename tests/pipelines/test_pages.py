@@ -16,7 +16,7 @@ from pipelines import pages
 from pipelines.cli import main
 from pipelines.commands import evaluate
 from pipelines.console import Console
-from pipelines.predicting.judged import Strangers
+from pipelines.predicting.judged import UnseenLabels
 
 CERTIFICATE = Certificate(0.5, 1e-4, 0.49, "tol", 0.01, 0.2, 5, 20)
 
@@ -81,7 +81,7 @@ def test_inspect_prints_words_and_json_holds_every_weight(trained, capsys):
 def test_the_evaluation_page_has_the_figures():
     scores = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
     found = metrics.summarise(metrics.partial(scores, np.array([0, 1, 2], dtype=np.int32)))
-    shown = text_of(evaluate.page(found, SMALL, 10, Strangers({})))
+    shown = text_of(evaluate.page(found, SMALL, 10, UnseenLabels({})))
     assert "33.3 % of labels are wrong" in shown
     # Ranks above the right one: 0, 0, and one class above it and one tie.
     assert "0.5000 classes" in shown

@@ -154,14 +154,3 @@ def test_labels_that_are_bytes_are_saved_and_predicted(here, capsys):
     assert read.classes_.tolist() == [b"", b"ant", b"b\xff\0"]
     assert read.predict(dboost.ParquetData("d.parquet", label="label")).tolist() == found
     capsys.readouterr()
-
-
-def test_bytes_of_numpy_are_labels_like_others(tmp_path):
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    y = np.where(X[:, 0] > 0, np.bytes_("yes"), np.bytes_("no"))
-    model = dboost.BoostedClassifier(alpha=0.01).fit(X, y)
-    model.save(tmp_path / "m")
-    read = dboost.load_model(tmp_path / "m")
-    assert read.classes_.dtype == model.classes_.dtype
-    assert read.predict(X).tolist() == model.predict(X).tolist()
-    assert read.classes_.tolist() == [b"no", b"yes"]

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import dboost
-import pipelines
 from pipelines.cli import main
 from pipelines.predicting import parts
 from tests.pipelines.conftest import write_documents
@@ -144,20 +143,3 @@ def test_documents_that_the_model_cannot_read(made, tmp_path, capsys, change, ar
     error = capsys.readouterr().err
     assert code in (2, 3) and said in error and len(error.splitlines()) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new.parquet"]
-
-
-def test_a_run_labels_documents_that_it_has_never_seen(made, tmp_path):
-    _, raw, _ = made
-    write_documents(tmp_path / "d.parquet")
-    data = write(raw, tmp_path / "new.parquet")
-    tables = {
-        "data": {"data": str(tmp_path / "d.parquet"), "label": "label"},
-        "prepare": {},
-        "model": {"alpha": 0.003},
-        "predict": {"data": str(data), "keep": ["id"]},
-        "cluster": {"workers": 0},
-    }
-    result = pipelines.run(tables, out=tmp_path / "run")
-    assert read(result.folder / "predictions")["id"].to_pylist() == raw["id"].to_pylist()
-    assert not (result.folder / "predictions.partial").exists()
-    assert dboost.load_pipeline(result.folder / "model").predict(["tree"]).shape == (1,)

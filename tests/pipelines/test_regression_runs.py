@@ -13,8 +13,8 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 
 from dboost import BoostedRegressor, Columns, Products, load_model
 from dboost.losses import EpsilonInsensitive
-from pipelines import targets
 from pipelines.cli import main
+from pipelines.regression_figures import partial, summarise
 from tests.pipelines.test_cli import error_line
 
 NAMES = ["lstat", "rm", "age", "tax"]
@@ -169,15 +169,15 @@ def test_figures_of_batches_add_up_and_weights_count():
     y, predicted = 1e6 + rng.normal(size=50), 1e6 + rng.normal(size=50)
     weight = rng.integers(0, 3, 50).astype(float)
     centre = np.array([1e6])
-    whole = targets.summarise(targets.partial(predicted, y, weight, centre))
-    parts = targets.partial(predicted[:20], y[:20], weight[:20], centre)
-    found = targets.summarise(parts.merge(targets.partial(predicted[20:], y[20:], weight[20:], centre)))
+    whole = summarise(partial(predicted, y, weight, centre))
+    parts = partial(predicted[:20], y[:20], weight[:20], centre)
+    found = summarise(parts.merge(partial(predicted[20:], y[20:], weight[20:], centre)))
     for name, value in vars(found).items():
         np.testing.assert_allclose(value, getattr(whole, name), rtol=1e-9)
     assert found.target_r2 == (found.r2,)
     assert found.r2 == pytest.approx(r2_score(y, predicted, sample_weight=weight), rel=1e-6)
     assert found.largest == np.abs(y - predicted)[weight > 0].max()
-    constant = targets.summarise(targets.partial(predicted, np.full(50, 2.0), np.ones(50), np.zeros(1)))
+    constant = summarise(partial(predicted, np.full(50, 2.0), np.ones(50), np.zeros(1)))
     assert np.isnan(constant.r2)
 
 
@@ -186,7 +186,7 @@ def test_the_figures_of_several_targets_leave_missing_ones_out():
     y, weight = rng.normal(size=(60, 2)), rng.uniform(0.5, 2.0, 60)
     predicted = y + rng.normal(size=y.shape)
     y[rng.random(y.shape) < 0.3] = np.nan
-    found = targets.summarise(targets.partial(predicted, y, weight, np.zeros((1, 2))))
+    found = summarise(partial(predicted, y, weight, np.zeros((1, 2))))
     for r in range(2):
         seen = ~np.isnan(y[:, r])
         wanted = r2_score(y[seen, r], predicted[seen, r], sample_weight=weight[seen])

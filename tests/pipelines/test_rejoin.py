@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from dboost.errors import SchedulerLostError
+from dboost.model.fitted import read_model
 from lab.run_kills import FIT, TRAIN, rows_of, write_run
 from lab.scheduler_file import address_in
-from pipelines.cluster import REJOINS, Cluster
+from pipelines.cluster import REJOINS, ClusterSession
 from pipelines.config import ClusterSettings
 from pipelines.console import Console
 from pipelines.runs.fingerprints import of_model
@@ -149,6 +150,8 @@ def test_one_that_stays_away_is_told_after_the_wait(manager, prepared, tmp_path)
     assert time.monotonic() - begun < 20
     assert process.returncode == 4 and len(errors.splitlines()) == 1, errors
     assert "lost the scheduler" in errors and "goes on" in errors
+    partial = read_model(tmp_path / "out.unfinished" / "model.partial").certificate
+    assert partial.stop_reason == "interrupted" and partial.n_iter >= 1
 
 
 class Lost:
@@ -173,8 +176,11 @@ class Lost:
 def test_nobody_is_waited_for_who_is_not_brought_back(settings, client, monkeypatch):
     monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
     work = Lost()
-    with Cluster(settings, Console("plain", out=StringIO()), client) as cluster, pytest.raises(SchedulerLostError):
-        cluster.do(work)
+    with (
+        ClusterSession(settings, Console("plain", out=StringIO()), client) as cluster,
+        pytest.raises(SchedulerLostError),
+    ):
+        cluster.run_with_rejoin(work)
     assert work.calls == 1
 
 
@@ -185,8 +191,8 @@ def test_a_scheduler_that_dies_of_the_work_is_not_waited_for_for_ever(monkeypatc
 
     work, out = Lost(), StringIO()
     monkeypatch.setattr("pipelines.cluster.connect", lambda *_: nullcontext(Client()))
-    with Cluster(ClusterSettings(scheduler="tcp://127.0.0.1:9"), Console("plain", out=out)) as cluster:
+    with ClusterSession(ClusterSettings(scheduler="tcp://127.0.0.1:9"), Console("plain", out=out)) as cluster:
         with pytest.raises(SchedulerLostError):
-            cluster.do(work)
+            cluster.run_with_rejoin(work)
     assert work.calls == REJOINS + 1
     assert out.getvalue().count("is back") == REJOINS

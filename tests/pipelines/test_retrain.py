@@ -27,9 +27,9 @@ from pipelines.cli import main
 from pipelines.retraining import retrain as steps
 from pipelines.retraining.gates import Figures, Gates, checked, verdicts
 from pipelines.retraining.home import Home
-from pipelines.retraining.judge import Comparison, Judged, by_chance, label_drift, stability, term_drift
+from pipelines.retraining.judge import Comparison, Judged, by_chance, label_drift, term_drift
 from pipelines.retraining.schedules import SCHEDULES, name_of
-from pipelines.runs.lock import LOCK, held
+from pipelines.runs.lock import LOCK, hold_lock
 from tests.pipelines.conftest import write_documents
 
 RUN = """
@@ -303,7 +303,7 @@ def test_a_kill_leaves_one_champion_and_the_next_call_goes_on(folder, monkeypatc
 
 def test_two_at_once_and_files_without_meaning(folder):
     retrain(folder)
-    with held(folder / "retraining"), pytest.raises(UsageError, match=f"process {os.getpid()} on host"):
+    with hold_lock(folder / "retraining"), pytest.raises(UsageError, match=f"process {os.getpid()} on host"):
         retrain(folder)
     # the name of a host that is gone, as in every pod of a CronJob
     (folder / "retraining" / LOCK).write_text(json.dumps({"host": "another", "pid": 7, "since": "now"}))
@@ -389,20 +389,7 @@ def test_calibration_and_drift_of_few_rows_alarm_as_seldom_as_of_many():
                         alarms[gate] += 1
         assert max(alarms.values()) <= 10, (rows, alarms)
         assert wrong >= (95 if rows >= 200 else 20), (rows, wrong)
-
-
-def test_drift_of_samples_of_one_population_alarms_next_to_never():
-    """At the limit of 0.25: 0 of 200 alarms, for labels and for terms; a shift of a third of the labels is seen."""
-    rng = np.random.default_rng(0)
-    share = rng.dirichlet(np.ones(20))
-    terms = rng.dirichlet(np.full(2000, 0.3))
-    alarms = [0, 0]
-    for _ in range(200):
-        before, now = (rng.multinomial(1000, share).astype(float) for _ in range(2))
-        alarms[0] += stability(before, now) > 0.25
-        counts = [dict(zip(map(str, range(2000)), rng.multinomial(40_000, terms).tolist())) for _ in range(2)]
-        alarms[1] += term_drift(*counts)[0] > 0.25
-    assert alarms == [0, 0]
+    # and what has drifted is seen
     assert label_drift({"a": 600.0, "b": 400.0}, {"a": 270.0, "b": 730.0}) > 0.25
     assert label_drift({"a": 500.0}, {"b": 500.0}) > 5.0
     drift, moved = term_drift({"x": 50.0, "y": 10.0, "w": 40.0}, {"x": 50.0, "y": 90.0, "w": 40.0, "z": 3.0})

@@ -28,8 +28,7 @@ from dboost.errors import DataError, StorageError, UsageError
 from dboost.model.fitted import read_model
 from pipelines.cli import main
 from pipelines.runs import lock
-from pipelines.runs.fingerprints import of_model
-from pipelines.runs.lock import held, holder_of
+from pipelines.runs.lock import hold_lock, holder_of
 from pipelines.runs.run_file import TABLES, checked, keys_of, read_run_file
 from tests.pipelines.conftest import write_documents
 
@@ -235,8 +234,8 @@ def test_every_key_of_every_table_is_printed_and_read_again():
 def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(file, capsys):
     folder = pipelines.run(file).folder
     code = (
-        "import sys, pathlib; from pipelines.runs.lock import held\n"
-        "with held(pathlib.Path(sys.argv[1])):\n print('held', flush=True); sys.stdin.read()"
+        "import sys, pathlib; from pipelines.runs.lock import hold_lock\n"
+        "with hold_lock(pathlib.Path(sys.argv[1])):\n print('held', flush=True); sys.stdin.read()"
     )
     line = [sys.executable, "-c", code, str(folder)]
     with subprocess.Popen(line, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -259,9 +258,9 @@ def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(file, capsys):
 
 
 def test_two_locks_in_one_process_exclude_each_other(tmp_path):
-    with held(tmp_path), pytest.raises(UsageError, match="works in this folder"), held(tmp_path):
+    with hold_lock(tmp_path), pytest.raises(UsageError, match="works in this folder"), hold_lock(tmp_path):
         pass
-    with held(tmp_path):
+    with hold_lock(tmp_path):
         assert json.loads((tmp_path / "lock").read_text())["pid"] == os.getpid()
     assert (tmp_path / "lock").read_text() == ""
 
@@ -288,7 +287,7 @@ def test_a_lease_on_a_shared_folder_is_believed_for_as_long_as_it_is_renewed(tmp
                 patch.setattr(lock, "lock_of_system", lambda _, a=answers: next(a))
             elsewhere(folder, f"dead-{case}")
             os.utime(folder / "lock", (2e9, 2e9))  # the clock of that host is ahead by years
-            with held(folder, say=heard.append) as lease:
+            with hold_lock(folder, say=heard.append) as lease:
                 lease.check()
                 assert json.loads((folder / "lock").read_text())["pid"] == os.getpid()
                 time.sleep(0.1)
@@ -298,7 +297,7 @@ def test_a_lease_on_a_shared_folder_is_believed_for_as_long_as_it_is_renewed(tmp
     # another lock that the same dead process has left is not waited for
     monkeypatch.setattr(lock, "LEASE", 60.0)
     elsewhere(tmp_path, "dead-0")
-    with held(tmp_path, say=heard.append):
+    with hold_lock(tmp_path, say=heard.append):
         assert len(heard) == 3
     elsewhere(tmp_path, "alive")
     ends = threading.Event()
@@ -312,7 +311,7 @@ def test_a_lease_on_a_shared_folder_is_believed_for_as_long_as_it_is_renewed(tmp
     beats = threading.Thread(target=lives)
     beats.start()
     said = r"process 1 on host elsewhere works in this folder since then.*expires 60 s after the last sign of life"
-    with pytest.raises(UsageError, match=said), held(tmp_path):
+    with pytest.raises(UsageError, match=said), hold_lock(tmp_path):
         pass
     ends.set()
     beats.join()
@@ -323,7 +322,7 @@ def test_a_lease_on_a_shared_folder_is_believed_for_as_long_as_it_is_renewed(tmp
 
 def test_a_process_that_was_taken_for_dead_gives_way(tmp_path, monkeypatch):
     monkeypatch.setattr(lock, "BEAT", 0.01)
-    with held(tmp_path) as lease:
+    with hold_lock(tmp_path) as lease:
         elsewhere(tmp_path, "later")
         time.sleep(0.1)
         with pytest.raises(StorageError, match="process 1 on host elsewhere has taken this folder over"):
@@ -460,34 +459,6 @@ def test_runs_are_listed_with_their_state(file, capsys):
     assert "trees" in page and "done" in page and "failed" in page
     assert main(["runs", str(file.parent / "nothing")]) == 0
     assert "no runs in" in capsys.readouterr().out
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("more", [["--tol", "1e-12"], ["--cv", "3", "--n-alphas", "8", "--tol", "1e-9"]])
-def test_a_training_that_was_broken_off_goes_on_to_the_same_model(more, prepared, tmp_path, monkeypatch):
-    line = ["train", str(prepared), "--workers", "0", "--penalty", "l1/l2", *more, "--log-format", "json"]
-    if "--cv" not in more:
-        line += ["--alpha", "0.001", "--update", "gradboost", "--sweeps", "1", "--max-rounds", "1500"]
-    code = main([*line, "--out", str(tmp_path / "whole")])
-    out = tmp_path / "out"
-    command = [sys.executable, "-m", "pipelines", *line, "--out", str(out)]
-    progress = tmp_path / "out.unfinished" / ("several/all/progress" if "--cv" in more else "fit")
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        while process.poll() is None and not progress.exists():
-            pass
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 143, errors
-    partial = tmp_path / "out.unfinished" / "model.partial"
-    if "--cv" not in more:
-        assert read_model(partial).certificate.stop_reason == "interrupted"
-    elif partial.exists():
-        assert read_model(partial).certificate.gap <= 1e-9
-    monkeypatch.chdir(tmp_path)
-    assert not out.exists() and main(["resume", "out", "--log-format", "json"]) == code
-    assert of_model(out) == of_model(tmp_path / "whole")
-    assert not (tmp_path / "out.unfinished").exists()
-    assert main(["resume", str(out), "--log-format", "json"]) == 3
 
 
 @pytest.mark.full

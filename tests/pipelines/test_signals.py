@@ -253,19 +253,6 @@ asyncio.run(main())
     assert errors.startswith("dboost: error[terminated]") and len(errors.splitlines()) == 1, errors
 
 
-@pytest.mark.full
-def test_a_run_on_a_cluster_of_its_own_ends_soon(prepared, tmp_path):
-    line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--workers", "1", *ENDLESS[2:]]
-    with started("-m", "pipelines", *line) as process:
-        assert process.stdout is not None
-        for told in process.stdout:
-            if json.loads(told)["event"] == "round":
-                break
-        seconds, errors = ended(process, signal.SIGHUP)
-    assert seconds < SOON and no_output(tmp_path, "out")
-    assert errors.startswith("dboost: error[terminated]"), errors
-
-
 def test_a_run_under_nohup_goes_on(prepared, tmp_path):
     line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--workers", "0", "--penalty", "l1"]
     code = (

@@ -22,7 +22,7 @@ from pipelines.places.security import FILES, security_of
 from pipelines.places.slurm import script
 from pipelines.runs.fingerprints import of_model
 from pipelines.runs.listing import listed
-from pipelines.runs.lock import LOCK, held
+from pipelines.runs.lock import LOCK, hold_lock
 from tests.pipelines.test_runs import FILE, file  # noqa: F401
 
 pytestmark = pytest.mark.timeout(120)
@@ -113,7 +113,7 @@ def test_a_new_pod_takes_over_what_its_predecessor_held(tmp_path, monkeypatch):
     (tmp_path / LOCK).write_text(json.dumps(record))
     monkeypatch.setattr("pipelines.runs.lock.is_local", lambda _: False)
     monkeypatch.setattr("pipelines.runs.lock.SETTLE", 0.0)
-    with held(tmp_path, take_over=True):
+    with hold_lock(tmp_path, take_over=True):
         assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
 
 

@@ -120,19 +120,12 @@ def alike(one, other):
     return one == other or (one != one and other != other)
 
 
-def test_kept_values_are_those_of_the_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    kept_values(tmp_path, ["folder", "packed.csv.gz"])
-
-
-@pytest.mark.full
-def test_kept_values_are_those_of_the_file_in_every_format(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    kept_values(tmp_path, WRITERS)
-
-
-def kept_values(tmp_path, formats):
+@pytest.mark.parametrize(
+    "formats", [("folder", "packed.csv.gz"), pytest.param(tuple(WRITERS), marks=pytest.mark.full)], ids=["few", "all"]
+)
+def test_kept_values_are_those_of_the_file(formats, tmp_path, monkeypatch):
     """Every column of every format, through `prepare` and `predict`."""
+    monkeypatch.chdir(tmp_path)
     label = pa.array(cycled("sea", "sky"))
     pq.write_table(pa.table({"text": TEXTS, "y": label}), "train.parquet")
     run("prepare", "train.parquet", "--label", "y", "--min-df", "1", "--max-df", "1.0", "--out", "base")
