@@ -71,11 +71,16 @@ BEFORE = "nothing was written to the output folder"
 AFTER = "its work was done by then"
 
 
-def loaded(name: str) -> tuple[type[Any], Callable[[Any, Console], int]]:
+def loaded(name: str) -> tuple[type[Any], Callable[[Any, Console], Any]]:
     """The settings of a command, and what does it; `dboost --help` loads none, and so neither NumPy nor Dask."""
     module = ".demo" if name == "demo" else f".commands.{FILES.get(name, name)}"
-    found: tuple[type[Any], Callable[[Any, Console], int]] = importlib.import_module(module, __package__).COMMANDS[name]
+    found: tuple[type[Any], Callable[[Any, Console], Any]] = importlib.import_module(module, __package__).COMMANDS[name]
     return found
+
+
+def code_of(result: Any) -> int:
+    """The exit code of what a command gives: its own, or 0 where it gives what a function of Python returns."""
+    return result if isinstance(result, int) else DONE
 
 
 class Session:
@@ -98,7 +103,7 @@ class Session:
 
         needed(settings, *settings.required)
         with self.console.warnings():
-            return int(loaded(name)[1](settings, self.console))
+            return code_of(loaded(name)[1](settings, self.console))
 
 
 class Commands(click.Group):

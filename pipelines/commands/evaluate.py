@@ -48,14 +48,8 @@ class EvaluateSettings(ModelFolderSettings, JudgedDataSettings, ClusterSettings,
     top: FromOne = key(15, "rows of the longer tables")
 
 
-def do_evaluate(settings: EvaluateSettings, console: Console) -> int:
-    """Print the figures; save them as JSON where `out` says so."""
-    done(settings, console)
-    return 0
-
-
 def done(settings: EvaluateSettings, console: Console, client: Any = None) -> dict[str, Any]:
-    """Do it, on a client of the caller where one is given; the figures as plain values."""
+    """Print the figures, and save them as JSON where `out` says so; returns them as plain values."""
     if settings.out is not None:
         refuse_existing(settings.out, MARKER, settings.force)
     elif settings.force:
@@ -117,4 +111,4 @@ def judged(settings: DataSettings, model: Model, folder: str, client: Any) -> tu
     return unseen.counted_as_wrong(found, total), unseen
 
 
-COMMANDS = {"evaluate": (EvaluateSettings, do_evaluate)}
+COMMANDS = {"evaluate": (EvaluateSettings, done)}

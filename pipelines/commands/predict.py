@@ -58,14 +58,8 @@ class PredictSettings(ModelFolderSettings, NewDataSettings, ClusterSettings, Out
     scores: Switch = key(False, "write the decision values")
 
 
-def do_predict(settings: PredictSettings, console: Console) -> int:
-    """Label the data and write the folder."""
-    done(settings, console)
-    return 0
-
-
 def done(settings: PredictSettings, console: Console, client: Any = None) -> dict[str, Any]:
-    """Do it, on a client of the caller where one is given; what was read and written."""
+    """Label the data and write the folder; returns what was read and written."""
     refuse_existing(settings.out, MARKER, settings.force)
     # a retraining may have another champion tomorrow, when this is resumed
     settings = replace(settings, model=find_model(str(settings.model)))
@@ -147,4 +141,4 @@ def _parts_of(settings: PredictSettings, work: Path, asked: Any) -> AnyPath:
     return work / PARTS
 
 
-COMMANDS: dict[str, Any] = {"predict": (PredictSettings, do_predict)}
+COMMANDS: dict[str, Any] = {"predict": (PredictSettings, done)}

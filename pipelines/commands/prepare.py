@@ -107,14 +107,8 @@ _HANDED = (
 )  # fmt: skip
 
 
-def do_prepare(settings: PrepareSettings, console: Console) -> int:
-    """Write the prepared folder."""
-    done(settings, console)
-    return 0
-
-
 def done(settings: PrepareSettings, console: Console, client: Any = None) -> Any:
-    """Do it, on a client of the caller where one is given; the manifest."""
+    """Write the prepared folder; returns its manifest."""
     refuse_existing(settings.out, MANIFEST, settings.force)
     for name in ("data", "test"):
         if getattr(settings, name) is not None:
@@ -221,4 +215,4 @@ def facts(manifest: Any) -> list[tuple[str, str]]:
     return [*rows, ("fingerprint", manifest.fingerprint[:16])]
 
 
-COMMANDS = {"prepare": (PrepareSettings, do_prepare)}
+COMMANDS = {"prepare": (PrepareSettings, done)}

@@ -126,7 +126,8 @@ def do_resume(settings: ResumeSettings, console: Console) -> int:
                 if not settings.trust:
                     found = {key: value for key, value in vars(kept).items() if not (named and key in cluster)}
                     trust.refuse(found, work.parent, file=file)
-                return int(work_on(kept, console))
+                found = work_on(kept, console)
+                return found if isinstance(found, int) else 0
     raise DataError(
         f"there is nothing to go on with: no {RUN_FILE} in it and no {UNFINISHED} beside it", file=str(settings.run)
     )
