@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dboost.errors import UsageError
 from dboost.interop.extras import imported
 
 from ..config import tables_to_toml
 from ..runs.folder import RUN_FILE
+from ..templates import text_of
 from .place import ClusterKind, Request, called, client_of
 from .security import FILES, TEMPORARY
 
@@ -105,10 +105,9 @@ def _rendered(name: str, request: Request, run_file: str = "") -> list[dict[str,
     options, memory = request.options, _memory(request)
     certificates, cores = options.get("certificates"), options.get("cores", 2)
     scheme = "tls" if certificates else "tcp"
-    environment = Environment(
-        loader=PackageLoader(__package__, "templates"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    text = environment.get_template("kubernetes.yaml.j2").render(
+    text = text_of(
+        __package__,
+        "kubernetes.yaml.j2",
         name=name,
         options=options,
         certificates=certificates,

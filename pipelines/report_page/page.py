@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 from collections.abc import Sequence
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dboost.estimators.model_folders import read_transform
 from dboost.files.store_folders import local_copy
@@ -19,6 +17,7 @@ from dboost.model.fitted import Model
 from dboost.redact import redact_value
 
 from .. import pages
+from ..templates import page_of
 from .held_out import HeldOut
 
 # What the words of the page mean, where they stand.
@@ -72,7 +71,7 @@ def html(
     made = None if folder is None else read_json(Path(local_copy(folder)) / "run.json")
     matter = _matter(model, transform)
     made = redact_value(made or {}, frozenset())
-    return rendered(
+    return page_of(
         __package__,
         "report.html.j2",
         title=title,
@@ -100,17 +99,6 @@ def html(
         settings=_flat(made.get("parameters") or made.get("settings") or {}),
         versions=_flat(made.get("versions") or model.manifest.get("versions", {})),
     )
-
-
-def rendered(package: str, template: str, **values: Any) -> str:
-    """A template of a package with these values, and the time."""
-    environment = Environment(
-        loader=PackageLoader(package, "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters |= {"percent": pages.percent, "count": lambda n: f"{n:,.6g}" if n < 1e6 else f"{n:,.0f}"}
-    written = datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    return environment.get_template(template).render(written=written, **values)
 
 
 def read_json(path: Path) -> Any:

@@ -17,7 +17,7 @@ from ..inputs import read_model
 from ..pages import both_sides, labels_of, strength
 from ..predicting.rows import RawRows, check_transform, how_of, raw_rows, reads_of
 from ..report_page.held_out import BINS, count_bins
-from ..report_page.page import rendered
+from ..templates import page_of
 
 # Least probability that a label is taken to have: a class that a model has never seen would cost infinitely much.
 LEAST = 1e-6
@@ -183,7 +183,7 @@ def html(values: dict[str, Any], challenger: str | None, champion: str | None) -
     """The page; `challenger` and `champion` are folders of models, None for one that is not there."""
     both = challenger is not None and champion is not None
     change = changes(read_model(challenger), read_model(champion)) if both else None
-    return rendered(__package__, "decision.html.j2", values=values, change=change)
+    return page_of(__package__, "decision.html.j2", values=values, change=change)
 
 
 def changes(mine: Any, theirs: Any) -> dict[str, Any]:

@@ -56,6 +56,23 @@ def file(tmp_path):
     return path
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The run of the file, done."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_documents(folder / "documents.parquet")
+    (folder / "trees.toml").write_text(FILE)
+    pipelines.run(folder / "trees.toml")
+    return folder
+
+
+@pytest.fixture
+def ran(finished, tmp_path):
+    """A copy of the file whose run is done, beside its run folder."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "trees.toml"
+
+
 def states(result):
     return {name: one.state for name, one in result.stages.items()}
 
@@ -114,17 +131,16 @@ def test_a_run_does_all_stages_once_and_a_second_call_does_none(file, monkeypatc
         ("cluster.workers=0", done()),
     ],
 )
-def test_a_change_does_the_stages_that_depend_on_it(file, change, expected):
-    pipelines.run(file)
-    changed = pipelines.run(file, overrides=[change])
+def test_a_change_does_the_stages_that_depend_on_it(ran, change, expected):
+    changed = pipelines.run(ran, overrides=[change])
     assert states(changed) == expected
     table = change.partition("=")[0].replace(".", " ")
     whys = [one.why for one in changed.stages.values() if one.state == "done"]
     assert not whys or whys[0] == f"changed: settings {table.split()[1]}"
 
 
-def test_other_data_is_noticed_and_copied_data_is_not(file, tmp_path):
-    folder = pipelines.run(file).folder
+def test_other_data_is_noticed_and_copied_data_is_not(ran, tmp_path):
+    file, folder = ran, ran.parent / "runs" / "trees"
     documents = tmp_path / "documents.parquet"
     os.utime(documents)
     assert states(pipelines.run(file)) == done()
@@ -141,15 +157,15 @@ def test_other_data_is_noticed_and_copied_data_is_not(file, tmp_path):
     assert states(pipelines.run(file)) == done("predict")
 
 
-def test_a_stage_whose_outputs_a_kill_left_without_their_names_is_done(file):
-    folder = pipelines.run(file).folder
+def test_a_stage_whose_outputs_a_kill_left_without_their_names_is_done(ran):
+    folder = ran.parent / "runs" / "trees"
     (folder / "model").rename(folder / ".model.next")
-    assert states(pipelines.run(file)) == done()
+    assert states(pipelines.run(ran)) == done()
     assert read_model(folder / "model").certificate.gap <= 1e-4
 
 
-def test_stages_without_a_table_or_data_are_left_out_with_the_reason(file, tmp_path):
-    folder = pipelines.run(file).folder / "prepared"
+def test_stages_without_a_table_or_data_are_left_out_with_the_reason(ran, tmp_path):
+    folder = ran.parent / "runs" / "trees" / "prepared"
     tables = {
         "data": {"data": str(folder), "split": "train"},
         "model": {"alpha": 0.01},
@@ -231,8 +247,8 @@ def test_every_key_of_every_table_is_printed_and_read_again():
     assert checked(tomllib.loads(found.to_toml())).values == found.values
 
 
-def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(file, capsys):
-    folder = pipelines.run(file).folder
+def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(ran, capsys):
+    file, folder = ran, ran.parent / "runs" / "trees"
     code = (
         "import sys, pathlib; from pipelines.runs.lock import hold_lock\n"
         "with hold_lock(pathlib.Path(sys.argv[1])):\n print('held', flush=True); sys.stdin.read()"
@@ -446,8 +462,8 @@ def test_a_folder_of_something_else_is_refused(file, tmp_path):
         pipelines.resume(tmp_path / "other")
 
 
-def test_runs_are_listed_with_their_state(file, capsys):
-    pipelines.run(file)
+def test_runs_are_listed_with_their_state(ran, capsys):
+    file = ran
     with pytest.raises(UsageError):
         pipelines.run(file, out=file.parent / "runs" / "bad", overrides=["prepare.min_df=9999"])
     found = {one.name: one for one in pipelines.list_runs(file.parent / "runs")}
