@@ -326,11 +326,9 @@ def test_two_at_once_and_files_without_meaning(folder):
 
 
 def judged(losses, wrong=None):
-    found = Judged()
-    found.losses.append(np.asarray(losses, float))
-    found.wrong.append(np.zeros(len(losses)) if wrong is None else np.asarray(wrong, float))
-    found.bins[9] = len(losses), 0.95 * len(losses), 0.95 * len(losses)
-    return found
+    bins = np.zeros((10, 3))
+    bins[9] = len(losses), 0.95 * len(losses), 0.95 * len(losses)
+    return Judged(np.asarray(losses, float), np.zeros(len(losses)) if wrong is None else wrong, bins)
 
 
 def test_each_gate_closes_for_its_own_reason():
@@ -374,7 +372,7 @@ def test_calibration_and_drift_of_few_rows_alarm_as_seldom_as_of_many():
             bins = np.minimum((chances * 10).astype(int), 9)
             for shift in (0.0, 0.25):
                 right = rng.random(rows) < chances - shift
-                one = Judged()
+                one = Judged(np.zeros(0), np.zeros(0), np.zeros((10, 3)))
                 for column, values in enumerate((np.ones(rows), chances, right)):
                     one.bins[:, column] = np.bincount(bins, values, minlength=10)
                 counts = [dict(enumerate(rng.multinomial(rows, np.full(8, 0.125)).astype(float))) for _ in range(2)]
