@@ -1,7 +1,5 @@
 """The command line: exit codes, one-line errors, and that a refused run changes nothing."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

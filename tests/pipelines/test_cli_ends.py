@@ -1,7 +1,5 @@
 """How a training on the command line ends early: by a limit, or by a signal."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

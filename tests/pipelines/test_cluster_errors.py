@@ -1,7 +1,5 @@
 """A cluster that is not there, is lost, or cannot be started: one line each, and nothing of Dask's around it."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """Columns by name on the command line: what is not there is named, and a model takes what it needs and no more."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

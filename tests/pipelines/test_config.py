@@ -1,7 +1,5 @@
 """Settings: keys, types, near misses, and which source wins."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

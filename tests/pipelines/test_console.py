@@ -1,7 +1,5 @@
 """Plain lines and JSON lines."""
 
-from __future__ import annotations
-
 import builtins
 import io
 import json

@@ -1,7 +1,5 @@
 """`dboost train --cv`, and what is said of the choice where alpha was left to the fit."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

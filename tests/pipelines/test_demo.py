@@ -1,7 +1,5 @@
 """The demo on a few documents: the whole way, and the page it prints and saves."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

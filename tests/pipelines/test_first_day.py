@@ -1,7 +1,5 @@
 """The first day of a user: one kind of folder, raw documents judged and labelled, what is said of what is left out."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """Hints of the library in the words of the command line."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import re

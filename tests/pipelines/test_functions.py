@@ -1,7 +1,5 @@
 """The commands as functions: what they give, what they refuse, and clients that are asynchronous."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Source code as documents: nothing gives a package away, and no file is in both parts."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """SIGKILL at any instant of a run: it goes on to the same model and predictions, and does no stage twice."""
 
-from __future__ import annotations
-
 import pytest
 
 from lab.campaign.command import Tally

@@ -1,7 +1,5 @@
 """A class in the data that the model does not know: `evaluate` counts it and goes on."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

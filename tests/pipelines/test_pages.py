@@ -1,7 +1,5 @@
 """What a person reads: the sparsity map and the figures of an evaluation."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,7 +1,5 @@
 """Where a command reads and writes: other schemes are refused, places are tried before work, secrets stay unsaid."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

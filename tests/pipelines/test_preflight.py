@@ -1,7 +1,5 @@
 """What is said before a training: the estimates against what is measured, the advice, what is refused and how."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import json

@@ -1,7 +1,5 @@
 """How far work has come, and how long it still takes: estimates, and what passes tell."""
 
-from __future__ import annotations
-
 import io
 import math
 import time

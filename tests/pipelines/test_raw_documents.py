@@ -1,7 +1,5 @@
 """A model reads raw documents: its folder holds the transform, and nothing else is needed; parts are written once."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Regression and induced hypotheses through the command line: train, inspect, evaluate, predict."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

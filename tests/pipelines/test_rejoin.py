@@ -1,7 +1,5 @@
 """A scheduler that is killed and started again at its address: what was in work goes on by itself, to the same bits."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Paths are those of the process that was given them, wherever its workers stand."""
 
-from __future__ import annotations
-
 from distributed import LocalCluster
 
 from pipelines.cli import main

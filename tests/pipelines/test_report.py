@@ -1,7 +1,5 @@
 """The page of a model: whole in one file, true to the figures, safe whatever words and labels are; `dboost explain`."""
 
-from __future__ import annotations
-
 import io
 import json
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """Retraining: what is promoted, declined and left alone, what a kill leaves, going back, and schedules that work."""
 
-from __future__ import annotations
-
 import ast
 import configparser
 import datetime

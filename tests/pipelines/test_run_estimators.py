@@ -1,7 +1,5 @@
 """Every estimator by its name in a run file, cross-validated and along a path; `dboost path`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a run file names besides one file: patterns of documents, and a contract that lies beside it."""
 
-from __future__ import annotations
-
 import pytest
 
 from pipelines.cli import main

@@ -1,7 +1,5 @@
 """Runs that a file describes: what is refused, what is done, what is skipped and why, and what a break leaves."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A signal ends a run with its exit code, wherever it arrives."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Every command against an S3 server: the bits of local files, nothing of a half-written folder, no secret anywhere."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

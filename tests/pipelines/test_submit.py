@@ -1,7 +1,5 @@
 """Runs that are put on a cluster and left there: started, followed, stopped, resumed; what a dry run shows; TLS."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Tables on the command line: columns by their kind, lists of tags as labels, the same features as in memory."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import re

@@ -1,7 +1,5 @@
 """Files of text as users have them: separators, encodings and compression, and tables of numbers in them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A cluster whose parts speak TLS: who is let in, a whole run over it, and what listens where."""
 
-from __future__ import annotations
-
 import datetime
 import ipaddress
 import socket

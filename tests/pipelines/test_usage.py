@@ -1,7 +1,5 @@
 """What `--help` says: defaults, what is allowed, what is required; for every command."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Formats x types x commands: every value goes from a file through prepare, train and predict as it was."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import decimal

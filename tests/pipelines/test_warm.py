@@ -1,7 +1,5 @@
 """``dboost warm``: loops that are compiled beforehand are found without a variable, and the folder is any."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A retraining that is left alone: a year with kills, rollbacks, new hosts, wrong clocks and damaged files."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
