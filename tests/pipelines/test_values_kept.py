@@ -172,24 +172,17 @@ LABELS: dict[str, list[Any]] = {
 ARROW = {"int8": pa.int8(), "uint64": pa.uint64(), "float32 targets": pa.float32()}
 
 
-def test_labels_come_back_as_they_were(tmp_path, monkeypatch):
+FEW = (("d.csv", ("uint64", "padded", "targets")), ("d.parquet", ("int64 ends", "whole floats")))
+ALL = tuple((name, tuple(LABELS)) for name in ("d.parquet", "d.csv", "d.jsonl"))
+
+
+@pytest.mark.parametrize("cells", [FEW, pytest.param(ALL, marks=pytest.mark.full)], ids=["few", "all"])
+def test_labels_come_back_as_they_were(cells, tmp_path, monkeypatch):
+    """Labels of each kind in each format, through `prepare`, `train` and `predict`."""
     monkeypatch.chdir(tmp_path)
-    assert labels_back(tmp_path, ["uint64", "padded", "targets"], ["d.csv"]) == 3
-    assert labels_back(tmp_path, ["int64 ends", "whole floats"], ["d.parquet"]) == 2
-
-
-@pytest.mark.full
-def test_labels_come_back_as_they_were_in_every_format(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert labels_back(tmp_path, LABELS, ["d.parquet", "d.csv", "d.jsonl"]) == 31
-
-
-def labels_back(tmp_path, kinds, formats):
-    """Labels of each kind in each format, through `prepare`, `train` and `predict`; how many cells that were."""
-    cells = 0
-    for kind in kinds:
-        values = LABELS[kind]
-        for name in formats:
+    for name, kinds in cells:
+        for kind in kinds:
+            values = LABELS[kind]
             if kind == "bytes" and name != "d.parquet":
                 continue
             table = pa.table({"text": TEXTS, "y": pa.array(values, ARROW.get(kind))})
@@ -201,7 +194,6 @@ def labels_back(tmp_path, kinds, formats):
             run("train", f"p-{place}", "--alpha", "0.001", *loss, "--out", f"m-{place}")
             run("predict", f"m-{place}", name, "--out", f"o-{place}")
             found = pq.read_table(f"o-{place}")["prediction"].to_pylist()
-            cells += 1
             if regression:
                 assert kind != "targets" or "targets from 0 to 5.75" in said, said
                 assert abs(np.mean(found) - np.mean(values)) < 0.05 and len(set(found)) == 2, place
@@ -210,7 +202,6 @@ def labels_back(tmp_path, kinds, formats):
             expected = [str(value) for value in values] if kind == "bool" and name == "d.csv" else values
             assert found == expected and type(found[0]) is type(expected[0]), (place, found[:2], expected[:2])
             assert "2 classes" in said
-    return cells
 
 
 def test_labels_without_meaning_are_refused_with_the_reason(tmp_path, monkeypatch):
