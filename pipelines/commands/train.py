@@ -56,14 +56,13 @@ def do_train(settings: TrainSettings, console: Console) -> int:
 def done(settings: TrainSettings, console: Console, client: Any = None) -> Trained:
     """Do it, on a client of the caller where one is given."""
 
-    def save(trained: Trained, data: Any) -> None:
+    def written(trained: Trained, data: Any) -> None:
         with finished_folder(str(settings.out), MARKER, settings.force) as (out, force):
-            trained.estimator.save(out, force=force)
-            keep_transform(data, out)
-            write_manifest(trained.estimator, out, dataclasses.asdict(settings), console, data)
+            save(trained, data, out, dataclasses.asdict(settings), console, force=force)
 
-    trained = _train("train", MARKER, settings, console, client, save)
-    show(trained, settings, console)
+    trained = _train("train", MARKER, settings, console, client, written)
+    show(trained, console, out=settings.out)
+    console.say(f"model: {settings.out}   next: dboost inspect {settings.out}")
     return trained
 
 
@@ -73,9 +72,9 @@ def _train(
     settings: TrainSettings,
     console: Console,
     client: Any,
-    save: Callable[[Trained, Any], None],
+    write: Callable[[Trained, Any], None],
 ) -> Trained:
-    """Train on a client of the caller, or on a cluster of the settings, and have `save` write what came of it."""
+    """Train on a client of the caller, or on a cluster of the settings, and have `write` save what came of it."""
     refuse_existing(settings.out, marker, settings.force)
     training = plan_training(settings)
     if not is_text_table(settings):
@@ -90,7 +89,7 @@ def _train(
                 lambda there: fit(training, data, there, console, named=settings.data, work=work)
             )
         with console.stage("save"):
-            save(trained, data)
+            write(trained, data)
     return trained
 
 
@@ -121,13 +120,21 @@ def fit(
     return training.run(data, client=client, on_round=told, progress=work)
 
 
-def show(trained: Trained, settings: TrainSettings, console: Console) -> None:
-    """Print what came out, and what to do next."""
+def save(
+    trained: Trained, data: Any, out: Path, settings: dict[str, Any], console: Console, force: bool = False
+) -> None:
+    """Write the model with its transform, its settings and the versions it was made with."""
+    trained.estimator.save(out, force=force)
+    keep_transform(data, out)
+    write_manifest(trained.estimator, out, settings, console, data)
+
+
+def show(trained: Trained, console: Console, **more: Any) -> None:
+    """Print what came out, and where no feature is used, why."""
     values, blocks = outcome(trained)
-    console.page("trained", blocks, {"out": settings.out, **values})
+    console.page("trained", blocks, more | values)
     if trained.path is None and (hint := why_empty(trained)):
         console.say(hint)
-    console.say(f"model: {settings.out}   next: dboost inspect {settings.out}")
 
 
 def outcome(trained: Trained) -> tuple[dict[str, Any], list[Any]]:
@@ -229,10 +236,10 @@ def do_path(settings: PathCommandSettings, console: Console) -> int:
         # the number of strengths goes by its other name here too
         settings = dataclasses.replace(settings, path=settings.n_alphas or STRENGTHS, n_alphas=None)
 
-    def save(trained: Trained, data: Any) -> None:
+    def written(trained: Trained, data: Any) -> None:
         save_path(trained, str(settings.out), force=settings.force)
 
-    trained = _train("path", PATH_MARKER, settings, console, None, save)
+    trained = _train("path", PATH_MARKER, settings, console, None, written)
     values, blocks = outcome(trained)
     console.page("path", blocks, {"out": settings.out, **values})
     console.say(f"path: {settings.out}   next: dboost inspect {settings.out}/models/{len(trained.path) - 1:05d}")

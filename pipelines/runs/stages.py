@@ -147,17 +147,11 @@ def _train(work: Work, given: DataSettings) -> dict[str, Any]:
         data = open_data(as_parquet(given, tables, [groups] if groups else []), "train", groups=groups)
         trained = train.fit(training, data, *where, named=given.data, work=progress, partial=partial)
     out = folder.next(names.MODEL)
-    trained.estimator.save(out)
-    train.keep_transform(data, out)
-    settings = {"data": run.table("data"), "model": run.values.get("model", {})}
-    train.write_manifest(trained.estimator, out, settings, work.console, data)
+    train.save(trained, data, out, {"data": run.table("data"), "model": run.values.get("model", {})}, work.console)
     path_out = folder.next(names.PATH)
     if trained.path is not None:
         save_path(trained, path_out)
-    values, blocks = train.outcome(trained)
-    work.console.page("trained", blocks, values)
-    if hint := train.why_empty(trained):
-        work.console.say(hint)
+    train.show(trained, work.console)
     first = getattr(trained.estimator, "estimators_", [trained.estimator])[0]
     facts = {"model": fingerprints.of_model(out), "converged": trained.converged, "stop_reason": first.stop_reason_}
     return facts | {
