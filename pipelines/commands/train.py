@@ -98,25 +98,23 @@ def fit(
     data: Any,
     client: Any,
     console: Console,
-    title: str | None = None,
     *,
-    named: str | None = None,
-    work: Path | None = None,
+    named: str | None,
+    work: Path,
     partial: Path | None = None,
 ) -> Trained:
     """Train with the rounds of a single fit shown as they end; those of many fits are events only.
 
     What it will take is said first, and refused where no worker could do it. `named` is what the user calls the data.
     """
-    named = str(data.path) if named is None else named
     announce(data, client, training.kind.__name__, console)
     if training.way == "fit":
         tol = training.parameters.get("tol", 1e-4)
-        with console.rounds(title or f"training on {named}", tol if isinstance(tol, float) else 0.0) as show:
+        with console.rounds(f"training on {named}", tol if isinstance(tol, float) else 0.0) as show:
             return training.run(data, client=client, on_round=show, progress=work, partial=partial)
-    what = {"cv": f"cross-validation on {named}: {training.grid.get('cv')} folds", "path": "path"}
-    console.say(what[training.way] if training.way == "cv" else f"path of strengths on {named}")
-    told = console.several_fits(training.n_strengths, int(training.grid.get("cv") or 0))
+    folds = int(training.grid.get("cv") or 0)
+    console.say(f"cross-validation on {named}: {folds} folds" if folds else f"path of strengths on {named}")
+    told = console.several_fits(training.n_strengths, folds)
     return training.run(data, client=client, on_round=told, progress=work)
 
 
