@@ -6,6 +6,12 @@ the commands of these names do, with ``client=`` and the flags as arguments; ``r
 does and returns a ``RunResult``, ``resume(folder)`` goes on with a run, ``list_runs(folder)`` says how each stands, and
 ``retrain("retrain.toml")`` does what `dboost retrain` does and returns a ``Decision``; ``preflight(data)`` says what a
 training will take, before it begins.
+
+The way of `dboost run`: ``cli.main`` finds the command and its settings (``config``), ``commands.run.do_run`` calls
+``runs.execute.run``, which reads the file (``runs.run_file``), refuses what cannot work (``runs.foresight``), locks the
+folder (``runs.lock``) and does each of ``runs.stages.STAGES`` that its inputs (``runs.fingerprints``) say is not done:
+what a stage does is a function of the command of its name, on a cluster of ``cluster`` and ``places``. ``console`` and
+``pages`` print it. `dboost retrain` (``retraining``) is such a run, judged beside the champion.
 """
 
 from importlib import import_module

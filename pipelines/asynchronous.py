@@ -1,7 +1,4 @@
-"""Asynchronous clients of Dask: what blocks is done in a thread, by a client of its own at the same scheduler.
-
-Covers: the functions that a notebook or a service calls with ``client=``. Does not cover: what they do.
-"""
+"""Asynchronous clients of Dask: what blocks is done in a thread, by a client of its own at the same scheduler."""
 
 from __future__ import annotations
 

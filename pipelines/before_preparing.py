@@ -1,8 +1,5 @@
 """Whether a preparation can begin: its memory, disk and seconds, told by footers and sizes of files.
 
-Covers: ``announce``, the estimates, what is refused. Does not cover: trainings (``before_training``), from which the
-room is taken.
-
 Only what could never do is refused: a piece of documents that no worker can hold, and a disk that is smaller than what
 is certainly written.
 """
@@ -25,7 +22,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, DboostError, StorageError
 from dboost.files.stores import any_path
 
-from .before_training import BARE_WORKER, ENDED_AT, MIB, Place, Room, in_seconds, in_words, room_of, say
+from .before_training import BARE_WORKER, ENDED_AT, MIB, Room, Worker, in_seconds, in_words, room_of, say
 
 LIBRARIES = 220 * MIB
 """Bytes. A worker, or the process of a command, before a document weighs anything (measured)."""
@@ -67,11 +64,11 @@ class Preparation:
         return self._of(self.fullest)
 
     @property
-    def fullest(self) -> Place:
+    def fullest(self) -> Worker:
         """The process that has least to spare."""
         return max(self.room.places, key=lambda place: self._of(place) / place.memory)
 
-    def _of(self, place: Place) -> float:
+    def _of(self, place: Worker) -> float:
         threads = min(place.threads, max(1, round(self.text / max(self.largest, 1.0))))
         return LIBRARIES + threads * COUNTING * self.grams * self.largest
 

@@ -1,9 +1,5 @@
 """What a training is estimated to take, of the data it has and in the processes there are.
 
-Covers: how large the data is, as far as footers, a manifest and the labels tell; workers as the scheduler knows them,
-and this process within its container; memory of each process, seconds of a pass and bytes of a round, with the figures
-of measurements they rest on. No value of a feature is read. Does not cover: what follows (``verdict``).
-
 A process holds its libraries with the compiled loops, the blocks it works on with what is derived from them, as far as
 the memo of the engine goes, and besides, for each thread, a block that is being decoded, its residuals and its sums.
 """
@@ -75,7 +71,7 @@ models of few columns."""
 
 
 @dataclass(frozen=True)
-class Place:
+class Worker:
     """A process that works on partitions."""
 
     name: str  # address of a worker; of this process "this process"
@@ -90,7 +86,7 @@ class Place:
 class Room:
     """All of them."""
 
-    places: tuple[Place, ...]  # the workers; without a cluster this process alone
+    places: tuple[Worker, ...]  # the workers; without a cluster this process alone
     cluster: bool
     driver: int  # bytes that this process may use
     swap: int  # bytes of swap of this machine
@@ -105,7 +101,7 @@ class Room:
 class Memory:
     """Bytes that one process takes, by what they are for."""
 
-    place: Place
+    place: Worker
     libraries: float  # libraries and compiled loops
     held: float  # blocks that stay, and what is derived from them
     in_work: float  # blocks that are being decoded, residuals and sums of all threads
@@ -177,7 +173,7 @@ def needs_of(shape: Shape, outputs: int, room: Room) -> Needs:
     return Needs(tuple(places), driver, _seconds(shape, outputs, room) + TURN, network)
 
 
-def kept_by(place: Place) -> float:
+def kept_by(place: Worker) -> float:
     """Bytes of blocks, and of what is derived from them, that the engine keeps in a process (``MemoStore``)."""
     kept = SHARE_OF_MEMORY * place.memory
     if not place.limited:
@@ -203,13 +199,13 @@ def room_of(client: Any = None) -> Room:
     """What a Dask client has, or this process where there is none."""
     memory, cores, swap = available_memory(), available_cores(), int(psutil.swap_memory().total)
     if client is None:
-        return Room((Place("this process", memory, False, cores),), False, memory, swap)
+        return Room((Worker("this process", memory, False, cores),), False, memory, swap)
     places = []
     for address, worker in sorted(workers_of(client).items()):
         threads, limit = int(worker["nthreads"]), int(worker["memory_limit"] or 0)
         # As the engine counts: workers without a limit share the memory of a machine like this one.
         share = memory // max(1, cores // max(1, threads))
-        places.append(Place(address, limit or share, limit > 0, threads))
+        places.append(Worker(address, limit or share, limit > 0, threads))
     return Room(tuple(places), True, memory, swap)
 
 
@@ -237,10 +233,7 @@ class Shape:
         return sum(block.nbytes_estimate for block in self.blocks)
 
     def outputs(self, kind: str | None = None) -> int:
-        """Columns of W in a fit by an estimator of this name, or by one that suits the labels.
-
-        Two classes are told apart by one column of W.
-        """
+        """Columns of W in a fit by this estimator, or by one that suits the labels; two classes share one."""
         if self.tasks > 1:
             return self.tasks
         if self.classes is None or (kind is not None and kind.endswith(("Regressor", "RegressorCV"))):

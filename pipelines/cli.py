@@ -1,8 +1,4 @@
-"""The console script ``dboost``: from arguments to a command, from an error to one line and an exit code.
-
-Covers: parsing, help, signals, exit codes. Does not cover: what a command does (``commands``) or what a key means
-(``config``).
-"""
+"""The console script ``dboost``: from arguments to a command, from an error to one line and an exit code."""
 
 from __future__ import annotations
 
@@ -12,7 +8,6 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -25,8 +20,7 @@ from .console import Console
 from .flags import speaker
 from .signals import SIGNALS, Interrupted, Received, listening
 
-# group -> name -> what it does; the module `commands.<name>` (or `demo`) has SETTINGS and
-# run(settings, console) -> exit code.
+# group -> name -> what it does
 GROUPS = {
     "start here": {
         "demo": "see it work: a model of the source code that this machine has",
@@ -57,6 +51,12 @@ GROUPS = {
     },
 }
 COMMANDS = {name: does for group in GROUPS.values() for name, does in group.items()}
+# The file of `commands` that has a command, where it is not that of its name.
+FILES = {
+    **dict.fromkeys(("resume", "runs", "submit", "logs", "stop"), "run"),
+    **dict.fromkeys(("inspect", "report", "explain"), "models"),
+    **{"path": "train", "rollback": "retrain", "warm": "doctor"},
+}
 # Commands of earlier versions, and how the same is run now; they are listed nowhere.
 MOVED = {
     "bench": "python -m lab bench",
@@ -71,15 +71,16 @@ BEFORE = "nothing was written to the output folder"
 AFTER = "its work was done by then"
 
 
-@dataclass(frozen=True)
-class Command:
-    """A command that can be run."""
+def loaded(name: str) -> tuple[type[Any], Callable[[Any, Console], Any]]:
+    """The settings of a command, and what does it; `dboost --help` loads none, and so neither NumPy nor Dask."""
+    module = ".demo" if name == "demo" else f".commands.{FILES.get(name, name)}"
+    found: tuple[type[Any], Callable[[Any, Console], Any]] = importlib.import_module(module, __package__).COMMANDS[name]
+    return found
 
-    called: str  # what is typed for it, as help and errors say it: ``dboost train``
-    summary: str  # what it does, in one line
-    # Gives its module, with ``SETTINGS`` and ``run(settings, console) -> exit code``. A function, so that `dboost
-    # --help` loads neither NumPy nor Dask.
-    load: Callable[[], Any]
+
+def code_of(result: Any) -> int:
+    """The exit code of what a command gives: its own, or 0 where it gives what a function of Python returns."""
+    return result if isinstance(result, int) else DONE
 
 
 class Session:
@@ -90,7 +91,7 @@ class Session:
         self.console = Console("plain", debug="--debug" in arguments)
         self.received = Received()
 
-    def do(self, command: Command, settings: Any) -> int:
+    def do(self, name: str, settings: Any) -> int:
         """Run a command with its settings."""
         self.console = Console(
             settings.log_format,
@@ -102,7 +103,7 @@ class Session:
 
         needed(settings, *settings.required)
         with self.console.warnings():
-            return int(command.load().run(settings, self.console))
+            return code_of(loaded(name)[1](settings, self.console))
 
 
 class Commands(click.Group):
@@ -124,9 +125,13 @@ class Commands(click.Group):
 
             known = ", ".join(COMMANDS)
             raise UsageError(f"unknown command {name!r}{near(name, COMMANDS)}", hint=f"known: {known}")
-        module = ".demo" if name == "demo" else f".commands.{name}"
-        called = f"{ctx.command_path} {name}"
-        return clicked(Command(called, COMMANDS[name], lambda: importlib.import_module(module, __package__)))
+        from .usage import SettingsCommand
+
+        def callback(settings: Any) -> int:
+            session: Session = click.get_current_context().obj
+            return session.do(name, settings)
+
+        return SettingsCommand(f"{ctx.command_path} {name}", COMMANDS[name], loaded(name)[0], callback)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The name of a command and the arguments after it."""
@@ -144,18 +149,6 @@ class Commands(click.Group):
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), does) for name, does in commands.items()])
         formatter.write("\n`dboost COMMAND --help` lists what is used most, `--help all` everything.\n")
-
-
-def clicked(command: Command) -> click.Command:
-    """A command as click has it."""
-
-    from .usage import SettingsCommand
-
-    def callback(settings: Any) -> int:
-        session: Session = click.get_current_context().obj
-        return session.do(command, settings)
-
-    return SettingsCommand(command.called, command.summary, command.load().SETTINGS, callback)
 
 
 def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
@@ -196,11 +189,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if COMPLETE in os.environ:
         return shell_complete(dboost, {}, "dboost", COMPLETE, os.environ[COMPLETE])
     return _guarded(arguments, lambda session: _invoke(dboost, "dboost", arguments, session))
-
-
-def run(command: Command, arguments: Sequence[str]) -> int:
-    """Run a command of another program, with the same signals, errors and exit codes as ``main``."""
-    return _guarded(arguments, lambda session: _invoke(clicked(command), command.called, arguments, session))
 
 
 def _invoke(command: click.Command, name: str, arguments: Sequence[str], session: Session) -> int:

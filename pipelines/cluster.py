@@ -1,9 +1,5 @@
 """Where a command runs: threads of this process, an embedded cluster, or a scheduler elsewhere.
 
-Covers: choosing between them, connecting under a timeout, closing what was opened here, keeping Dask's own words from
-the terminal, and waiting for a lost scheduler that its manager starts again at its address (``Cluster``). Does not
-cover: how the embedded cluster is sized and guarded (``dboost.engine.dask.cluster``), what work keeps of itself.
-
 A scheduler that comes back knows no task and no worker of before, so nothing is asked of it: the work starts anew with
 a client of its own, and goes on from its last state.
 """
@@ -290,7 +286,7 @@ TRY_AGAIN = 0.5
 """Seconds between two tries to reach a scheduler that refuses at once."""
 
 
-class Cluster:
+class ClusterSession:
     """The cluster of a command; use it as a context manager."""
 
     def __init__(
@@ -304,7 +300,7 @@ class Cluster:
         self._made: list[Any] = []
         self._opened = contextlib.ExitStack()
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> ClusterSession:
         return self
 
     def __exit__(
@@ -323,7 +319,7 @@ class Cluster:
             self._made.append(self._opened.enter_context(connect(settings, self.console, self.data)))
         return self._made[0]
 
-    def do(self, work: Callable[[Any], T]) -> T:
+    def run_with_rejoin(self, work: Callable[[Any], T]) -> T:
         """Return ``work(client)``; where the scheduler is lost and comes back, the work is called again."""
         losses = 0
         while True:

@@ -1,10 +1,5 @@
 """Settings: every key is declared once, and flags, keys of files, arguments of functions and help follow from that.
 
-Covers: types of values with what they take in words, the keys that several commands share, reading them from a file of
-TOML and from flags, the near miss for an unknown key, and values as TOML writes them.
-Does not cover: the keys of a model (``model_settings``), how a flag is parsed (``usage``), and combinations that only
-the estimator can judge (it refuses them itself, before any data is read).
-
 A key is a field of a dataclass: its type says what it takes, and pydantic reads a value so, wherever it is from. What
 is not given is None or the default, and settings that code makes of checked values are not checked again.
 """
@@ -351,10 +346,7 @@ def read_keys(
     called: Callable[[str], str] | None = None,
     elsewhere: Callable[[str], str] = lambda name: "",
 ) -> dict[str, Any]:
-    """What was given, as the types of these keys take it.
-
-    `called` says how the user names a key, and `elsewhere` where one may belong that is not known.
-    """
+    """What was given, as these keys take it; `called`: how users name a key, `elsewhere`: where it may belong."""
     called = called or (lambda name: f"{table}.{name}" if table else name)
     found = {}
     for name, value in given.items():

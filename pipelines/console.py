@@ -1,9 +1,4 @@
-"""What a run prints: a live table on a terminal, plain lines in a log, JSON lines for a machine.
-
-Covers: stages with their seconds, how far they have come and how long they still take, one record per round, result
-pages, one-line errors; secrets are redacted on the way out. Progress and results go to stdout, errors and warnings to
-stderr. Does not cover: what is on a page (``pages``), or exit codes (``cli``).
-"""
+"""What a run prints: a live table on a terminal, plain lines in a log, JSON lines for a machine."""
 
 from __future__ import annotations
 
@@ -339,10 +334,7 @@ PASSES = {
 
 
 class StageLine:
-    """What a stage says of itself.
-
-    `in_place`: whether there is a terminal whose line can be written over.
-    """
+    """What a stage says of itself; `in_place`: whether there is a terminal whose line can be written over."""
 
     def __init__(
         self,

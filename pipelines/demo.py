@@ -1,8 +1,4 @@
-"""``dboost demo``: documents that this machine has, and one run: a certified model, a page, labels for new ones.
-
-Covers: the documents, the run file, its run, and a page about what came out. Does not cover: where documents come from
-(``sources``), how a run is done (``runs``).
-"""
+"""``dboost demo``: documents that this machine has, and one run: a certified model, a page, labels for new ones."""
 
 from __future__ import annotations
 
@@ -66,10 +62,7 @@ class DemoSettings(ClusterSettings, OutputSettings, LogSettings):
     )
 
 
-SETTINGS = DemoSettings
-
-
-def run(settings: DemoSettings, console: Console) -> int:
+def do_demo(settings: DemoSettings, console: Console) -> int:
     """Documents, a run file, its run, one page; everything lies in ``out`` (default ``runs/demo``)."""
     out = settings.out or "runs/demo"
     refuse_existing(out, MARKER, settings.force)
@@ -178,3 +171,6 @@ def labelled(predictions: Path, source: Source) -> FittingTable:
     rows = table.take(np.linspace(0, table.num_rows - 1, LABELLED).astype(int)).to_pylist()
     shown = [(str(row["source"]), str(row["prediction"])) for row in rows]
     return grid((source.source, source.label), shown, left={0, 1})
+
+
+COMMANDS = {"demo": (DemoSettings, do_demo)}

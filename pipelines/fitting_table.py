@@ -1,7 +1,5 @@
 """A table that fits the width there is without splitting a word or losing a column of numbers.
 
-Covers: how wide each column is at a given width. Does not cover: what is in a table (``pages``, ``report``).
-
 Where a table is too wide, its headings break at their spaces first, then columns of words are cut with an ellipsis down
 to a least width, then the gaps between columns shrink, and at last columns that may be left out are left out. A number
 is whole or of no use: such columns are never cut. (rich by itself folds words within a narrow column, and shrinks the
@@ -11,7 +9,7 @@ columns that must not be folded until one of them is gone.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.cells import cell_len
@@ -48,21 +46,12 @@ class Column:
         return whole if self.least is None else min(self.least, whole)
 
 
-@dataclass
 class FittingTable:
     """Columns and rows, laid out when the width is known."""
 
-    columns: list[Column] = field(default_factory=list)
-
-    def add_column(self, heading: str, **how: Any) -> None:
-        """Add a column to the right; see ``Column``."""
-        self.columns.append(Column(heading, **how))
-
-    def add_row(self, *cells: str) -> None:
-        """Add a row below, a cell for each column."""
-        self.columns = [
-            replace(column, cells=(*column.cells, cell)) for column, cell in zip(self.columns, cells, strict=True)
-        ]
+    def __init__(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+        cells = list(zip(*rows)) or [()] * len(columns)
+        self.columns = [replace(column, cells=given) for column, given in zip(columns, cells, strict=True)]
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Table]:
         yield self.fitted(options.max_width)
@@ -76,13 +65,8 @@ class FittingTable:
         shown, widths, gap = layout(self.columns, width)
         table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
         for column, wide in zip(shown, widths, strict=True):
-            table.add_column(
-                Text(folded(column.heading, wide)),
-                justify="right" if column.right else "left",
-                width=wide,
-                no_wrap=True,
-                overflow="ellipsis",
-            )
+            how: Any = {"justify": "right" if column.right else "left", "width": wide}
+            table.add_column(Text(folded(column.heading, wide)), no_wrap=True, overflow="ellipsis", **how)
         for row in zip(*(column.cells for column in shown), strict=True):
             table.add_row(*map(Text, row))
         return table
@@ -132,10 +116,6 @@ def grid(
     headings: Sequence[str], rows: Iterable[Sequence[str]], left: Iterable[int] = (0,), widest: int | None = None
 ) -> FittingTable:
     """A table of these rows; columns of `left` are words, which may be cut, and others are numbers."""
-    table = FittingTable()
-    for j, heading in enumerate(headings):
-        how: dict[str, Any] = {"least": LEAST_WORDS, "widest": widest} if j in left else {"right": True}
-        table.add_column(heading, **how)
-    for row in rows:
-        table.add_row(*row)
-    return table
+    words: dict[str, Any] = {"least": LEAST_WORDS, "widest": widest}
+    columns = [Column(heading, **(words if j in left else {"right": True})) for j, heading in enumerate(headings)]
+    return FittingTable(columns, rows)

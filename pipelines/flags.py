@@ -1,8 +1,7 @@
 """From the words of the library to those of the command line: ``classes=`` is ``--classes`` there.
 
 The library speaks to people who write Python. What it says reaches the command line too, where the same parameter is a
-flag. Covers: the translation of one sentence, for the keys of one command. Does not cover: printing (``console``), or
-which keys there are (``config``).
+flag.
 """
 
 from __future__ import annotations
@@ -43,10 +42,7 @@ def flag(key: str) -> str:
 
 
 def speaker(kind: type[Any] | None) -> Callable[[str], str]:
-    """A function that turns a sentence of the library into one of the command line.
-
-    `kind`: its fields are the flags there are; parameters without a flag are left as they are.
-    """
+    """Turns a sentence of the library into one of the command line, whose flags are the fields of `kind`."""
     if kind is None:
         return lambda sentence: sentence
     from .config import hints
@@ -57,10 +53,7 @@ def speaker(kind: type[Any] | None) -> Callable[[str], str]:
 
 
 def in_flags(sentence: str, keys: dict[str, bool]) -> str:
-    """A sentence with flags in place of parameters.
-
-    `keys`: the keys of the command, and whether each is a switch (``--force`` and ``--no-force``).
-    """
+    """A sentence with flags in place of parameters; `keys` are those of the command, and whether each is a switch."""
 
     def assigned(match: re.Match[str]) -> str:
         name = RENAMED.get(match["name"], match["name"])

@@ -1,8 +1,5 @@
 """The commands as functions, for a notebook at a Dask client: arguments in place of flags, results in place of pages.
 
-Covers: ``prepare``, ``train``, ``evaluate`` and ``predict``. Does not cover: what they do (``commands``), whole runs
-(``runs``) and retraining (``retraining``), which are functions already.
-
 A function checks its arguments by the code that checks the flags of the same names, and calls what the command calls;
 its progress is what the command prints, below the cell.
 """

@@ -1,9 +1,4 @@
-"""From settings to the data and the model of a run, refused here when they have no meaning.
-
-Covers: the split of a prepared folder, which columns a model reads, checks before any cluster starts; one classifier
-for each class, seen as one model.
-Does not cover: the checks over the data's content (``dboost.data``), estimators (``estimators``).
-"""
+"""From settings to the data and the model of a run, refused here when they have no meaning."""
 
 from __future__ import annotations
 
@@ -98,7 +93,7 @@ def input_columns(model: Model, first: FileInfo) -> list[str] | None:
     if lacking:
         near = nearest(lacking[0], kinds) if len(lacking) == 1 else ""
         raise DataError(
-            f"{len(lacking)} of the {len(names)} columns that the model reads are not there: {some(lacking)}",
+            f"{len(lacking)} of the {len(names)} columns that the model reads are not there: {abbreviated(lacking)}",
             file=first.ref.path,
             hint=f"{near}{listed(list(kinds))}",
         )
@@ -129,7 +124,7 @@ def columns_of(data: str, dialect: Dialect) -> list[str]:
     return [*own, *(column for column in folder_columns(name) if column not in own)]
 
 
-def some(names: Sequence[Any]) -> str:
+def abbreviated(names: Sequence[Any]) -> str:
     """The first of a few or many names, and how many more there are."""
     shown = ", ".join(map(repr, names[:MOST_NAMED]))
     return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"
@@ -226,10 +221,7 @@ def is_text_table(settings: DataSettings) -> bool:
 
 
 def as_parquet(settings: S, folder: Path, keep: Sequence[str] = ()) -> S:
-    """The settings with the data as Parquet: as it is, or copied into `folder`, unless the same copies stand there.
-
-    `keep`: columns that are read beside features, labels and weights.
-    """
+    """The settings with the data as Parquet, copied into `folder` unless the same copies, with `keep`, stand there."""
     if not is_text_table(settings):
         return settings
     label, dialect = tuple(settings.label or ()), dialect_of(settings)

@@ -1,9 +1,4 @@
-"""The keys of a model: what is trained, how it is fitted, and along which strengths.
-
-Covers: what estimators of every kind take, what only some of them do, cross-validation, paths, and the values that only
-these keys have (labels, weights, factors, families of hypotheses). Does not cover: what a key means for an estimator
-(``estimators``) or for a training (``training``).
-"""
+"""The keys of a model: what is trained, how it is fitted, and along which strengths."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What a person reads: the figures of an evaluation, the sparsity map, and how a strength was chosen.
-
-Covers: tables and maps as rich renderables that fit 80 columns and use more where there are more, on a terminal and in
-a log, and the same content as plain values for JSON. Does not cover: computing any figure (``dboost.metrics``),
-how wide a column is (``fitting_table``), or printing (``console``).
-"""
+"""What a person reads: the figures of an evaluation, the sparsity map, and how a strength was chosen."""
 
 from __future__ import annotations
 
@@ -21,8 +16,8 @@ from dboost import metrics
 from dboost.model.fitted import Model
 from dboost.partition import NUMBERS
 
-from .fitting_table import LEAST_WORDS, FittingTable, grid
-from .targets import RegressionFigures
+from .fitting_table import LEAST_WORDS, Column, FittingTable, grid
+from .regression_figures import RegressionFigures
 
 # One character per class fits beside the words up to this many classes.
 WIDEST_MAP = 40
@@ -156,10 +151,7 @@ def named(labels: Sequence[str], weights: NDArray[np.float64], sign: int, most: 
 
 
 def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> list[Any]:
-    """The features a model uses, in words, and which classes share each.
-
-    `top`: how many features and classes are listed, the strongest first; the counts are of all.
-    """
+    """The `top` features a model uses most, in words, and which classes share each; the counts are of all."""
     W, labels, words = both_sides(model), labels_of(model), model.hypotheses.words()
     order = np.argsort(-strength(W), kind="stable")[:top]
     if not len(order):
@@ -170,21 +162,22 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
         table = grid((one, "weight"), [(words[j], f"{model.weights[j, 0]:+.4g}") for j in order.tolist()])
         return [titled(f"Weights, the strongest {len(order)} of {model.n_hypotheses:,} {what}", table)]
     drawn = len(labels) <= WIDEST_MAP
-    table = FittingTable()
     what = "Features" if model.plain else "Hypotheses"
     title = f"{what}, the strongest {len(order)} of {model.n_hypotheses:,}, and who shares them"
-    table.add_column("feature", least=LEAST_WORDS, widest=24)
-    table.add_column("weight", right=True)
-    table.add_column("shared", right=True)
-    if drawn:
-        table.add_column(LETTERS[: len(labels)])
-    table.add_column("for", least=LEAST_WORDS, drop=1)
-    table.add_column("against", least=LEAST_WORDS, drop=2)
+    columns = [
+        Column("feature", least=LEAST_WORDS, widest=24),
+        Column("weight", right=True),
+        Column("shared", right=True),
+        *([Column(LETTERS[: len(labels)])] if drawn else []),
+        Column("for", least=LEAST_WORDS, drop=1),
+        Column("against", least=LEAST_WORDS, drop=2),
+    ]
+    rows = []
     for j in order.tolist():
         row = [words[j], f"{strength(W[j : j + 1])[0]:.3g}", f"{np.count_nonzero(W[j])}"]
         row += [map_row(W[j], blocks)] if drawn else []
-        table.add_row(*row, named(labels, W[j], +1, 2), named(labels, W[j], -1, 1))
-    parts: list[Any] = [titled(title, table)]
+        rows.append([*row, named(labels, W[j], +1, 2), named(labels, W[j], -1, 1)])
+    parts: list[Any] = [titled(title, FittingTable(columns, rows))]
     if drawn:
         strong, weak, against, slightly, unused = blocks
         key = "  ".join(f"{letter}={label}" for letter, label in zip(LETTERS, labels))
@@ -218,13 +211,12 @@ def class_table(model: Model, top: int) -> Group:
     W, labels, words = both_sides(model), labels_of(model), model.hypotheses.words()
     used = np.count_nonzero(W, axis=0)
     shown = range(len(labels)) if len(labels) <= WIDEST_MAP else np.argsort(-used, kind="stable")[:top].tolist()
-    table = FittingTable()
-    table.add_column("class", least=2 * LEAST_WORDS, widest=24)
-    table.add_column("features", right=True)
-    table.add_column("the strongest", least=LEAST_WORDS)
+    columns = [Column("class", least=2 * LEAST_WORDS, widest=24), Column("features", right=True)]
+    rows = []
     for r in shown:
         best = [j for j in np.argsort(-W[:, r], kind="stable")[:8].tolist() if W[j, r] > 0]
-        table.add_row(labels[r], f"{used[r]:,}", ", ".join(words[j] for j in best))
+        rows.append((labels[r], f"{used[r]:,}", ", ".join(words[j] for j in best)))
+    table = FittingTable([*columns, Column("the strongest", least=LEAST_WORDS)], rows)
     return titled("Classes, and the features that speak for each most", table)
 
 
@@ -295,20 +287,27 @@ def confusion_table(found: metrics.Evaluation, model: Model, top: int) -> Group 
         return None
     labels, counts = labels_of(model), found.confusion
     if len(labels) <= LARGEST_MATRIX:
-        table = FittingTable()
-        table.add_column("", least=LEAST_WORDS, widest=40)
-        for letter in LETTERS[: len(labels)]:
-            table.add_column(letter, right=True)
-        for letter, label, row in zip(LETTERS, labels, counts.tolist()):
-            table.add_row(f"{letter} {label}", *(f"{count:.6g}" if count else "." for count in row))
+        matrix = [
+            (f"{letter} {label}", *(f"{count:.6g}" if count else "." for count in row))
+            for letter, label, row in zip(LETTERS, labels, counts.tolist())
+        ]
+        table = grid(("", *LETTERS[: len(labels)]), matrix, widest=40)
         return titled("Confusion: the right class in rows, the predicted one in columns", table)
-    rows, wrong = [], counts * (1 - np.eye(len(labels)))
-    for flat in np.argsort(-wrong, axis=None, kind="stable")[:top].tolist():
-        right, said = divmod(flat, len(labels))
-        if wrong[right, said] > 0:
-            share = wrong[right, said] / counts[right].sum()
-            rows.append((labels[right], labels[said], f"{wrong[right, said]:.6g}", percent(share)))
+    found_ones = mistakes(counts, labels, top)
+    rows = [(one["right"], one["said"], f"{one['count']:.6g}", percent(one["share"])) for one in found_ones]
     return titled("The most frequent mistakes", grid(("right", "predicted", "examples", "of the class"), rows, {0, 1}))
+
+
+def mistakes(counts: NDArray[np.float64], labels: Sequence[str], most: int) -> list[dict[str, Any]]:
+    """The most frequent mistakes: the right class, the one that was said, how often, and the share of the right one."""
+    wrong = counts * (1 - np.eye(len(labels)))
+    found = []
+    for flat in np.argsort(-wrong, axis=None, kind="stable")[:most].tolist():
+        right, said = divmod(flat, len(labels))
+        if (count := float(wrong[right, said])) > 0:
+            share = count / float(counts[right].sum())
+            found.append({"right": labels[right], "said": labels[said], "count": count, "share": share})
+    return found
 
 
 def task_table(found: metrics.Evaluation, model: Model, top: int) -> Group | None:

@@ -1,8 +1,4 @@
-"""The names that the library knows, and the values it takes where none is given, for help texts and errors.
-
-Covers: losses, penalties, updates, selections, families of hypotheses, the defaults of estimators. Each is looked up
-when it is asked for, because a command that needs none of them shall not load the library for it.
-"""
+"""The names that the library knows, and the values it takes where none is given, for help texts and errors."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Signals that end a run: a request that work looks for, and an exception for what does not look.
-
-Covers: SIGINT, SIGTERM and SIGHUP in the main thread, for the length of a command.
-Does not cover: who looks for the request (``dboost.interruption``), or what is printed (``cli``).
-"""
+"""Signals that end a run: a request that work looks for, and an exception for what does not look."""
 
 from __future__ import annotations
 
@@ -36,10 +32,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Received:
-    """What has arrived so far.
-
-    The request is made with the first signal.
-    """
+    """What has arrived so far; the first signal makes the request."""
 
     def __init__(self) -> None:
         self.interruption = Interruption()
@@ -50,7 +43,7 @@ class Received:
     def handle(self, number: int, frame: FrameType | None) -> None:
         """The handler of all signals."""
         if self._dropped:
-            # this is not another signal: the first one's exception came to nothing
+            # Not a new signal: Python swallowed the first one's exception, which is raised again.
             self._dropped = False
             if not self.interruption.answered:
                 raise Interrupted

@@ -1,9 +1,4 @@
-"""One training: a fit, a path of strengths or a cross-validation of any estimator, kept in a folder while it runs.
-
-Covers: the estimator that the settings name and its parameters, which of the three they ask for, what is refused before
-anything is read, where progress is, the model that a break leaves. Does not cover: stages and run folders (``runs``),
-the fits (``dboost``).
-"""
+"""One training: a fit, a path of strengths or a cross-validation of any estimator, kept in a folder while it runs."""
 
 from __future__ import annotations
 
@@ -112,7 +107,7 @@ class Training:
             estimator = self.kind(**self.parameters, **self.grid, **more)
             with _kept(partial, lambda: estimator.path_.models[-1] if hasattr(estimator, "path_") else None):
                 return Trained(estimator.fit(data), estimator.path_)
-        estimator = made(self.kind, self.parameters, **(more if self.way == "fit" else {}))
+        estimator = build_estimator(self.kind, self.parameters, **(more if self.way == "fit" else {}))
         if hasattr(estimator, "estimator"):
             return Trained(estimator.fit(data))
         if self.start is not None:
@@ -176,7 +171,7 @@ def plan_training(settings: TrainedSettings) -> Training:
             if name != "rule" or value in ("1se", "best"):
                 raise UsageError(f"{name}={value} without cv=", hint=f"give cv=5, or leave {name}= out")
         kind, parameters = kind_and_parameters(settings)
-        made(kind, parameters)
+        build_estimator(kind, parameters)
         return Training("fit", kind, parameters, {}, settings.start)
     kind, parameters = kind_and_parameters(settings)
     asked = f"cv={cv}" if cv is not None else "a path"
@@ -200,7 +195,7 @@ def plan_training(settings: TrainedSettings) -> Training:
             raise UsageError(f"{name}={value} without cv=", hint=length)
     # some have no penalty unless it is asked for
     parameters["alpha"] = "auto"
-    made(kind, parameters)
+    build_estimator(kind, parameters)
     grid: dict[str, Any] = {"alphas": list(alphas)} if alphas is not None else {"n_alphas": settings.path}
     if settings.eps is not None:
         if alphas is not None:
@@ -243,7 +238,7 @@ def _cross_validation(settings: TrainedSettings, kind: Any, parameters: dict[str
         raise UsageError(f"{kind.__name__} has no cross-validation", hint="use another estimator, or leave cv= out")
     else:
         Choice(**grid).check()
-        made(kind, parameters)
+        build_estimator(kind, parameters)
     return Training("cv", kind, parameters, grid)
 
 
@@ -252,7 +247,7 @@ def _needs_held_out(settings: TrainedSettings) -> None:
     from dboost.estimators.selecting import holds_out
 
     kind, parameters = kind_and_parameters(settings)
-    estimator = made(kind, parameters)
+    estimator = build_estimator(kind, parameters)
     several = settings.path is not None or settings.alphas is not None or not hasattr(estimator, "_settings")
     if several or not holds_out(estimator._settings(), getattr(estimator, "alpha", None)):
         raise UsageError(
@@ -265,14 +260,14 @@ def _needs_held_out(settings: TrainedSettings) -> None:
 LOSS_PARAMETERS = ("epsilon", "quantile", "width")
 
 
-def made(kind: Any, parameters: Mapping[str, Any], **more: Any) -> Any:
+def build_estimator(kind: Any, parameters: Mapping[str, Any], **more: Any) -> Any:
     """An estimator, its parameters checked together; one for each class takes them for its parts."""
     parameters = dict(parameters)
     if kind.__name__ == registries.ESTIMATORS["one_vs_rest"]:
         inner = registries.estimator(parameters.pop("of", "shareboost"))
         parameters.setdefault("loss", "log")
         more.pop("checkpoint", None)
-        return kind(made(inner, parameters, **more))
+        return kind(build_estimator(inner, parameters, **more))
     estimator = kind(**parameters, **more)
     estimator._settings()
     return estimator

@@ -1,9 +1,4 @@
-"""What a file may not do by itself, since it may come from anybody: reach hosts, start programs, write elsewhere.
-
-Covers: the one list of such keys, of run files, settings files and files of a retraining, and the refusal of a file
-that has one of them and was not consented to. Does not cover: what is given on the command line or in Python, which is
-the user's own word, and paths that are only read.
-"""
+"""What a file may not do by itself, since it may come from anybody: reach hosts, start programs, write elsewhere."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a command has done so far, kept beside its output until that is finished, so that `dboost resume` goes on.
-
-Covers: the folder of the work, its lock, the command it belongs to, and what of it stays after a break. Does not cover:
-the folders of runs (``runs.folder``).
-"""
+"""What a command has done so far, kept beside its output until that is finished, so that `dboost resume` goes on."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ from .config import ClusterSettings, LogSettings, read_toml
 from .console import Console
 from .inputs import naming_sources
 from .runs.folder import TABLES, remove
-from .runs.lock import LOCK, held, holder_of
+from .runs.lock import LOCK, hold_lock, holder_of
 
 # Beside the output while it is not finished: its progress, the model so far, and the command.
 UNFINISHED = ".unfinished"
@@ -52,7 +48,7 @@ def work_folder(out: AnyPath) -> Path:
 
 
 @contextlib.contextmanager
-def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]:
+def resumable_work_folder(settings: Any, command: str, console: Console) -> Iterator[Path]:
     """A folder beside the output, for what is to survive a break; it goes when the work is done."""
     out = any_path(str(settings.out), "out").resolve()
     work = work_folder(out)
@@ -62,7 +58,7 @@ def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]
     values |= {"out": str(out), "data": str(any_path(str(settings.data), "data").absolute())}
     work.mkdir(parents=True, exist_ok=True)
     try:
-        with held(work, say=console.say):
+        with hold_lock(work, say=console.say):
             if settings.force and not _same_work(work / f"{command}.toml", values):
                 for left in work.iterdir():
                     if left.name != LOCK:
@@ -86,7 +82,7 @@ def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]
 
 
 def _same_work(file: Path, values: dict[str, Any]) -> bool:
-    """Whether a command that was kept is this one, wherever it runs and whatever it prints."""
+    """Whether the saved command equals this one, but for the settings of cluster and log."""
     other = {item.name for kind in (ClusterSettings, LogSettings) for item in dataclasses.fields(kind)}
     mine = {name: to_toml(value) for name, value in values.items() if value is not None and name not in other}
     try:

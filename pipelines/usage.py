@@ -1,9 +1,4 @@
-"""A command as click has it, from the fields of its settings: flags, arguments, help, completion.
-
-Covers: what `--help` says of each key (what it is, what it takes, its default, whether it is required), near misses of
-flags, the words of a registry for completion. Does not cover: what a key takes (``config``), running a command
-(``cli``).
-"""
+"""A command as click has it, from the fields of its settings: flags, arguments, help, completion."""
 
 from __future__ import annotations
 

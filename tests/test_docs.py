@@ -7,7 +7,6 @@ between pages. Does not cover: how pages look.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
 import json
 import re
@@ -24,7 +23,7 @@ from dboost.files.paths import SCHEMES
 from docs.generators import errors, options, reference
 from lab.__main__ import REGISTRY
 from lab.campaign.command import PARTS
-from pipelines.cli import COMMANDS
+from pipelines.cli import COMMANDS, loaded
 from pipelines.flags import flag
 from pipelines.retraining.gates import checked
 from tests.test_readme import TYPED, Block, blocks
@@ -179,9 +178,7 @@ def test_every_command_that_a_page_names_is_there_with_its_flags() -> None:
             if words[1] not in COMMANDS:
                 wrong.append(f"{page}: {line}")
                 continue
-            home = "pipelines" if words[1] == "demo" else "pipelines.commands"
-            module = importlib.import_module(f"{home}.{words[1]}")
-            known = {flag(item.name) for item in dataclasses.fields(module.SETTINGS)} | {"--help", "--config"}
+            known = {flag(item.name) for item in dataclasses.fields(loaded(words[1])[0])} | {"--help", "--config"}
             given = {word.split("=")[0] for word in words[2:] if word.startswith("--")}
             wrong += [f"{page}: dboost {words[1]} {name}" for name in given if name not in known]
     assert not wrong, "\n".join(wrong)

@@ -32,7 +32,7 @@ STEPS = {
         "X = numpy.random.default_rng(0).normal(size=(60, 4)); y = X[:, 0] > 0\n"
         "dboost.BoostedClassifier().fit(X, y).predict(X)"
     ),
-    "commands": "from dboost_pipelines.commands import evaluate, predict, report, train",
+    "commands": "from dboost_pipelines.commands import evaluate, models, predict, train",
 }
 
 

@@ -7,7 +7,6 @@ classes and the signatures. Does not cover: what a value does in a fit (the refe
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
 import re
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from numpydoc.docscrape import NumpyDocString
 
 import dboost
-from pipelines.cli import COMMANDS
+from pipelines.cli import COMMANDS, loaded
 from pipelines.config import ClusterSettings, DataSettings, LogSettings, OutputSettings, hints
 from pipelines.flags import flag
 from pipelines.model_settings import TrainedSettings
@@ -67,13 +66,6 @@ class Option:
     commands: tuple[str, ...] = ()
     default: str = ""
     meaning: str = ""
-
-
-def settings_of(command: str) -> type[Any]:
-    """The settings class of a command."""
-    module = "pipelines.demo" if command == "demo" else f"pipelines.commands.{command}"
-    found: type[Any] = importlib.import_module(module).SETTINGS
-    return found
 
 
 def estimators() -> dict[str, Any]:
@@ -132,7 +124,7 @@ def rows() -> list[Option]:
     shared = (TrainedSettings, DataSettings, ClusterSettings, OutputSettings, LogSettings)
     order = [item.name for kind in shared for item in dataclasses.fields(kind)]
     for command in COMMANDS:
-        kind = settings_of(command)
+        kind = loaded(command)[0]
         for item in dataclasses.fields(kind):
             # A key of the same name that means something else in another command is a row of its own.
             words = " ".join(str(item.metadata["help"]).split())

@@ -9,17 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from dboost.engine.machine import available_cores
 from dboost.errors import ClusterError, DataError, DboostError
+from dboost.files.paths import local_path
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
 from .. import pages
 from ..before_training import judged, room_of, shape_of
 from ..cluster import connect
-from ..config import ClusterSettings, DataSettings, LogSettings
+from ..config import ClusterSettings, DataSettings, LogSettings, Text, key
 from ..console import Console
 from ..fitting_table import grid
 from ..inputs import open_data
@@ -55,11 +56,8 @@ class DoctorSettings(DataSettings, ClusterSettings, LogSettings):
     """What `dboost doctor` takes."""
 
 
-SETTINGS = DoctorSettings
-
-
-def run(settings: DoctorSettings, console: Console) -> int:
-    """Print what was found."""
+def do_doctor(settings: DoctorSettings, console: Console) -> int:
+    """Print the findings of all checks; 4 where a training cannot work."""
     data = None if settings.data is None else open_data(settings, "train")
     with connect(settings, console) as client:
         path = None if settings.data is None else str(current(any_path(settings.data, "data").resolve()))
@@ -183,3 +181,31 @@ def loops(patient: Patient) -> Iterator[Finding]:
 
 
 CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (versions, threads, paths, memory, encryption, loops)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmSettings(LogSettings):
+    """What `dboost warm` takes."""
+
+    to: Text | None = key(None, "folder for loops that other machines of this kind can run as well")
+    fits: Literal["all", "default"] = key("all", "whose loops: of every fit, or of those that the defaults make")
+
+
+def do_warm(settings: WarmSettings, console: Console) -> int:
+    """Compile."""
+    # numba and all parts of the library, which `--help` does not load
+    from dboost import warm
+    from dboost.compiled.kept import CARRIED
+
+    if settings.to is None:
+        seconds = warm.warm(settings.fits, warm.side_by_side(), console.say)
+        console.say(warm.words(seconds))
+        return 0
+    folder = local_path(settings.to, "to").resolve()
+    warm.warm_to(folder, settings.fits)
+    found = "where they are found" if folder == CARRIED else f"to be found, they go to {CARRIED}"
+    console.say(f"{sum(1 for _ in folder.glob('*.nbc'))} loops lie in {folder}: {found}")
+    return 0
+
+
+COMMANDS = {"doctor": (DoctorSettings, do_doctor), "warm": (WarmSettings, do_warm)}

@@ -14,8 +14,8 @@ from dboost.files.storage import write_folder
 from dboost.model.fitted import Model
 from dboost.partition import NUMBERS
 
-from .. import pages, targets
-from ..cluster import Cluster
+from .. import pages, regression_figures
+from ..cluster import ClusterSession
 from ..config import (
     ClusterSettings,
     DataSettings,
@@ -29,12 +29,12 @@ from ..config import (
 )
 from ..console import Console, finite
 from ..inputs import is_text_table, open_data, read_model, refuse_existing
-from ..predicting.judged import Strangers, labelled_rows, sums_of
+from ..predicting.judged import UnseenLabels, labelled_rows, sums_of
 from ..predicting.rows import are_raw
 
 MARKER = "evaluation.json"
 
-Figures = metrics.Evaluation | targets.RegressionFigures
+Figures = metrics.Evaluation | regression_figures.RegressionFigures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,17 +48,8 @@ class EvaluateSettings(ModelFolderSettings, JudgedDataSettings, ClusterSettings,
     top: FromOne = key(15, "rows of the longer tables")
 
 
-SETTINGS = EvaluateSettings
-
-
-def run(settings: EvaluateSettings, console: Console) -> int:
-    """Print the figures; save them as JSON where `out` says so."""
-    done(settings, console)
-    return 0
-
-
 def done(settings: EvaluateSettings, console: Console, client: Any = None) -> dict[str, Any]:
-    """Do it, on a client of the caller where one is given; the figures as plain values."""
+    """Print the figures, and save them as JSON where `out` says so; returns them as plain values."""
     if settings.out is not None:
         refuse_existing(settings.out, MARKER, settings.force)
     elif settings.force:
@@ -67,7 +58,7 @@ def done(settings: EvaluateSettings, console: Console, client: Any = None) -> di
     model = read_model(folder)
     if not are_raw(settings, read_transform(folder)) and not is_text_table(settings):
         open_data(settings, "test", model)  # refused before a cluster starts
-    with Cluster(settings, console, client, [settings.data]) as cluster:
+    with ClusterSession(settings, console, client, [settings.data]) as cluster:
         there = cluster.client()
         with console.stage("evaluate"):
             found = judged(settings, model, folder, there)
@@ -75,29 +66,29 @@ def done(settings: EvaluateSettings, console: Console, client: Any = None) -> di
 
 
 def shown(
-    found: Figures, strangers: Strangers, model: Model, top: int, console: Console, out: str | None, force: bool = False
+    found: Figures, unseen: UnseenLabels, model: Model, top: int, console: Console, out: str | None, force: bool = False
 ) -> dict[str, Any]:
     """Save the figures as JSON where `out` says so, and print them; returns them as plain values."""
-    values = values_of(found, model) | {"unknown_classes": {str(label): n for label, n in strangers.counts.items()}}
+    values = values_of(found, model) | {"unknown_classes": {str(label): n for label, n in unseen.counts.items()}}
     if out is not None:
         with write_folder(out, marker=MARKER, force=force) as folder:
             text = json.dumps(finite(values), indent=1, default=str) + "\n"
             Path(folder, MARKER).write_text(text, encoding="utf-8")
     # last, since whoever reads may leave (`| head`), which ends the command
-    console.page("evaluation", page(found, model, top, strangers), values)
+    console.page("evaluation", page(found, model, top, unseen), values)
     return values
 
 
 def values_of(found: Figures, model: Model) -> dict[str, Any]:
     """The figures as plain values."""
-    if isinstance(found, targets.RegressionFigures):
+    if isinstance(found, regression_figures.RegressionFigures):
         return pages.regression_values(found, model)
     return pages.evaluation_values(found, model)
 
 
-def page(found: Figures, model: Model, top: int, strangers: Strangers) -> list[Any]:
+def page(found: Figures, model: Model, top: int, unseen: UnseenLabels) -> list[Any]:
     """The figures as renderables."""
-    if isinstance(found, targets.RegressionFigures):
+    if isinstance(found, regression_figures.RegressionFigures):
         return [pages.facts(pages.regression_rows(found, pages.labels_of(model)) + pages.model_facts(model))]
     tables = [
         pages.recall_table(found, model, top),
@@ -106,18 +97,18 @@ def page(found: Figures, model: Model, top: int, strangers: Strangers) -> list[A
     ]
     shown = [part for table in tables if table is not None for part in ("", table)]
     rows = pages.evaluation_rows(found, model)
-    rows[1:1] = [("", words) for words in strangers.words()]
+    rows[1:1] = [("", words) for words in unseen.words()]
     return [pages.facts(rows + pages.model_facts(model)), *shown]
 
 
-def judged(settings: DataSettings, model: Model, folder: str, client: Any) -> tuple[Figures, Strangers]:
-    """Judge the model of a folder on the data that settings name, and say which classes of it the model does not know.
-
-    The sums that all figures follow from are formed piece by piece, in the order of the rows.
-    """
+def judged(settings: DataSettings, model: Model, folder: str, client: Any) -> tuple[Figures, UnseenLabels]:
+    """Judge the model of a folder on the data of settings, and say which classes of it the model does not know."""
     with labelled_rows(settings, model, folder, client) as rows:
-        total, strangers = sums_of(rows, model, client)
+        total, unseen = sums_of(rows, model, client)
     if model.task in NUMBERS:
-        return targets.summarise(total), strangers
+        return regression_figures.summarise(total), unseen
     found = metrics.summarise(total, metrics.margin_norm(model.W))
-    return strangers.counted_as_wrong(found, total), strangers
+    return unseen.counted_as_wrong(found, total), unseen
+
+
+COMMANDS = {"evaluate": (EvaluateSettings, done)}

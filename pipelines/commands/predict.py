@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 from dboost.errors import UsageError
 from dboost.estimators.model_folders import find_model, read_transform
 from dboost.files import store_folders
-from dboost.files.storage import sha256_json, write_folder
+from dboost.files.storage import write_folder
 from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.model.fitted import Model
 
-from ..cluster import Cluster, engine_on
+from ..cluster import ClusterSession, engine_on
 from ..config import (
     ClusterSettings,
     FromOne,
@@ -36,9 +36,9 @@ from ..console import Console, finite
 from ..inputs import ENDING, as_parquet, is_text_table, read_model, refuse_existing
 from ..predicting.parts import asked_of, label_all, put_together
 from ..predicting.rows import are_raw, check_transform, prepared_rows, raw_rows
-from ..runs.fingerprints import of_input, of_model
+from ..runs.fingerprints import of_input, of_model, of_values
 from ..runs.folder import TABLES, claim
-from ..unfinished import PARTS, kept_beside
+from ..unfinished import PARTS, resumable_work_folder
 
 MARKER = "_predictions.json"
 
@@ -58,17 +58,8 @@ class PredictSettings(ModelFolderSettings, NewDataSettings, ClusterSettings, Out
     scores: Switch = key(False, "write the decision values")
 
 
-SETTINGS = PredictSettings
-
-
-def run(settings: PredictSettings, console: Console) -> int:
-    """Label the data and write the folder."""
-    done(settings, console)
-    return 0
-
-
 def done(settings: PredictSettings, console: Console, client: Any = None) -> dict[str, Any]:
-    """Do it, on a client of the caller where one is given; what was read and written."""
+    """Label the data and write the folder; returns what was read and written."""
     refuse_existing(settings.out, MARKER, settings.force)
     # a retraining may have another champion tomorrow, when this is resumed
     settings = replace(settings, model=find_model(str(settings.model)))
@@ -86,11 +77,11 @@ def done(settings: PredictSettings, console: Console, client: Any = None) -> dic
             raise UsageError("text= has no effect on features, which are read as they are", hint="leave it out")
         if not is_text_table(settings):
             prepared_rows(settings, model, settings.keep or ())  # refused before a cluster starts
-    place = Cluster(settings, console, client, [settings.data])
-    with kept_beside(settings, "predict", console) as work, place as cluster:
+    place = ClusterSession(settings, console, client, [settings.data])
+    with resumable_work_folder(settings, "predict", console) as work, place as cluster:
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("predict"):
-            about = cluster.do(lambda there: predict(settings, model, there, work, console))
+            about = cluster.run_with_rejoin(lambda there: predict(settings, model, there, work, console))
     console.event("predictions", out=settings.out, **about)
     console.say(f"{about['rows']:,} predictions: {settings.out}   {read_words(about)}")
     return about
@@ -142,9 +133,12 @@ def _parts_of(settings: PredictSettings, work: Path, asked: Any) -> AnyPath:
     data = of_input(str(settings.data))
     columns = {name: getattr(settings, name) for name in ("split", "features", "n_features", "text")}
     model = of_model(str(settings.model))
-    mine = sha256_json(json.loads(json.dumps([model, data, columns, asdict(asked)], default=str)))
+    mine = of_values([model, data, columns, asdict(asked)])
     out = any_path(str(settings.out), "out")
     if isinstance(out, StorePath):
         return out / store_folders.generation(mine)
     claim(work / PARTS, mine)
     return work / PARTS
+
+
+COMMANDS: dict[str, Any] = {"predict": (PredictSettings, done)}

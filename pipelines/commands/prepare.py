@@ -19,7 +19,7 @@ from dboost.files.stores import any_path
 
 from .. import pages
 from ..before_preparing import announce
-from ..cluster import Cluster, engine_on
+from ..cluster import ClusterSession, engine_on
 from ..config import (
     ClusterSettings,
     FromOne,
@@ -99,7 +99,6 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     decimal: Text | None = key(None, "of CSV: what stands before the fraction of a number, a point or a comma")
 
 
-SETTINGS = PrepareSettings
 # Keys that are parameters of ``prepare_text``.
 _HANDED = (
     "text", "label", "keep", "split", "tokenizer", "ngrams", "sublinear_tf", "binary", "min_df", "max_df",
@@ -108,19 +107,13 @@ _HANDED = (
 )  # fmt: skip
 
 
-def run(settings: PrepareSettings, console: Console) -> int:
-    """Write the prepared folder."""
-    done(settings, console)
-    return 0
-
-
 def done(settings: PrepareSettings, console: Console, client: Any = None) -> Any:
-    """Do it, on a client of the caller where one is given; the manifest."""
+    """Write the prepared folder; returns its manifest."""
     refuse_existing(settings.out, MANIFEST, settings.force)
     for name in ("data", "test"):
         if getattr(settings, name) is not None:
             any_path(getattr(settings, name), name)
-    with Cluster(settings, console, client, [settings.data, settings.test]) as cluster:
+    with ClusterSession(settings, console, client, [settings.data, settings.test]) as cluster:
         there = cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("prepare"):
             manifest = prepare(settings, there, console)
@@ -220,3 +213,6 @@ def facts(manifest: Any) -> list[tuple[str, str]]:
         reasons = ", ".join(f"{count:,} where {reason}" for reason, count in refused.items())
         rows.append(("put aside", f"{sum(refused.values()):,} documents, in _refused: {reasons}"))
     return [*rows, ("fingerprint", manifest.fingerprint[:16])]
+
+
+COMMANDS = {"prepare": (PrepareSettings, done)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from dboost.errors import UsageError
 
@@ -11,7 +11,7 @@ from ..config import LogSettings, OneOf, Switch, Text, key
 from ..console import Console
 from ..retraining.gates import read_retraining
 from ..retraining.home import PROMOTED
-from ..retraining.retrain import DECLINED, NOTHING_NEW, retrain
+from ..retraining.retrain import DECLINED, NOTHING_NEW, retrain, rollback
 from ..retraining.schedules import SCHEDULES
 
 
@@ -27,11 +27,10 @@ class RetrainSettings(LogSettings):
     emit: Annotated[str, OneOf(SCHEDULES.keys)] | None = key(None, "print what runs this every night there; do nothing")
 
 
-SETTINGS: Any = RetrainSettings
 EXIT_CODES = {PROMOTED: 0, DECLINED: 10, NOTHING_NEW: 11}
 
 
-def run(settings: RetrainSettings, console: Console) -> int:
+def do_retrain(settings: RetrainSettings, console: Console) -> int:
     """Retrain; 0 whatever was decided, since whoever schedules it may try again what fails, unless it is to be seen."""
     if settings.exit_code and settings.fail_declined:
         raise UsageError("exit_code= beside fail_declined=, which says less", hint="use one of them")
@@ -44,3 +43,24 @@ def run(settings: RetrainSettings, console: Console) -> int:
     decision = retrain(str(settings.file), trust=settings.trust, console=console)
     code = EXIT_CODES[decision.outcome]
     return code if settings.exit_code or (settings.fail_declined and decision.outcome == DECLINED) else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollbackSettings(LogSettings):
+    """What `dboost rollback` takes."""
+
+    required: ClassVar[tuple[str, ...]] = ("home",)
+
+    home: Text | None = key(None, "folder of the champions, the home of a retraining", positional=1)
+    reason: Text | None = key(None, "why, for the pages of decisions")
+
+
+def do_rollback(settings: RollbackSettings, console: Console) -> int:
+    """Go back."""
+    left, now = rollback(str(settings.home), reason=settings.reason or "", console=console)
+    console.event("rolled_back", left=left, champion=now, reason=settings.reason)
+    console.say(f"the champion is {now} again, and no longer {left}")
+    return 0
+
+
+COMMANDS = {"retrain": (RetrainSettings, do_retrain), "rollback": (RollbackSettings, do_rollback)}

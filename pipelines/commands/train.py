@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,18 +22,20 @@ from dboost.redact import redact_value
 
 from .. import pages
 from ..before_training import announce
-from ..cluster import Cluster
-from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings
+from ..cluster import ClusterSession
+from ..config import ClusterSettings, DataSettings, FromOne, LogSettings, OutputSettings, key
 from ..console import Console, finite
 from ..inputs import as_parquet, is_text_table, open_data, refuse_existing
 from ..model_settings import TrainedSettings
 from ..pages import choice_facts, path_table, strength_facts, strengths_table
 from ..runs.folder import TABLES
-from ..training import Trained, Training, plan_training
-from ..unfinished import finished_folder, kept_beside
+from ..training import Trained, Training, plan_training, save_path
+from ..unfinished import finished_folder, resumable_work_folder
 
-MARKER = "model.json"
+MARKER, PATH_MARKER = "model.json", "path.json"
 NOT_CONVERGED = 6
+# Strengths of a path that names none.
+STRENGTHS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,33 +48,48 @@ class TrainSettings(TrainedSettings, DataSettings, ClusterSettings, OutputSettin
     )  # fmt: skip
 
 
-SETTINGS = TrainSettings
-
-
-def run(settings: TrainSettings, console: Console) -> int:
+def do_train(settings: TrainSettings, console: Console) -> int:
     """Fit and save a model; 6 when a limit came before ``tol``."""
     return 0 if done(settings, console).converged else NOT_CONVERGED
 
 
 def done(settings: TrainSettings, console: Console, client: Any = None) -> Trained:
     """Do it, on a client of the caller where one is given."""
-    refuse_existing(settings.out, MARKER, settings.force)
+
+    def written(trained: Trained, data: Any) -> None:
+        with finished_folder(str(settings.out), MARKER, settings.force) as (out, force):
+            save(trained, data, out, dataclasses.asdict(settings), console, force=force)
+
+    trained = _train("train", MARKER, settings, console, client, written)
+    show(trained, console, out=settings.out)
+    console.say(f"model: {settings.out}   next: dboost inspect {settings.out}")
+    return trained
+
+
+def _train(
+    name: str,
+    marker: str,
+    settings: TrainSettings,
+    console: Console,
+    client: Any,
+    write: Callable[[Trained, Any], None],
+) -> Trained:
+    """Train on a client of the caller, or on a cluster of the settings, and have `write` save what came of it."""
+    refuse_existing(settings.out, marker, settings.force)
     training = plan_training(settings)
     if not is_text_table(settings):
         open_data(settings, "train", groups=settings.groups)  # refused before a cluster starts
-    place = Cluster(settings, console, client, [settings.data])
-    with kept_beside(settings, "train", console) as work, place as cluster:
+    place = ClusterSession(settings, console, client, [settings.data])
+    with resumable_work_folder(settings, name, console) as work, place as cluster:
         keep = [settings.groups] if settings.groups else []
         data = open_data(as_parquet(settings, work / TABLES, keep), "train", groups=settings.groups)
         cluster.client()  # starts before the stage whose seconds are counted
-        with console.stage("train"):
-            trained = cluster.do(lambda there: fit(training, data, there, console, named=settings.data, work=work))
+        with console.stage(name):
+            trained = cluster.run_with_rejoin(
+                lambda there: fit(training, data, there, console, named=settings.data, work=work)
+            )
         with console.stage("save"):
-            with finished_folder(str(settings.out), MARKER, settings.force) as (out, force):
-                trained.estimator.save(out, force=force)
-                keep_transform(data, out)
-                write_manifest(trained.estimator, out, dataclasses.asdict(settings), console, data)
-    show(trained, settings, console)
+            write(trained, data)
     return trained
 
 
@@ -80,35 +98,41 @@ def fit(
     data: Any,
     client: Any,
     console: Console,
-    title: str | None = None,
     *,
-    named: str | None = None,
-    work: Path | None = None,
+    named: str | None,
+    work: Path,
     partial: Path | None = None,
 ) -> Trained:
     """Train with the rounds of a single fit shown as they end; those of many fits are events only.
 
     What it will take is said first, and refused where no worker could do it. `named` is what the user calls the data.
     """
-    named = str(data.path) if named is None else named
     announce(data, client, training.kind.__name__, console)
     if training.way == "fit":
         tol = training.parameters.get("tol", 1e-4)
-        with console.rounds(title or f"training on {named}", tol if isinstance(tol, float) else 0.0) as show:
+        with console.rounds(f"training on {named}", tol if isinstance(tol, float) else 0.0) as show:
             return training.run(data, client=client, on_round=show, progress=work, partial=partial)
-    what = {"cv": f"cross-validation on {named}: {training.grid.get('cv')} folds", "path": "path"}
-    console.say(what[training.way] if training.way == "cv" else f"path of strengths on {named}")
-    told = console.several_fits(training.n_strengths, int(training.grid.get("cv") or 0))
+    folds = int(training.grid.get("cv") or 0)
+    console.say(f"cross-validation on {named}: {folds} folds" if folds else f"path of strengths on {named}")
+    told = console.several_fits(training.n_strengths, folds)
     return training.run(data, client=client, on_round=told, progress=work)
 
 
-def show(trained: Trained, settings: TrainSettings, console: Console) -> None:
-    """Print what came out, and what to do next."""
+def save(
+    trained: Trained, data: Any, out: Path, settings: dict[str, Any], console: Console, force: bool = False
+) -> None:
+    """Write the model with its transform, its settings and the versions it was made with."""
+    trained.estimator.save(out, force=force)
+    keep_transform(data, out)
+    write_manifest(trained.estimator, out, settings, console, data)
+
+
+def show(trained: Trained, console: Console, **more: Any) -> None:
+    """Print what came out, and where no feature is used, why."""
     values, blocks = outcome(trained)
-    console.page("trained", blocks, {"out": settings.out, **values})
+    console.page("trained", blocks, more | values)
     if trained.path is None and (hint := why_empty(trained)):
         console.say(hint)
-    console.say(f"model: {settings.out}   next: dboost inspect {settings.out}")
 
 
 def outcome(trained: Trained) -> tuple[dict[str, Any], list[Any]]:
@@ -191,3 +215,33 @@ def versions() -> dict[str, str]:
     packages = ("dask", "numpy", "numba", "pyarrow", "scikit-learn", "scipy")
     here = {"python": platform.python_version(), "dboost": dboost.__version__}
     return here | {name: version(name) for name in packages}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathCommandSettings(TrainSettings):
+    """What `dboost path` takes."""
+
+    first: ClassVar[tuple[str, ...]] = (
+        "data", "label", "penalty", "path", "eps", "out", "loss", "features", "workers", "force"
+    )  # fmt: skip
+
+    path: FromOne | None = key(None, "strengths, falling by a constant factor (default: 20)")
+
+
+def do_path(settings: PathCommandSettings, console: Console) -> int:
+    """Fit and save the path."""
+    if settings.alphas is None and settings.path is None:
+        # the number of strengths goes by its other name here too
+        settings = dataclasses.replace(settings, path=settings.n_alphas or STRENGTHS, n_alphas=None)
+
+    def written(trained: Trained, data: Any) -> None:
+        save_path(trained, str(settings.out), force=settings.force)
+
+    trained = _train("path", PATH_MARKER, settings, console, None, written)
+    values, blocks = outcome(trained)
+    console.page("path", blocks, {"out": settings.out, **values})
+    console.say(f"path: {settings.out}   next: dboost inspect {settings.out}/models/{len(trained.path) - 1:05d}")
+    return 0
+
+
+COMMANDS: dict[str, Any] = {"train": (TrainSettings, do_train), "path": (PathCommandSettings, do_path)}

@@ -1,9 +1,4 @@
-"""What a kind of cluster has to say of itself, and what several kinds share.
-
-Covers: ``Request``, what is asked of a kind; ``Place``, its base, whose run is a process that is started on this
-machine and left alone, so that it outlives the terminal; a client of a cluster that a package has made.
-Does not cover: the kinds (``registry``, ``slurm``, ``kubernetes``), or what a run does, which is ``dboost resume``.
-"""
+"""What a kind of cluster has to say of itself, and what several kinds share."""
 
 from __future__ import annotations
 
@@ -51,7 +46,7 @@ class Request:
         return self.workers
 
 
-class Place:
+class ClusterKind:
     """A kind of cluster."""
 
     # What it takes beside a number of workers; other keys of a cluster are refused.
@@ -82,12 +77,38 @@ class Place:
         return shlex.join(command(folder))
 
     def start(self, request: Request, folder: Path) -> dict[str, Any]:
-        """Start the run of a folder, and return what is needed to stop it."""
-        return start(folder)
+        """Start the run of a folder, and return what is needed to stop it, once it is at its first stage.
+
+        That it holds the lock of its folder says too little: it looks at its inputs with the lock in its hands.
+        """
+        log = folder / LOG
+        # A shell that ends at once leaves the process to the system, so that nobody has to wait for it.
+        line = 'nohup "$@" >> "$0" 2>&1 < /dev/null & echo $!'
+        done = subprocess.run(
+            ["sh", "-c", line, str(log), *command(folder)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=folder, check=True,
+        )  # fmt: skip
+        pid = int(done.stdout)
+        until = time.monotonic() + _BEGINS
+        while time.monotonic() < until and not _begun(folder, pid):
+            if not _lives(pid):
+                if listed(folder, folder.parent).state == "done":
+                    break  # there was little or nothing left to do
+                said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["nothing"]
+                raise ClusterError(f"the run ended at once: {said[-1]}", file=str(log))
+            time.sleep(0.05)
+        return {"pid": pid, "host": socket.gethostname()}
 
     def stop(self, started: dict[str, Any]) -> str:
         """Stop it, as SIGTERM does; returns what was done, in words."""
-        return stop(started)
+        host, pid = started["host"], int(started["pid"])
+        if host != socket.gethostname():
+            raise UsageError(f"process {pid} of the run is on host {host}", hint="stop it there")
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            return f"process {pid} had ended already"
+        return f"process {pid} was asked to end"
 
 
 def _holds(options: Any, path: Sequence[str]) -> bool:
@@ -101,10 +122,7 @@ def _holds(options: Any, path: Sequence[str]) -> bool:
 
 @contextlib.contextmanager
 def client_of(kind: str, make: Callable[[], Any], workers: int, patience: float = PATIENCE) -> Iterator[Any]:
-    """A client of a new cluster with its first worker.
-
-    `workers`: how many it is told to have; 0 where `make` has said so.
-    """
+    """A client of a new cluster with its first worker; `workers` is 0 where `make` has said how many."""
     from distributed import Client
 
     with contextlib.ExitStack() as opened:
@@ -144,30 +162,6 @@ def command(folder: Path) -> list[str]:
     return [sys.executable, "-m", "dboost_pipelines", "resume", str(folder), "--trust", "--log-format", "plain"]
 
 
-def start(folder: Path) -> dict[str, Any]:
-    """Start it, and wait until it is at its first stage.
-
-    That it holds the lock of its folder says too little: it looks at its inputs with the lock in its hands.
-    """
-    log = folder / LOG
-    # A shell that ends at once leaves the process to the system: it is nobody's child, and nobody has to wait for it.
-    line = 'nohup "$@" >> "$0" 2>&1 < /dev/null & echo $!'
-    done = subprocess.run(
-        ["sh", "-c", line, str(log), *command(folder)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=folder, check=True,
-    )  # fmt: skip
-    pid = int(done.stdout)
-    until = time.monotonic() + _BEGINS
-    while time.monotonic() < until and not _begun(folder, pid):
-        if not _lives(pid):
-            if listed(folder, folder.parent).state == "done":
-                break  # there was little or nothing left to do
-            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["nothing"]
-            raise ClusterError(f"the run ended at once: {said[-1]}", file=str(log))
-        time.sleep(0.05)
-    return {"pid": pid, "host": socket.gethostname()}
-
-
 def _begun(folder: Path, pid: int) -> bool:
     """Whether the process has told of a stage."""
     mine = False
@@ -185,15 +179,3 @@ def _lives(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def stop(started: dict[str, Any]) -> str:
-    """Ask it to end, which leaves the model so far."""
-    host, pid = started["host"], int(started["pid"])
-    if host != socket.gethostname():
-        raise UsageError(f"process {pid} of the run is on host {host}", hint="stop it there")
-    try:
-        os.kill(pid, signal.SIGTERM)
-    except ProcessLookupError:
-        return f"process {pid} had ended already"
-    return f"process {pid} was asked to end"

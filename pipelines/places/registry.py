@@ -12,12 +12,12 @@ from dboost.errors import UsageError
 from dboost.interop.extras import imported
 
 from .kubernetes import Kubernetes
-from .place import Place, Request, client_of
+from .place import ClusterKind, Request, client_of
 from .security import TEMPORARY, security_of, settings_of
 from .slurm import Slurm
 
 
-class Local(Place):
+class Local(ClusterKind):
     """A cluster inside this machine; see ``dboost.engine.dask.cluster``."""
 
     takes = ("memory_limit", "tls")
@@ -38,7 +38,7 @@ class Local(Place):
             yield client
 
 
-class Gateway(Place):
+class Gateway(ClusterKind):
     """A cluster that a Dask Gateway makes and encrypts, whose address and login are those of its own settings."""
 
     takes = ("options",)
@@ -61,12 +61,8 @@ class Gateway(Place):
         return f"{super().shown(request, folder)}\n# {request.number()} workers of the gateway, {request.options}"
 
 
-class Ssh(Place):
-    """Machines that are reached by ssh, through Dask's ``SSHCluster``.
-
-    The first host has the scheduler, each of the others the workers; all need the same Python environment and the same
-    paths.
-    """
+class Ssh(ClusterKind):
+    """Machines that are reached by ssh: the first has the scheduler, all have the same environment and paths."""
 
     takes = ("memory_limit", "hosts", "tls", "options")
     says = {"worker_options.n_workers": "workers", "worker_options.memory_limit": "memory_limit", "hosts": "hosts"}
@@ -120,7 +116,7 @@ def _arguments(request: Request) -> dict[str, Any]:
     return {"hosts": list(request.hosts), "worker_options": worker, "scheduler_options": scheduler, **given}
 
 
-PLACES: dict[str, Place] = {
+PLACES: dict[str, ClusterKind] = {
     "local": Local(),
     "ssh": Ssh(),
     "slurm": Slurm(),

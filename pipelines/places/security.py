@@ -1,7 +1,4 @@
-"""Certificates of a cluster.
-
-Covers: certificates made for one cluster and forgotten with it, and those of a folder. Does not cover: who signs them.
-"""
+"""Certificates of a cluster."""
 
 from __future__ import annotations
 
@@ -16,10 +13,7 @@ FILES = {"tls_ca_file": "ca.pem", "cert": "cert.pem", "key": "key.pem"}
 
 
 def security_of(tls: str | None) -> Any:
-    """What Dask takes as ``security=``; None for a cluster without TLS.
-
-    `tls`: "temporary", or the folder of ca.pem, cert.pem and key.pem, which scheduler, workers and clients all use.
-    """
+    """What Dask takes as ``security=`` for "temporary" certificates or those of a folder; None for no TLS."""
     if tls is None:
         return None
     from distributed import Security

@@ -15,7 +15,7 @@ from typing import Any
 from dboost.errors import ClusterError
 from dboost.interop.extras import imported
 
-from .place import LOG, Place, Request, called, client_of, command
+from .place import LOG, ClusterKind, Request, called, client_of, command
 from .security import security_of
 
 SCRIPT = "driver.sbatch"
@@ -23,7 +23,7 @@ SCRIPT = "driver.sbatch"
 _DRIVER = {"cpus-per-task": "2", "mem": "4G"}
 
 
-class Slurm(Place):
+class Slurm(ClusterKind):
     """Jobs of Slurm."""
 
     takes = ("memory_limit", "tls", "options")

@@ -1,8 +1,4 @@
-"""Judging a model on labelled rows: raw documents that its transform reads, or features.
-
-Covers: the sums of all figures, piece by piece, where the pieces are read, and classes that the model does not
-know, which are counted and not fatal. Does not cover: what a page shows of single rows (``report_page.held_out``).
-"""
+"""Judging a model on labelled rows: raw documents that its transform reads, or features."""
 
 from __future__ import annotations
 
@@ -30,10 +26,10 @@ from dboost.metrics import Evaluation
 from dboost.model.fitted import Model
 from dboost.partition import NUMBERS, SEVERAL, Sums
 
-from .. import targets
+from .. import regression_figures
 from ..cluster import engine_on
 from ..config import DataSettings
-from ..inputs import ENDING, for_a_while, is_text_table, open_data, some, staging_for
+from ..inputs import ENDING, abbreviated, for_a_while, is_text_table, open_data, staging_for
 from .parts import in_order
 from .rows import PreparedRows, are_raw, check_transform, feature_positions, raw_rows
 
@@ -61,10 +57,7 @@ class Labelled:
 def labelled_rows(
     settings: DataSettings, model: Model, folder: str, client: Any, keep: Sequence[str] = ()
 ) -> Iterator[Labelled]:
-    """The labelled rows that settings name, documents with `keep` beside them; copies of them are gone afterwards.
-
-    `folder`: of the model, as ``find_model`` gives it.
-    """
+    """The labelled rows that settings name, documents with `keep` beside them; copies of them are gone afterwards."""
     transform = read_transform(folder)
     if not are_raw(settings, transform):
         ending = ENDING if is_text_table(settings) else ""
@@ -102,7 +95,7 @@ def _labels_of(settings: DataSettings, model: Model, folder: str) -> Labels:
     if len(columns) != expected:
         raise UsageError(
             f"label names {len(columns)} columns, and the model has {expected}",
-            hint=f"name {expected}: {some(model.classes.tolist())}" if expected > 1 else "name one",
+            hint=f"name {expected}: {abbreviated(model.classes.tolist())}" if expected > 1 else "name one",
         )
     if expected > 1 and set(columns) == set(model.classes.tolist()):
         columns = tuple(model.classes.tolist())
@@ -111,7 +104,7 @@ def _labels_of(settings: DataSettings, model: Model, folder: str) -> Labels:
     return Labels(columns, separator, settings.weight)
 
 
-def sums_of(rows: Labelled, model: Model, client: Any) -> tuple[Sums, Strangers]:
+def sums_of(rows: Labelled, model: Model, client: Any) -> tuple[Sums, UnseenLabels]:
     """Sums over all pieces that all figures follow from, and the labels that the model does not know."""
     total, seen, counts = None, 0, Counter[Any]()
     for found, known, unknown in in_order(judge, rows.pieces, (), (model, rows.transform), (rows.labels,), client):
@@ -121,10 +114,10 @@ def sums_of(rows: Labelled, model: Model, client: Any) -> tuple[Sums, Strangers]
     if total is None:
         raise DataError("there are no rows to judge on", file=rows.data)
     if counts and not seen:
-        found, expected = some(list(counts)), some(model.classes.tolist())
+        found, expected = abbreviated(list(counts)), abbreviated(model.classes.tolist())
         what = f"none of the labels of the data is a class of the model: found {found}, expected {expected}"
         raise DataError(what, file=rows.data, hint="check label=; labels and classes have one type, text or number")
-    return total, Strangers(counts, model.tags is not None)
+    return total, UnseenLabels(counts, model.tags is not None)
 
 
 def judge(piece: Any, number: int, held: tuple[Model, Any], labels: Labels) -> tuple[Sums, int, Counter[Any]]:
@@ -141,7 +134,7 @@ def judge(piece: Any, number: int, held: tuple[Model, Any], labels: Labels) -> t
         if model.task in NUMBERS:
             y = regression_targets(given) if model.task == "regression" else many_targets(given)
             centre = model.labels(model.intercept[None])
-            return targets.partial(model.labels(scores), y, weight, centre), len(y), Counter()
+            return regression_figures.partial(model.labels(scores), y, weight, centre), len(y), Counter()
         if model.tags is None:
             signs = task_labels(given)
             return metrics.partial(scores, signs, weight), len(signs), Counter()
@@ -189,7 +182,7 @@ MOST_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Strangers:
+class UnseenLabels:
     """Classes that a model does not know, and how many rows of the data each has."""
 
     counts: Mapping[Any, int]

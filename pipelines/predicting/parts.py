@@ -1,8 +1,4 @@
-"""Parts of a prediction: one file for each piece of the rows, written once by whoever labels it.
-
-Covers: what is written for a row, checked against the model; the file of a part, which appears whole; passing over the
-parts that stand; the work over workers. Does not cover: where rows come from (``rows``).
-"""
+"""Parts of a prediction: one file for each piece of the rows, written once by whoever labels it."""
 
 from __future__ import annotations
 
@@ -55,10 +51,7 @@ def label_part(piece: Any, number: int, folder: str, held: tuple[Model, Any], as
 def label_all(
     pieces: Sequence[Any], folder: AnyPath, model: Model, transform: Any, asked: Asked, client: Any, tell: Any
 ) -> int:
-    """Write the parts of all pieces, with a bounded number under way; returns the number of rows.
-
-    `tell` is given the parts that are done, and the rows so far.
-    """
+    """Write the parts of all pieces; returns the number of rows. `tell` hears the parts that are done, and the rows."""
     rows = 0
     for file in folder.glob(".part-*") if isinstance(folder, Path) else ():
         # of a process that was killed while it wrote
@@ -77,10 +70,7 @@ def in_order(
     after: tuple[Any, ...],
     client: Any,
 ) -> Iterator[Any]:
-    """``work(piece, number, *before, held, *after)`` of every piece, in their order; `held` is sent to a cluster once.
-
-    A bounded number is under way: one that a worker does and one that waits there.
-    """
+    """``work(piece, number, *before, held, *after)`` of every piece, in order, a bounded number of them under way."""
     if client is None:
         for number, piece in enumerate(pieces):
             interruption.check()

@@ -1,12 +1,8 @@
-"""Where the rows of a prediction come from: features as they are, or raw documents and the transform of the model.
-
-Covers: which of the two data is, the cut into pieces that workers read, the columns and bytes that are read.
-Does not cover: what is written (``columns``, ``parts``).
-"""
+"""Where the rows of a prediction come from: features as they are, or raw documents and the transform of the model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -107,7 +103,7 @@ class PreparedRows:
 
     def positions(self) -> tuple[pa.Array, pa.Array]:
         """File name and row within the file of every row."""
-        return positions(self.block, self.ending)
+        return positions(((ref, group, 0, None) for ref, groups in self.block.spans for group in groups), self.ending)
 
 
 @dataclass(frozen=True)
@@ -184,14 +180,7 @@ class RawRows:
 
     def positions(self) -> tuple[pa.Array, pa.Array]:
         """File name and row within the file of every document."""
-        files: list[str] = []
-        rows = []
-        for ref, group, start, stop in self.chunk.spans:
-            footer = open_file(ref.path).metadata
-            before = sum(footer.row_group(g).num_rows for g in range(group))
-            files.extend([ref.name] * (stop - start))
-            rows.append(np.arange(before + start, before + stop, dtype=np.int64))
-        return pa.array(files, pa.string()), pa.array(np.concatenate(rows) if rows else np.zeros(0, np.int64))
+        return positions(self.chunk.spans)
 
 
 @dataclass(frozen=True)
@@ -363,17 +352,18 @@ def feature_positions(model: Model, data: Any, blocks: Sequence[Any]) -> Columns
     return input_positions(model, names, model.n_features if layout is None else layout.n_features, data)
 
 
-def positions(block: Any, ending: str = "") -> tuple[pa.Array, pa.Array]:
-    """File name and row within the file of every row of a block."""
+def positions(spans: Iterable[tuple[Any, int, int, int | None]], ending: str = "") -> tuple[pa.Array, pa.Array]:
+    """File name, less `ending`, and row within the file of every row of spans: file, row group, first row and end."""
     files: list[str] = []
     rows: list[np.ndarray[Any, np.dtype[np.int64]]] = []
-    for ref, groups in block.spans:
-        footer = open_file(ref.path).metadata
-        sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        for group in groups:
-            files.extend([ref.name.removesuffix(ending)] * sizes[group])
-            rows.append(np.arange(starts[group], starts[group + 1], dtype=np.int64))
+    sizes: dict[str, list[int]] = {}
+    for ref, group, first, end in spans:
+        if ref.path not in sizes:
+            footer = open_file(ref.path).metadata
+            sizes[ref.path] = [footer.row_group(each).num_rows for each in range(footer.num_row_groups)]
+        before, count = sum(sizes[ref.path][:group]), sizes[ref.path][group]
+        rows.append(np.arange(before + first, before + (count if end is None else end), dtype=np.int64))
+        files.extend([ref.name.removesuffix(ending)] * len(rows[-1]))
     return pa.array(files, pa.string()), pa.array(np.concatenate(rows) if rows else np.zeros(0, np.int64))
 
 

@@ -1,7 +1,4 @@
-"""What held-out rows say of a classifier beyond its error: calibration, and the mistakes it was surest of.
-
-Covers: one pass over the rows, block by block, in this process. Does not cover: the figures of ``dboost evaluate``.
-"""
+"""What held-out rows say of a classifier beyond its error: calibration, and the mistakes it was surest of."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ WORDS, LONGEST = 4, 240
 
 @dataclass
 class HeldOut:
-    """What was found."""
+    """Calibration and mistakes of a model on rows with labels."""
 
     rows: int = 0
     # For each bin of the probability of the predicted class: rows, their mean probability, their share of right ones.
@@ -48,11 +45,7 @@ class HeldOut:
 def look_at(
     model: Model, settings: DataSettings, folder: str, client: Any = None, keep: Sequence[str] = ()
 ) -> HeldOut | None:
-    """Look at the labelled rows that settings name; None for a model without one label a row.
-
-    `settings`: raw documents where the transform of the model reads them, else features.
-    `keep`: columns of the documents that are shown with a mistake.
-    """
+    """Look at the labelled rows that settings name; None for a model without one label a row."""
     if model.task not in ("binary", "multiclass"):
         return None
     with labelled_rows(settings, model, folder, client, keep) as rows:

@@ -1,12 +1,7 @@
-"""The page as HTML: figures of a model and of held-out rows, put into the template.
-
-Covers: what the page holds, and writing it. Does not cover: how figures are found (``held_out``, ``runs.report``), how
-charts are drawn (``charts``), how the page looks (``templates``).
-"""
+"""The page as HTML: figures of a model and of held-out rows, put into the template."""
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 from collections.abc import Sequence
@@ -15,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dboost.estimators.model_folders import read_transform
 from dboost.estimators.selecting import FRONTIER
@@ -24,6 +18,7 @@ from dboost.model.fitted import Model
 from dboost.redact import redact_value
 
 from .. import pages
+from ..templates import page_of
 from .held_out import HeldOut
 
 # What the words of the page mean, where they stand.
@@ -77,7 +72,7 @@ def html(
     made = None if folder is None else read_json(Path(local_copy(folder)) / "run.json")
     matter = _matter(model, transform)
     made = redact_value(made or {}, frozenset())
-    return rendered(
+    return page_of(
         __package__,
         "report.html.j2",
         title=title,
@@ -107,17 +102,6 @@ def html(
         settings=_flat(made.get("parameters") or made.get("settings") or {}),
         versions=_flat(made.get("versions") or model.manifest.get("versions", {})),
     )
-
-
-def rendered(package: str, template: str, **values: Any) -> str:
-    """A template of a package with these values, and the time."""
-    environment = Environment(
-        loader=PackageLoader(package, "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters |= {"percent": pages.percent, "count": lambda n: f"{n:,.6g}" if n < 1e6 else f"{n:,.0f}"}
-    written = datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    return environment.get_template(template).render(written=written, **values)
 
 
 def read_json(path: Path) -> Any:
@@ -232,22 +216,14 @@ def _confusion(evaluation: dict[str, Any] | None, labels: list[str]) -> dict[str
     if counts is None:
         return None
     matrix = np.asarray(counts, dtype=float)
-    totals = np.maximum(matrix.sum(axis=1), 1e-300)
     rows = None
     if len(labels) <= LARGEST_MATRIX:
-        shares = (matrix / totals[:, None]).round(3).tolist()
+        shares = (matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-300)).round(3).tolist()
         rows = [
             {"label": labels[r], "cells": [(n, shares[r][s], r == s) for s, n in enumerate(row)]}
             for r, row in enumerate(matrix.tolist())
         ]
-    wrong = matrix * (1 - np.eye(len(labels)))
-    pairs = []
-    for flat in np.argsort(-wrong, axis=None, kind="stable")[:CONFUSED].tolist():
-        right, said = divmod(flat, len(labels))
-        if wrong[right, said] > 0:
-            share = float(wrong[right, said] / totals[right])
-            pairs.append({"right": labels[right], "said": labels[said], "count": wrong[right, said], "share": share})
-    return {"labels": labels, "rows": rows, "pairs": pairs}
+    return {"labels": labels, "rows": rows, "pairs": pages.mistakes(matrix, labels, CONFUSED)}
 
 
 def _calibration(held_out: HeldOut | None) -> str:

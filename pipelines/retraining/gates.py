@@ -1,7 +1,4 @@
-"""The file of a retraining, and what a challenger must do to be promoted; a new gate is one function and one line.
-
-Covers: the keys of the file, the gates. Does not cover: how their figures are found (``judge``).
-"""
+"""The file of a retraining, and what a challenger must do to be promoted; a new gate is one function and one line."""
 
 from __future__ import annotations
 
@@ -128,11 +125,6 @@ GATES: tuple[Callable[[Figures, Gates], Verdict], ...] = (
 def verdicts(figures: Figures, gates: Gates) -> list[Verdict]:
     """What every gate says."""
     return [gate(figures, gates) for gate in GATES]
-
-
-def as_values(found: list[Verdict]) -> list[dict[str, Any]]:
-    """The verdicts as plain values."""
-    return [dict(vars(one)) for one in found]
 
 
 @dataclass(frozen=True)

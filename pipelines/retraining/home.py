@@ -1,9 +1,5 @@
 """The home of champions: versions, decisions, and one pointer that changes whole.
 
-Covers: which version is the champion, promoting and going back, what was rolled back, the next version, decisions that
-were made, and going on where a file of them is damaged.
-Does not cover: how a version comes to be, which is a run folder.
-
 The pointer is one small file that is replaced by a rename, so at every moment there is one champion, whose folder was
 complete before the pointer named it. All that it says but versions that were deleted is in the decisions too, so that a
 damaged pointer is made again.
@@ -118,7 +114,7 @@ class Home:
         self._write({**pointer, "version": chain[-1] if chain else None, "former": chain[:-1]})
 
     def promote(self, version: str) -> None:
-        """Make a version the champion; one that is it already stays it."""
+        """Make a version the champion; nothing changes where it is the champion already."""
         pointer = self._pointer()
         former = [name for name in _chain(pointer) if name != version]
         self._write({**pointer, "version": version, "former": former})
@@ -147,10 +143,7 @@ class Home:
         write_file(self.folder(version) / DECISION, (json.dumps(values, indent=1, default=str) + "\n").encode())
 
     def prune(self, keep: int) -> list[str]:
-        """Delete versions but the latest ones, the champion and the one before it.
-
-        Returns the versions that are gone.
-        """
+        """Delete versions but the latest ones, the champion and the one before it; returns those that are gone."""
         there, former = self.versions(), self.former
         staying = {*there[-keep:], self.champion, *former[-1:]}
         gone = [name for name in there if name not in staying]

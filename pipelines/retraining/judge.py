@@ -1,12 +1,8 @@
-"""Champion and challenger on the same held-out rows: the difference row by row, and how sure it is.
-
-Covers: losses and errors of both models by row, their sums by class, calibration; drift of labels and terms; the page.
-Does not cover: what of it is good enough (``gates``).
-"""
+"""Champion and challenger on the same held-out rows: the difference row by row, and how sure it is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +17,7 @@ from ..inputs import read_model
 from ..pages import both_sides, labels_of, strength
 from ..predicting.rows import RawRows, check_transform, how_of, raw_rows, reads_of
 from ..report_page.held_out import BINS, count_bins
-from ..report_page.page import rendered
+from ..templates import page_of
 
 # Least probability that a label is taken to have: a class that a model has never seen would cost infinitely much.
 LEAST = 1e-6
@@ -29,22 +25,14 @@ LEAST = 1e-6
 _RARE = 0.5
 
 
-@dataclass
+@dataclass(frozen=True)
 class Judged:
     """What held-out rows say of one model."""
 
-    losses: list[NDArray[np.float64]] = field(default_factory=list)  # of every row
-    wrong: list[NDArray[np.float64]] = field(default_factory=list)
+    loss: NDArray[np.float64]  # of every row
+    wrong: NDArray[np.float64]  # 1 for every row with a wrong label
     # Rows, sum of probabilities and number of right ones by the probability of the predicted class.
-    bins: NDArray[np.float64] = field(default_factory=lambda: np.zeros((BINS, 3)))
-
-    def loss(self) -> NDArray[np.float64]:
-        """The loss of every row."""
-        return np.concatenate(self.losses) if self.losses else np.zeros(0)
-
-    def error(self) -> NDArray[np.float64]:
-        """1 for every row with a wrong label."""
-        return np.concatenate(self.wrong) if self.wrong else np.zeros(0)
+    bins: NDArray[np.float64]
 
     def off(self) -> float:
         """Mean distance between probability and share of right ones."""
@@ -77,14 +65,14 @@ class Comparison:
         """Mean of the challenger's loss less the champion's, row by row, and its standard error."""
         if self.champion is None:
             return 0.0, 0.0
-        gaps = self.challenger.loss() - self.champion.loss()
+        gaps = self.challenger.loss - self.champion.loss
         return float(gaps.mean()), float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else np.inf
 
     def by_class(self) -> list[dict[str, Any]]:
         """Rows, error of both and the standard error of the difference, for each label."""
         found = []
-        mine = self.challenger.error()
-        theirs = mine if self.champion is None else self.champion.error()
+        mine = self.challenger.wrong
+        theirs = mine if self.champion is None else self.champion.wrong
         for label in np.unique(self.labels).tolist():
             at = self.labels == label
             gaps = mine[at] - theirs[at]
@@ -98,7 +86,8 @@ class Comparison:
 def compare(challenger: str, champion: str | None, data: Any, label: str, staging: Any, engine: Any) -> Comparison:
     """Judge both models on raw held-out documents."""
     models = [model_and_transform(one) for one in (challenger, champion) if one is not None]
-    judged = [Judged() for _ in models]
+    bins = [np.zeros((BINS, 3)) for _ in models]
+    found: list[list[tuple[NDArray[np.float64], NDArray[np.float64]]]] = [[] for _ in models]
     labels: list[NDArray[Any]] = []
     # both transforms read the text themselves; the cut of the rows is that of the first
     read = raw_rows(data, models[0][1], (label,), staging, engine)
@@ -107,14 +96,18 @@ def compare(challenger: str, champion: str | None, data: Any, label: str, stagin
         columns = [read_span(span, [label])[label].to_pylist() for span in piece.chunk.spans]
         right = np.array([str(one) for column in columns for one in column])
         labels.append(right)
-        for (model, transform), one in zip(models, judged):
+        for (model, transform), parts, counts in zip(models, found, bins):
             reads = reads_of(transform)
             assert reads is not None, "a model that is judged has a transform"
             mine = RawRows(piece.chunk, replace(how_of(transform, reads), types=piece.how.types), reads.given)
             chances = model.probabilities(mine.scores(model, transform))
-            _add(one, chances, np.array([str(name) for name in model.classes.tolist()]), right)
+            parts.append(_judged(chances, np.array([str(name) for name in model.classes.tolist()]), right, counts))
     if not labels:
         raise DataError("there are no held-out rows to judge on", file=str(data.data))
+    judged = []
+    for parts, counts in zip(found, bins):
+        losses, wrong = map(np.concatenate, zip(*parts))
+        judged.append(Judged(losses, wrong, counts))
     return Comparison(np.concatenate(labels), judged[0], judged[1] if len(judged) > 1 else None)
 
 
@@ -129,17 +122,18 @@ def model_and_transform(folder: str) -> tuple[Any, Any]:
     return model, transform
 
 
-def _add(found: Judged, chances: NDArray[np.float64], classes: NDArray[Any], right: NDArray[Any]) -> None:
-    """Add some rows."""
+def _judged(
+    chances: NDArray[np.float64], classes: NDArray[Any], right: NDArray[Any], bins: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Losses of some rows, and which are labelled wrongly; they are counted in `bins`."""
     order = np.argsort(classes, kind="stable")
     at = np.minimum(np.searchsorted(classes[order], right), len(classes) - 1)
     codes = np.where(classes[order][at] == right, order[at], -1)
     rows = np.arange(len(right))
     own = np.where(codes >= 0, chances[rows, np.maximum(codes, 0)], 0.0)
     top, said = chances.max(axis=1), chances.argmax(axis=1)
-    found.losses.append(-np.log(np.maximum(own, LEAST)))
-    found.wrong.append((said != codes).astype(float))
-    count_bins(found.bins, top, said == codes)
+    count_bins(bins, top, said == codes)
+    return -np.log(np.maximum(own, LEAST)), (said != codes).astype(float)
 
 
 # ---- drift -----------------------------------------------------------------------------------------------------------
@@ -168,10 +162,7 @@ def label_drift(before: dict[str, float], now: dict[str, float]) -> float:
 
 
 def term_drift(before: dict[str, float], now: dict[str, float], most: int = 10) -> tuple[float, list[dict[str, Any]]]:
-    """The index of two counts of documents by term, over the terms that both have, and the terms that moved most.
-
-    Terms that one of them does not have are left out.
-    """
+    """The index of two counts of documents over the terms that both have, and the terms that moved most."""
     names = sorted(set(before) & set(now))
     if not names:
         return float("inf"), []
@@ -187,13 +178,10 @@ MOST = 20
 
 
 def html(values: dict[str, Any], challenger: str | None, champion: str | None) -> str:
-    """The page.
-
-    `challenger, champion`: folders of models; None for one that is not there. Words are compared where there are both.
-    """
+    """The page; `challenger` and `champion` are folders of models, None for one that is not there."""
     both = challenger is not None and champion is not None
     change = changes(read_model(challenger), read_model(champion)) if both else None
-    return rendered(__package__, "decision.html.j2", values=values, change=change)
+    return page_of(__package__, "decision.html.j2", values=values, change=change)
 
 
 def changes(mine: Any, theirs: Any) -> dict[str, Any]:

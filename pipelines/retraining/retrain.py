@@ -1,8 +1,5 @@
 """One retraining: nothing to do, a promotion, or a refusal with its reasons.
 
-Covers: ``retrain`` and ``rollback``, for the command line and an orchestrator alike.
-Does not cover: the run of a challenger (``runs``), figures (``judge``), gates, the pointer (``home``).
-
 Every step stands by itself: a challenger is a run folder, which goes on where it was broken off; its decision is a file
 in it; and the pointer changes last. A call after a kill finds what is done and does the rest; a call that finds a
 damaged champion goes on from the last sound one.
@@ -11,7 +8,6 @@ damaged champion goes on from the last sound one.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import tempfile
 import time
@@ -28,7 +24,7 @@ from dboost.data import load_manifest
 from dboost.errors import DataError, UsageError
 from dboost.estimators.transform_files import read_beside
 from dboost.files.paths import local_path
-from dboost.files.storage import sha256_json, write_file
+from dboost.files.storage import write_file
 
 from ..asynchronous import serves_asynchronous
 from ..cluster import engine_on
@@ -39,10 +35,10 @@ from ..runs import fingerprints
 from ..runs import folder as names
 from ..runs.execute import RunResult
 from ..runs.execute import run as execute
-from ..runs.lock import Lease, held
+from ..runs.lock import Lease, hold_lock
 from ..runs.run_file import RunFile, read_run_file
 from ..training import why_no_start
-from .gates import Figures, Retraining, as_values, checked, read_retraining, verdicts
+from .gates import Figures, Retraining, checked, read_retraining, verdicts
 from .home import MODEL, PROMOTED, Home, like
 from .judge import Comparison, by_chance, compare, html, label_drift, term_drift
 
@@ -122,7 +118,7 @@ def retrain(
     with contextlib.ExitStack() as opened:
         console = console or console_of_call(opened)
         plan.home.mkdir(parents=True, exist_ok=True)
-        lease = opened.enter_context(held(plan.home, say=console.say))
+        lease = opened.enter_context(hold_lock(plan.home, say=console.say))
         return _retrain(plan, Home(plan.home), client, console, lease)
 
 
@@ -146,7 +142,7 @@ def rollback(home: str | os.PathLike[str], *, reason: str = "", console: Console
     path, say = local_path(home, "home"), str if console is None else console.say
     if Home(path).champion is None:
         raise UsageError("the folder holds no champion", file=str(path), hint="name the home of a retraining")
-    with held(path, say=say):
+    with hold_lock(path, say=say):
         at = Home(path)
         left, now = at.go_back(reason)
         decided = at.decision(left)
@@ -198,7 +194,7 @@ def _retrain(plan: Retraining, home: Home, client: Any, console: Console, lease:
             "version": version,
             "before": home.champion,
             "reasons": reasons,
-            "gates": as_values(found),
+            "gates": [dict(vars(one)) for one in found],
             "classes": comparison.by_class(),
             "difference": dict(zip(("mean", "standard_error"), comparison.difference())),
             "terms": moved,
@@ -297,7 +293,7 @@ def source_of(run: RunFile) -> str:
     """What a model is made of, as one digest: the training data, and what is done with it."""
     data = {name: value for name, value in run.table("data").items() if name != "test"}
     tables = {"data": data, **{name: run.values.get(name, {}) for name in ("prepare", "model")}}
-    return _digest([fingerprints.of_input(str(data["data"])), tables])
+    return fingerprints.of_values([fingerprints.of_input(str(data["data"])), tables])
 
 
 def _state(run: RunFile, plan: Retraining) -> str:
@@ -305,7 +301,7 @@ def _state(run: RunFile, plan: Retraining) -> str:
     data = run.table("data")
     inputs = [fingerprints.of_input(str(data[name])) for name in ("data", "test")]
     settings = {table: {k: v for k, v in values.items() if table != "cluster"} for table, values in run.values.items()}
-    return _digest([inputs, settings, vars(plan.gates), plan.begin])
+    return fingerprints.of_values([inputs, settings, vars(plan.gates), plan.begin])
 
 
 def _made(folder: Path, run: RunFile) -> str:
@@ -314,11 +310,7 @@ def _made(folder: Path, run: RunFile) -> str:
     manifest = load_manifest(prepared)
     rows = fingerprints.of_output(prepared / manifest.settings["vocabulary_split"])
     words = "" if manifest.vocabulary is None else manifest.vocabulary["sha256"]
-    return _digest([rows, words, run.values.get("model", {})])
-
-
-def _digest(value: Any) -> str:
-    return sha256_json(json.loads(json.dumps(value, default=str)))
+    return fingerprints.of_values([rows, words, run.values.get("model", {})])
 
 
 def _figures(comparison: Comparison, now: _About, before: _About, same: str) -> tuple[Figures, list[dict[str, Any]]]:

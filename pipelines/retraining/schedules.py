@@ -1,18 +1,19 @@
-"""What runs a retraining every night, for those who schedule: text for cron, systemd, Kubernetes, Prefect and Airflow.
-
-Covers: one function for each. Does not cover: installing it, which the scheduler's own tools do.
-"""
+"""What runs a retraining every night: text for cron, systemd, Kubernetes, Prefect and Airflow."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from dboost.errors import UsageError
+
+from ..templates import text_of
 
 # At night, when nobody looks at dashboards, not at a full hour, at which everything else begins, and at a time that
 # every day has once: where clocks change, in all time zones since 2024, they do so before four o'clock.
@@ -36,10 +37,7 @@ def _command(file: str, trust: bool = False) -> list[str]:
 
 
 def name_of(file: str) -> str:
-    """A name for a schedule: letters, digits and dashes, as RFC 1123 has them, so that every scheduler takes it.
-
-    Where the name of the file is another one, a digest of that keeps two of them apart.
-    """
+    """A name that every scheduler takes (RFC 1123); a digest keeps names apart that would be one."""
     stem = Path(file).stem
     name = re.sub(r"[^a-z0-9]+", "-", f"retrain-{stem}".lower()).strip("-")
     if name == f"retrain-{stem}" and len(name) <= _LONGEST:
@@ -53,18 +51,24 @@ def cron(file: str, trust: bool = False) -> str:
     return f"{_MINUTE} {_HOUR} * * * {shlex.join(_command(file, trust))}".replace("%", r"\%")
 
 
+def _from_template(template: str, file: str, trust: bool, **values: Any) -> str:
+    """A template with what all of them say: the time, the name and the path, also as Python writes them."""
+    path, name = str(Path(file).resolve()), name_of(file)
+    written: dict[str, Any] = {
+        "quoted_path": repr(path),
+        "quoted_name": repr(name),
+        "trusted": ", trust=True" if trust else "",
+    }
+    return text_of(__package__, template, name=name, hour=_HOUR, minute=_MINUTE, **written, **values)
+
+
 def systemd(file: str, trust: bool = False) -> str:
     """A service and its timer, as two files."""
-    name, about = name_of(file), f"dboost retraining of {_unit(Path(file).name)}"
     command, *arguments = (_quoted(one) for one in [*_command(file, trust), *_SEEN])
     # A variable begins with a dollar sign, but for the program itself.
     line = " ".join([command, *(one.replace("$", "$$") for one in arguments)])
-    return (
-        f"# {name}.service\n[Unit]\nDescription={about}\n\n[Service]\nType=oneshot\n"
-        f"WorkingDirectory={_unit(str(Path(file).resolve().parent))}\nExecStart={line}\n\n"
-        f"# {name}.timer\n[Unit]\nDescription={about}, every night\n\n[Timer]\n"
-        f"OnCalendar=*-*-* {_HOUR:02d}:{_MINUTE:02d}:00\nPersistent=true\n\n[Install]\nWantedBy=timers.target"
-    )
+    about, folder = f"dboost retraining of {_unit(Path(file).name)}", _unit(str(Path(file).resolve().parent))
+    return _from_template("systemd.j2", file, trust, about=about, folder=folder, line=line).rstrip("\n")
 
 
 def _unit(text: str) -> str:
@@ -80,85 +84,20 @@ def _quoted(word: str) -> str:
 
 def cronjob(file: str, trust: bool = False) -> str:
     """A CronJob; image and claim are to be put in. Two never run at once, and no decision is tried again."""
-    import yaml
-
     # $(NAME) is a variable there, and a second dollar sign says that it is none.
     path = f"/data/{Path(_command(file, trust)[4]).name}".replace("$(", "$$(")
-    container = {
-        "name": "retrain", "image": "dboost:0.1.0", "args": ["dboost", "retrain", path, *_TRUST[: int(trust)], *_SEEN],
-        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
-    }  # fmt: skip
-    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "dboost-data"}}
-    rule = {"action": "FailJob", "onExitCodes": {"containerName": "retrain", "operator": "In", "values": _NO_TRY}}
-    pod = {"restartPolicy": "Never", "containers": [container], "volumes": [volume]}
-    job = {"spec": {"backoffLimit": 6, "podFailurePolicy": {"rules": [rule]}, "template": {"spec": pod}}}
-    when = {"schedule": f"{_MINUTE} {_HOUR} * * *", "timeZone": "Etc/UTC", "startingDeadlineSeconds": _LATE}
-    text: str = yaml.safe_dump(
-        {
-            "apiVersion": "batch/v1",
-            "kind": "CronJob",
-            "metadata": {"name": name_of(file)},
-            "spec": {**when, "concurrencyPolicy": "Forbid", "jobTemplate": job},
-        },
-        sort_keys=False,
-        allow_unicode=True,
-    )
-    return text
+    args = json.dumps(["dboost", "retrain", path, *_TRUST[: int(trust)], *_SEEN], ensure_ascii=False)
+    return _from_template("cronjob.yaml.j2", file, trust, args=args, late=_LATE, no_try=_NO_TRY)
 
 
 def prefect(file: str, trust: bool = False) -> str:
     """A flow of Prefect that calls the function, with retries."""
-    return f'''"""Retraining as a flow: `python FILE` serves it every night."""
-
-from prefect import flow, task
-
-from dboost_pipelines import retrain
-
-
-@task(retries=3, retry_delay_seconds=600)
-def challenge(file: str) -> dict:
-    decision = retrain(file{", trust=True" if trust else ""})
-    return {{"outcome": decision.outcome, "champion": decision.champion, "reasons": decision.reasons}}
-
-
-@flow(log_prints=True)
-def nightly(file: str = {str(Path(file).resolve())!r}) -> dict:
-    found = challenge(file)
-    print(found)
-    return found
-
-
-if __name__ == "__main__":
-    nightly.serve(name={name_of(file)!r}, cron="{_MINUTE} {_HOUR} * * *")
-'''
+    return _from_template("prefect.py.j2", file, trust)
 
 
 def airflow(file: str, trust: bool = False) -> str:
     """A DAG of Airflow that calls the function."""
-    return f'''"""Retraining as a DAG."""
-
-import datetime
-
-from airflow.sdk import dag, task
-
-
-@dag(
-    dag_id={name_of(file)!r}, schedule="{_MINUTE} {_HOUR} * * *", catchup=False, max_active_runs=1,
-    start_date=datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc),
-)
-def nightly():
-    @task(retries=3, retry_delay=datetime.timedelta(minutes=10))
-    def challenge() -> dict:
-        from dboost_pipelines import retrain
-
-        decision = retrain({str(Path(file).resolve())!r}{", trust=True" if trust else ""})
-        return {{"outcome": decision.outcome, "champion": decision.champion, "reasons": decision.reasons}}
-
-    challenge()
-
-
-nightly()
-'''
+    return _from_template("airflow.py.j2", file, trust)
 
 
 SCHEDULES: dict[str, Callable[[str, bool], str]] = {

@@ -1,8 +1,4 @@
-"""Doing a run: what is not done yet, in order, in its folder.
-
-Covers: ``run`` and ``resume``, for the command line, a notebook and an orchestrator alike.
-Does not cover: the stages (``stages``), the folder (``folder``).
-"""
+"""Doing a run: what is not done yet, in order, in its folder."""
 
 from __future__ import annotations
 
@@ -22,13 +18,13 @@ from dboost.files.storage import check_writable, sha256_json, write_file
 from dboost.redact import redact
 
 from ..asynchronous import serves_asynchronous
-from ..cluster import Cluster
+from ..cluster import ClusterSession
 from ..config import ClusterSettings
 from ..console import Console, console_of_call, finite
 from . import folder as names
 from .folder import RunFolder
 from .foresight import foresee
-from .lock import Lease, held
+from .lock import Lease, hold_lock
 from .run_file import RunFile, checked, read_run_file
 from .stages import STAGES, Stage, Work, check
 
@@ -176,21 +172,21 @@ def _run(
     with contextlib.ExitStack() as opened:
         if console is None:
             console = console_of_call(opened)
-        lease = opened.enter_context(held(target, take_over, console.say))
+        lease = opened.enter_context(hold_lock(target, take_over, console.say))
         folder = RunFolder(target)
         opened.callback(folder.close)
         if write:
             write_file(target / names.RUN_FILE, run.to_toml().encode())
-        opened.enter_context(_told(folder, console, " --trust" if run.reaches()[1] else ""))
-        given = run.cluster() if cluster is None else cluster
-        where = opened.enter_context(Cluster(given, console, client, run.data()))
-        work = Work(run, folder, console, where.client)
-        outcomes = {stage.name: _do(stage, work, where, lease) for stage in STAGES}
+        opened.enter_context(run_events(folder, console, " --trust" if run.reaches()[1] else ""))
+        settings = run.cluster() if cluster is None else cluster
+        session = opened.enter_context(ClusterSession(settings, console, client, run.data()))
+        work = Work(run, folder, console, session.client)
+        outcomes = {stage.name: _do(stage, work, session, lease) for stage in STAGES}
         converged = bool(folder.record("train")["facts"]["converged"])
         return RunResult(target, outcomes, converged)
 
 
-def _do(stage: Stage, work: Work, where: Cluster, lease: Lease) -> Outcome:
+def _do(stage: Stage, work: Work, cluster: ClusterSession, lease: Lease) -> Outcome:
     """Do a stage unless it is done."""
     folder, console = work.folder, work.console
     opened = stage.opens(work)
@@ -215,7 +211,7 @@ def _do(stage: Stage, work: Work, where: Cluster, lease: Lease) -> Outcome:
     work.client()
     started = time.perf_counter()
     with console.stage(stage.name):
-        facts = finite(where.do(lambda _: stage.make(work, opened)))
+        facts = finite(cluster.run_with_rejoin(lambda _: stage.make(work, opened)))
     seconds = time.perf_counter() - started
     lease.check()
     folder.done(stage.name, stage.outputs, inputs, facts, seconds)
@@ -227,7 +223,7 @@ def _do(stage: Stage, work: Work, where: Cluster, lease: Lease) -> Outcome:
 
 
 @contextlib.contextmanager
-def _told(folder: RunFolder, console: Console, more: str) -> Iterator[None]:
+def run_events(folder: RunFolder, console: Console, more: str) -> Iterator[None]:
     """Write the events of the run, its beginning and its end among them."""
     before = console.sink
     console.sink = folder.event

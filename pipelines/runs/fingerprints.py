@@ -1,7 +1,5 @@
 """What a stage depends on, as plain values that are equal when nothing has changed.
 
-Covers: files and folders that are read, files that a stage wrote, models. Does not cover: settings (``stages``).
-
 Small files and footers of Parquet are read whole. Of a large file that is no Parquet, and of the rows of Parquet, the
 size and the time of the last change must do: reading them would take as long as the stage.
 """
@@ -80,10 +78,7 @@ def of_file(path: AnyPath) -> list[Any]:
 
 
 def of_output(path: Path) -> str:
-    """A file or folder that a stage wrote; empty where it is not there.
-
-    Times of change are left out: an output is the same when it was copied.
-    """
+    """A file or folder that a stage wrote, the same when it was copied; empty where it is not there."""
     if path.is_file():
         return sha256_json(_written(path))
     if not path.is_dir():
@@ -106,6 +101,11 @@ def of_model(given: PathLike) -> str:
         for arrays in sorted(file.parent.glob("*.safetensors")):
             digest.update(arrays.read_bytes())
     return digest.hexdigest()
+
+
+def of_values(values: Any) -> str:
+    """Settings and digests, as one digest; what JSON does not have counts by its text."""
+    return sha256_json(json.loads(json.dumps(values, default=str)))
 
 
 def _written(path: Path) -> list[Any]:

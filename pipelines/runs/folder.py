@@ -1,8 +1,5 @@
 """The folder of a run: its files, which stages are done, and what happened.
 
-Covers: names of files, records of stages, the moment in which a stage is done, events.
-Does not cover: what a stage does (``stages``), or the lock (``lock``).
-
 A stage writes its outputs beside their places, under ``.next``. Then its record is written, with the digests of the
 outputs, and that is the moment in which it is done; the outputs are renamed last. A run that was killed between the two
 renames them when it goes on.
@@ -37,10 +34,7 @@ _OF = "of"
 
 
 class RunFolder:
-    """A run folder, open for work.
-
-    Its lock is held.
-    """
+    """A run folder, open for work by the process that holds its lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,9 +1,4 @@
-"""Whether every stage of a run can work, told from schemas before the first one begins.
-
-Covers: columns that a stage names and its data lacks, kinds that do not fit what they are for, splits that will not be
-there, questions that the model will not be able to answer, files that are not there. Only names and types of columns
-are read. Does not cover: values, which a stage refuses itself; keys that have no meaning (``run_file``).
-"""
+"""Whether every stage of a run can work, told from schemas before the first one begins."""
 
 from __future__ import annotations
 
@@ -90,10 +85,7 @@ def foresee(run: RunFile) -> None:
 
 
 def raw_test(run: RunFile, table: str) -> str | None:
-    """The documents that are labelled, and of which single ones are shown, as the user has them.
-
-    None for prepared rows, which is what is left where only some of the documents are prepared.
-    """
+    """The documents that are labelled, as the user has them; None for prepared rows, which may be some of them only."""
     given, prepare = run.values.get(table, {}), run.table("prepare")
     if "data" in given:
         return str(given["data"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..fitting_table import FittingTable, grid
 from .folder import RUN_FILE, read_events, read_records
@@ -76,8 +75,3 @@ def ago(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.0f} {unit} ago"
     return f"{seconds:.0f} s ago"
-
-
-def values(runs: list[Listed]) -> dict[str, Any]:
-    """The runs as plain values."""
-    return {"runs": [dict(vars(one)) for one in runs]}

@@ -1,8 +1,5 @@
 """One process at a time in a run folder, and none that has ended in the way of the next.
 
-Covers: the lock, who holds it, and taking over from a process that has ended, on this machine or another.
-Does not cover: files that are being written (``dboost.files.unfinished``).
-
 The system locks the file for as long as its process lives, and lifts the lock however that ends. Where all who could
 hold it share one kernel, or the folder is on a disk of this machine, that decides, whatever the name of the host, which
 every container has anew. A shared folder may not tell of the locks of other machines, or keep those of a machine that
@@ -119,7 +116,7 @@ class Lease:
 
 
 @contextlib.contextmanager
-def held(folder: Path, take_over: bool = False, say: Callable[[str], Any] = str) -> Iterator[Lease]:
+def hold_lock(folder: Path, take_over: bool = False, say: Callable[[str], Any] = str) -> Iterator[Lease]:
     """Hold the lock of a run folder that is there.
 
     `take_over`: whether what names another host is known to have ended, as where a cluster's manager starts a run anew
@@ -148,10 +145,7 @@ def myself() -> dict[str, Any]:
 
 
 def holder_of(folder: Path) -> dict[str, Any] | None:
-    """Who holds the lock of a folder; None where nobody does.
-
-    A process of another host counts as one that lives until its lease is older than ``DOUBT``.
-    """
+    """Who holds the lock of a folder, if any; another host lives until its lease is older than ``DOUBT``."""
     try:
         descriptor = os.open(folder / LOCK, os.O_RDWR)
     except OSError:

@@ -1,8 +1,4 @@
-"""The file of a run: one table for each stage, checked, and printed with the origin of every value.
-
-Covers: which keys a table has, refusing what is unknown, what ``--set`` puts over the file, paths relative to the file.
-Does not cover: what a key takes (``config``), which combinations have a meaning (the stages).
-"""
+"""The file of a run: one table for each stage, checked, and printed with the origin of every value."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The stages of a run: what each depends on, and what it does.
-
-Covers: prepare, train, evaluate, predict, report; what a run came to, as plain values. Does not cover: which of them
-are done already and the moment in which one is (``folder``), their order (``execute``).
-"""
+"""The stages of a run: what each depends on, and what it does."""
 
 from __future__ import annotations
 
@@ -151,17 +147,11 @@ def _train(work: Work, given: DataSettings) -> dict[str, Any]:
         data = open_data(as_parquet(given, tables, [groups] if groups else []), "train", groups=groups)
         trained = train.fit(training, data, *where, named=given.data, work=progress, partial=partial)
     out = folder.next(names.MODEL)
-    trained.estimator.save(out)
-    train.keep_transform(data, out)
-    settings = {"data": run.table("data"), "model": run.values.get("model", {})}
-    train.write_manifest(trained.estimator, out, settings, work.console, data)
+    train.save(trained, data, out, {"data": run.table("data"), "model": run.values.get("model", {})}, work.console)
     path_out = folder.next(names.PATH)
     if trained.path is not None:
         save_path(trained, path_out)
-    values, blocks = train.outcome(trained)
-    work.console.page("trained", blocks, values)
-    if hint := train.why_empty(trained):
-        work.console.say(hint)
+    train.show(trained, work.console)
     first = getattr(trained.estimator, "estimators_", [trained.estimator])[0]
     facts = {"model": fingerprints.of_model(out), "converged": trained.converged, "stop_reason": first.stop_reason_}
     return facts | {
@@ -320,11 +310,7 @@ STAGES = (
 
 
 def report(folder: Path, top: int) -> dict[str, Any]:
-    """The report of a run folder whose model is there.
-
-    Returns "model" (what it is, its certificate, its strongest features), "evaluation" and "path" where they are there,
-    "versions".
-    """
+    """The report of a run folder: its model with the strongest features, evaluation and path where they are there."""
     model = read_model(str(folder / MODEL))
     values = pages.map_values(model)
     values["features"] = values["features"][:top]

@@ -1,8 +1,5 @@
 """arXiv titles as documents, the archive (``math``, ``cs``, ``hep-th``, ...) as the label.
 
-Covers: reading ``arxiv/arxiv_titles.parquet`` of the data folder and the split by a hash of the identifier.
-Does not cover: downloading it.
-
 The archive is the part of the primary category before the dot: 38 classes, from "math" to a few dozen papers.
 """
 

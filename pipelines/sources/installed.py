@@ -1,9 +1,5 @@
 """Real documents that every machine has: the functions and classes of the installed Python packages.
 
-Covers: which packages take part, one document per function, method and class, the split by file, and the removal of
-identifiers that give the package away. The source text is the document, the package its label.
-Does not cover: tokens and features (``dboost prepare``).
-
 Nothing is imported or run: files are read as text and parsed. The same installation gives the same documents.
 """
 
@@ -224,10 +220,7 @@ def read_package(package: Package, cap: int, hidden: GiveAways) -> list[Document
 
 
 def definitions(content: bytes) -> Iterator[tuple[str, str]]:
-    """Qualified name and source text of every function, method and class of a file; nothing where it does not parse.
-
-    A class is its own lines without those of its methods, which are documents themselves.
-    """
+    """Name and source of every function, method and class of a file; a class is its lines without its methods."""
     try:
         text = content.decode("utf-8")
         with warnings.catch_warnings():
@@ -256,10 +249,7 @@ def definitions(content: bytes) -> Iterator[tuple[str, str]]:
 
 
 def clean(text: str, hidden: GiveAways, known: dict[str, bool] | None = None) -> str:
-    """Remove every identifier that gives a package away.
-
-    `known`: answers that were already found, kept between calls.
-    """
+    """Remove every identifier that gives a package away; `known` keeps answers between calls."""
     answers: dict[str, bool] = {} if known is None else known
 
     def keep(match: re.Match[str]) -> str:

@@ -1,7 +1,5 @@
 """A small prepared data set and a model of it, made through the command line once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

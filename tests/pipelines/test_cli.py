@@ -1,18 +1,9 @@
-"""The command line: exit codes, one-line errors, and that a refused run changes nothing.
-
-Covers: bad input of every kind, the commands on a small data set without a cluster, and one run on an embedded cluster.
-Does not cover: limits and signals (``test_cli_ends``), the demo (``test_demo``).
-"""
-
-from __future__ import annotations
+"""The command line: exit codes, one-line errors, and that a refused run changes nothing."""
 
 import io
 import json
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCAL = ["--workers", "0"]
 
 
-def error_line(capsys: pytest.CaptureFixture[str]) -> str:
+def error_line(capsys):
     """The one line on stderr."""
     captured = capsys.readouterr()
     lines = captured.err.splitlines()
@@ -41,6 +32,7 @@ def error_line(capsys: pytest.CaptureFixture[str]) -> str:
     ("arguments", "said"),
     [
         ([], "which command?"),
+        (["bench", "all", "--quick"], "`python -m lab bench` in a checkout"),
         (["trian"], "did you mean 'train'?"),
         (["train", "--alhpa", "1"], "did you mean '--alpha'?"),
         (["train", "--alpha"], "expected one argument"),
@@ -62,9 +54,7 @@ def error_line(capsys: pytest.CaptureFixture[str]) -> str:
         (["demo", "--data", "imdb"], "one of installed, arxiv"),
     ],
 )
-def test_usage_is_refused_before_any_cluster(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_usage_is_refused_before_any_cluster(arguments, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # A cluster that is asked for would fail at once: the address answers nobody.
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://127.0.0.1:9")
@@ -74,33 +64,27 @@ def test_usage_is_refused_before_any_cluster(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"]])
-def test_help_is_no_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments) == 0
-    assert "dboost" in capsys.readouterr().out
-
-
-def table(**columns: Any) -> pa.Table:
+def table(**columns):
     """40 rows of two features and a label of three classes, with some columns replaced."""
     rng = np.random.default_rng(0)
     default = {"a": rng.normal(size=40), "b": rng.normal(size=40), "y": [i % 3 for i in range(40)]}
     return pa.table({name: value for name, value in {**default, **columns}.items() if value is not None})
 
 
-def one_file(content: pa.Table) -> Callable[[Path], None]:
+def one_file(content):
     # With checksums: of files without there is a warning, and here the error is to be the only line.
     return lambda folder: pq.write_table(content, folder / "part-0.parquet", write_page_checksum=True)
 
 
-def two_files(first: pa.Table, second: pa.Table) -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
+def two_files(first, second):
+    def write(folder):
         pq.write_table(first, folder / "part-0.parquet")
         pq.write_table(second, folder / "part-1.parquet")
 
     return write
 
 
-def damaged(folder: Path) -> None:
+def damaged(folder):
     pq.write_table(table(), folder / "part-0.parquet")
     content = (folder / "part-0.parquet").read_bytes()
     (folder / "part-0.parquet").write_bytes(content[: len(content) // 2])
@@ -122,14 +106,7 @@ BAD_DATA = {
 }
 
 
-def test_a_command_that_is_run_from_a_checkout_says_so_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bench", "all", "--quick"]) == 2
-    assert "`python -m lab bench` in a checkout" in error_line(capsys)
-    assert main(["--help"]) == 0
-    assert "bench" not in capsys.readouterr().out
-
-
-def test_bad_data_is_one_line_and_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_data_is_one_line_and_nothing_is_written(tmp_path, capsys):
     for number, (name, (write, code, said)) in enumerate(BAD_DATA.items()):
         at = tmp_path / str(number)
         folder = at / "data"
@@ -142,27 +119,19 @@ def test_bad_data_is_one_line_and_nothing_is_written(tmp_path: Path, capsys: pyt
         assert sorted(path.name for path in at.rglob("*")) == before, name
 
 
-def test_absent_data_and_models_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_absent_data_models_and_work_are_named(tmp_path, capsys):
     absent = str(tmp_path / "absent")
-    for arguments in (["train", absent, "--label", "y", "--out", absent + "2"], ["inspect", absent]):
+    for arguments in (
+        ["train", absent, "--label", "y", "--out", absent + "2"],
+        ["inspect", absent],
+        ["resume", absent],
+    ):
         assert main(arguments) == 3
         assert absent in error_line(capsys)
 
 
-def test_a_damaged_model_is_refused(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    broken = tmp_path / "model"
-    broken.mkdir()
-    for name in ("model.json", "arrays.safetensors"):
-        (broken / name).write_bytes((trained / name).read_bytes())
-    (broken / "arrays.safetensors").write_bytes(b"\0" * 100)
-    assert main(["inspect", str(broken)]) == 3
-    assert "arrays.safetensors" in error_line(capsys) or "model" in error_line(capsys)
-
-
 @pytest.mark.parametrize("command", ["prepare", "train", "predict", "evaluate", "demo"])
-def test_a_folder_that_exists_is_left_alone(
-    command: str, prepared: Path, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_exists_is_left_alone(command, prepared, trained, tmp_path, capsys):
     out = tmp_path / "out"
     out.mkdir()
     (out / "mine.txt").write_text("precious")
@@ -181,34 +150,13 @@ def test_a_folder_that_exists_is_left_alone(
         assert (out / "mine.txt").read_text() == "precious"
 
 
-def test_force_replaces_an_earlier_model(prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_force_replaces_an_earlier_model(prepared, tmp_path, capsys):
     arguments = ["train", str(prepared), "--out", str(tmp_path / "model"), *LOCAL]
     assert main([*arguments, "--penalty", "l1"]) == 0
     assert main([*arguments, "--penalty", "l1/l2", "--force"]) == 0
     assert read_model(tmp_path / "model").penalty == "l1/l2"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
     capsys.readouterr()
-
-
-def test_a_limit_before_tol_is_six_and_the_model_is_there(
-    prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "model"
-    arguments = ["train", str(prepared), "--out", str(out), *LOCAL, "--max-rounds", "1", "--tol", "1e-9"]
-    assert main(arguments) == 6
-    captured = capsys.readouterr()
-    assert captured.err.startswith("dboost: warning: ") and "gap" in captured.err
-    assert read_model(out).certificate.stop_reason == "max_rounds"
-
-
-def test_an_absent_scheduler_is_four(prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["train", str(prepared), "--out", str(tmp_path / "model"), "--connect-timeout", "0.5"]
-    start = time.monotonic()
-    assert main([*arguments, "--scheduler", "tcp://127.0.0.1:9"]) == 4
-    assert time.monotonic() - start < 20
-    line = error_line(capsys)
-    assert "127.0.0.1:9" in line
-    assert list(tmp_path.iterdir()) == []
 
 
 class CommClosedError(OSError):
@@ -229,22 +177,20 @@ CommClosedError.__module__ = "distributed.comm.core"
         (ZeroDivisionError("division by zero"), 1, "error[defect]: ZeroDivisionError"),
     ],
 )
-def test_every_other_error_has_its_code_too(
-    error: Exception, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from pipelines.commands import inspect
+def test_every_other_error_has_its_code_too(error, code, said, monkeypatch, capsys):
+    from pipelines.commands import models
 
-    def fail(*_: object) -> int:
+    def fail(*_):
         raise error
 
-    monkeypatch.setattr(inspect, "run", fail)
+    monkeypatch.setitem(models.COMMANDS, "inspect", (models.InspectSettings, fail))
     assert main(["inspect", "model"]) == code
     assert said in error_line(capsys)
     assert main(["inspect", "model", "--debug"]) == code
     assert "Traceback (most recent call last):" in capsys.readouterr().err
 
 
-def test_a_model_folder_tells_how_it_was_made(trained: Path) -> None:
+def test_a_model_folder_tells_how_it_was_made(trained):
     run = json.loads((trained / "run.json").read_text(encoding="utf-8"))
     assert run["settings"]["penalty"] == "l1/l2" and run["settings"]["alpha"] == 0.005
     assert run["versions"]["dboost"] and run["stop_reason"] == "tol"
@@ -254,7 +200,7 @@ def test_a_model_folder_tells_how_it_was_made(trained: Path) -> None:
     assert used["alpha"] == 0.005 and used["loss"]["name"] == "multinomial" and used["penalty"]["name"] == "l1/l2"
 
 
-def test_evaluate_reports_every_figure(trained: Path, prepared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_reports_every_figure(trained, prepared, capsys):
     assert main(["evaluate", str(trained), str(prepared), *LOCAL, "--log-format", "json"]) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     (found,) = [event for event in events if event["event"] == "evaluation"]
@@ -268,17 +214,7 @@ def test_evaluate_reports_every_figure(trained: Path, prepared: Path, capsys: py
     assert found["zero_entries"] == pytest.approx(1 - np.count_nonzero(model.W) / (4 * model.n_features))
 
 
-def test_evaluate_prints_a_page_and_saves_it(
-    trained: Path, prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["evaluate", str(trained), str(prepared), *LOCAL, "--out", str(tmp_path / "judged")]) == 0
-    page = capsys.readouterr().out
-    for word in ("error", "log-loss", "coverage", "zero rows", "zero entries", "Confusion", "dogwood"):
-        assert word in page
-    assert json.loads((tmp_path / "judged" / "evaluation.json").read_text())["examples"] == 100
-
-
-def test_predictions_are_those_of_the_model(trained: Path, prepared: Path, tmp_path: Path) -> None:
+def test_predictions_are_those_of_the_model(trained, prepared, tmp_path):
     out = tmp_path / "predictions"
     arguments = ["predict", str(trained), str(prepared), "--out", str(out), *LOCAL, "--probabilities"]
     assert main([*arguments, "--log-format", "json"]) == 0
@@ -297,7 +233,7 @@ def test_predictions_are_those_of_the_model(trained: Path, prepared: Path, tmp_p
     assert found["row"].to_pylist()[:3] == [0, 1, 2] and set(found["file"].to_pylist()) == {f.name for f in files}
 
 
-def test_another_vocabulary_is_refused(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_vocabulary_is_refused(trained, tmp_path, capsys):
     from tests.pipelines.conftest import write_documents
 
     write_documents(tmp_path / "documents.parquet", seed=1)
@@ -310,9 +246,7 @@ def test_another_vocabulary_is_refused(trained: Path, tmp_path: Path, capsys: py
     assert not (tmp_path / "p").exists()
 
 
-def test_held_out_documents_without_labels_are_prepared_and_predicted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_held_out_documents_without_labels_are_prepared_and_predicted(tmp_path, capsys):
     lines = [f"{word} noise{i % 3},{word}" for i in range(30) for word in ("apple", "birch")]
     (tmp_path / "a.csv").write_text("\n".join(["text,label", *lines]) + "\n")
     (tmp_path / "b.csv").write_text("text\nan apple\na birch\n")
@@ -333,18 +267,7 @@ def test_held_out_documents_without_labels_are_prepared_and_predicted(
     assert "one file is in the splits 'train' and 'test'" in error_line(capsys)
 
 
-def test_a_config_file_describes_a_run(prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "run.toml"
-    file.write_text(f'data = "{prepared}"\nout = "{tmp_path / "model"}"\npenalty = "l1"\nworkers = 0\n')
-    assert main(["train", "--config", str(file), "--penalty", "l1/linf"]) == 0
-    assert read_model(tmp_path / "model").penalty == "l1/linf"
-    file.write_text("penalti = 3\n")
-    capsys.readouterr()
-    assert main(["train", "--config", str(file)]) == 2
-    assert "did you mean 'penalty'" in error_line(capsys)
-
-
-def test_a_terminal_without_the_letters_shows_them_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_without_the_letters_shows_them_escaped(tmp_path, monkeypatch):
     texts = ["naïve Übung" if i % 2 else "plain text" for i in range(40)]
     pq.write_table(pa.table({"text": texts, "label": [i % 2 for i in range(40)]}), tmp_path / "d.parquet")
     steps = (
@@ -360,9 +283,7 @@ def test_a_terminal_without_the_letters_shows_them_escaped(tmp_path: Path, monke
     assert b"\\xfc" in out.buffer.getvalue() and err.buffer.getvalue() == b""
 
 
-def test_the_embedded_cluster_gives_the_same_bits(
-    prepared: Path, trained: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_embedded_cluster_gives_the_same_bits(prepared, trained, tmp_path, capfd):
     out = tmp_path / "model"
     code = main(["train", str(prepared), "--out", str(out), "--penalty", "l1/l2", "--alpha", "0.005", "--workers", "1"])
     assert (code, capfd.readouterr().err) == (0, "")

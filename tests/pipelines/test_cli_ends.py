@@ -1,9 +1,4 @@
-"""How a training on the command line ends early: by a limit, or by a signal.
-
-Does not cover: one-line errors (test_cli.py), what goes on afterwards (test_runs.py).
-"""
-
-from __future__ import annotations
+"""How a training on the command line ends early: by a limit, or by a signal."""
 
 import json
 import os
@@ -29,16 +24,14 @@ LOCAL = ["--workers", "0"]
         (["--max-rounds", "3", "--update", "gradboost", "--sweeps", "1"], "max_rounds"),
     ],
 )
-def test_a_limit_is_exit_code_6_and_the_model_says_which(
-    flags: list[str], reason: str, prepared: Path, tmp_path: Path
-) -> None:
+def test_a_limit_is_exit_code_6_and_the_model_says_which(flags, reason, prepared, tmp_path):
     out = tmp_path / "model"
     more = ["--workers", "0", "--penalty", "l1", "--alpha", "1e-6", "--tol", "1e-12"]
     assert main(["train", str(prepared), "--out", str(out), *more, *flags]) == 6
     assert read_model(out).certificate.stop_reason == reason
 
 
-def test_an_interrupted_training_leaves_its_progress_and_no_output(prepared: Path, tmp_path: Path) -> None:
+def test_an_interrupted_training_leaves_its_progress_and_no_output(prepared, tmp_path):
     out = tmp_path / "model"
     # So many rounds at so small a tolerance that the signal arrives long before the end.
     arguments = ["train", str(prepared), "--out", str(out), "--workers", "0", "--tol", "1e-300", "--penalty", "l1"]

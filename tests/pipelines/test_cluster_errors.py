@@ -1,7 +1,5 @@
 """A cluster that is not there, is lost, or cannot be started: one line each, and nothing of Dask's around it."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
@@ -10,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +17,6 @@ import pytest
 
 from dboost.engine.dask.cluster import embedded_cluster
 from dboost.errors import UsageError
-from dboost.model.fitted import read_model
-from lab.scheduler_file import address_in
 from pipelines.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +25,7 @@ pytestmark = pytest.mark.timeout(90)
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+def table(tmp_path_factory):
     """Data that a fit to a tiny tolerance is busy with for some seconds."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((20_000, 100))
@@ -41,17 +36,17 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def arguments(table: str, out: Path, *more: str) -> list[str]:
+def arguments(table, out, *more):
     return ["train", table, "--label", "label", "--out", str(out), "--alpha", "1e-4", "--tol", "1e-12", *more]
 
 
 @pytest.fixture(scope="module")
-def chatty() -> Iterator[int]:
+def chatty():
     """A port where something answers as a web server does."""
     server = socket.create_server(("127.0.0.1", 0))
     callers: list[socket.socket] = []
 
-    def chat() -> None:
+    def chat():
         while True:
             try:
                 callers.append(server.accept()[0])
@@ -83,15 +78,7 @@ def chatty() -> Iterator[int]:
         ("nosuch", 2, "PROTOCOL://HOST:PORT"),
     ],
 )
-def test_a_scheduler_that_cannot_be_reached_is_one_line(
-    address: str,
-    code: int,
-    words: str,
-    chatty: int,
-    table: str,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_a_scheduler_that_cannot_be_reached_is_one_line(address, code, words, chatty, table, tmp_path, capfd):
     # An answer in another protocol was told as lack of memory, and a failed Client's end as a traceback.
     more = ["--scheduler", address.format(chatty=chatty), "--connect-timeout", "1.5"]
     assert main(arguments(table, tmp_path / "out", *more)) == code
@@ -108,22 +95,20 @@ def test_a_scheduler_that_cannot_be_reached_is_one_line(
         (["--memory-limit", "1000"], "--memory-limit is '1000'"),
     ],
 )
-def test_a_cluster_that_cannot_be_is_refused_before_anything_starts(
-    given: list[str], words: str, table: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cluster_that_cannot_be_is_refused_before_anything_starts(given, words, table, tmp_path, capfd):
     assert main(arguments(table, tmp_path / "out", *given)) == 2
     error = capfd.readouterr().err
     assert len(error.splitlines()) == 1 and words in error, error
 
 
-def start(table: str, out: Path, *more: str) -> subprocess.Popen[str]:
+def start(table, out, *more):
     """Run the command in a group of processes of its own, as a shell does."""
     command = [sys.executable, "-m", "pipelines", *arguments(table, out, "--log-format", "json", *more)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
 
 
-def until(process: subprocess.Popen[str], word: str) -> None:
+def until(process, word):
     """Read what the command prints up to a line that holds `word`."""
     assert process.stdout is not None
     for line in process.stdout:
@@ -134,7 +119,7 @@ def until(process: subprocess.Popen[str], word: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("moment", ["stage_start", '"round"'])
-def test_ctrl_c_is_one_line(moment: str, table: str, tmp_path: Path) -> None:
+def test_ctrl_c_is_one_line(moment, table, tmp_path):
     # A terminal sends it to the workers too, each of which printed a traceback, even while it was starting.
     process = start(table, tmp_path / "out", "--workers", "2")
     until(process, moment)
@@ -145,44 +130,7 @@ def test_ctrl_c_is_one_line(moment: str, table: str, tmp_path: Path) -> None:
     assert "stopped by Ctrl-C" in error
 
 
-@pytest.mark.full
-def test_a_scheduler_lost_in_a_run_is_one_line(table: str, tmp_path: Path) -> None:
-    file = tmp_path / "scheduler.json"
-    command = [sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0"]
-    command += ["--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(file)]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    scheduler = subprocess.Popen(command, cwd=ROOT, **quiet)  # type: ignore[call-overload]
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "dask", "worker", "--no-nanny", "--nthreads", "1", "--host", "127.0.0.1",
-         "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(file)],
-        cwd=ROOT, **quiet,
-    )  # type: ignore[call-overload]  # fmt: skip
-    try:
-        address = address_in(file)
-        process = start(table, tmp_path / "out", "--scheduler", address, "--rejoin-seconds", "0")
-        until(process, '"round"')
-        scheduler.kill()
-        _, error = process.communicate(timeout=60)
-        assert (process.returncode, len(error.splitlines())) == (4, 1), error
-        assert "lost the scheduler" in error and "goes on" in error
-        partial = read_model(tmp_path / "out.unfinished" / "model.partial").certificate
-        assert partial.stop_reason == "interrupted" and partial.n_iter >= 1
-        # without the cluster it goes on from there
-        again = ["resume", str(tmp_path / "out"), "--workers", "0", "--log-format", "json"]
-        with subprocess.Popen(
-            [sys.executable, "-m", "pipelines", *again], cwd=ROOT, stdout=subprocess.PIPE, text=True
-        ) as p:
-            until(p, '"round"')
-            p.kill()
-    finally:
-        for one in (scheduler, worker):
-            one.kill()
-            one.wait()
-
-
-def test_a_daemonic_process_is_told_what_it_may_do(
-    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_daemonic_process_is_told_what_it_may_do(table, tmp_path, monkeypatch, capsys):
     """A task of Celery, or of a multiprocessing pool: multiprocessing lets it have no children."""
     monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)  # type: ignore[attr-defined]
     monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)

@@ -1,9 +1,6 @@
 """Settings: keys, types, near misses, and which source wins."""
 
-from __future__ import annotations
-
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +12,13 @@ from pipelines.commands.train import TrainSettings
 from pipelines.model_settings import ModelSettings
 
 
-def write(folder: Path, text: str) -> str:
+def write(folder, text):
     file = folder / "run.toml"
     file.write_text(text, encoding="utf-8")
     return str(file)
 
 
-def test_flags_win_over_the_file(tmp_path: Path) -> None:
+def test_flags_win_over_the_file(tmp_path):
     file = write(tmp_path, 'penalty = "l1"\nalpha = 0.5\nmax-rounds = 7\nfeatures = ["a", "b"]\n')
     settings = config.load(TrainSettings, file, {"alpha": "0.25"})
     assert (settings.penalty, settings.alpha, settings.max_rounds) == ("l1", 0.25, 7)
@@ -29,7 +26,7 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
     assert config.given(settings, ModelSettings) == {"penalty": "l1", "alpha": 0.25, "max_rounds": 7}
 
 
-def test_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_key_names_the_nearest(tmp_path):
     for key, nearest in (("penality", "penalty"), ("max_round", "max_rounds"), ("Alpha", "alpha")):
         with pytest.raises(UsageError, match=f"unknown key '{key}'; did you mean '{nearest}'") as caught:
             config.load(TrainSettings, write(tmp_path, f"{key} = 1\n"), {})
@@ -77,7 +74,7 @@ BAD: list[tuple[str, Any, str]] = [
 ]
 
 
-def test_a_bad_value_is_named_with_what_is_expected() -> None:
+def test_a_bad_value_is_named_with_what_is_expected():
     for key, value, expected in BAD:
         with pytest.raises(UsageError) as caught:
             config.load(TrainSettings, None, {key: value})
@@ -103,12 +100,12 @@ GOOD: list[tuple[str, Any, Any]] = [
 ]
 
 
-def test_text_and_typed_values_mean_the_same() -> None:
+def test_text_and_typed_values_mean_the_same():
     for key, value, parsed in GOOD:
         assert getattr(config.load(TrainSettings, None, {key: value}), key) == parsed, (key, value)
 
 
-def test_document_counts_and_shares_differ() -> None:
+def test_document_counts_and_shares_differ():
     for value, parsed in (("5", 5), (5, 5), ("0.5", 0.5), (0.5, 0.5), ("1.0", 1.0), (0, 0)):
         found = config.load(PrepareSettings, None, {"min_df": value}).min_df
         assert found == parsed and type(found) is type(parsed), value
@@ -117,25 +114,25 @@ def test_document_counts_and_shares_differ() -> None:
             config.load(PrepareSettings, None, {"min_df": value})
 
 
-def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
+def test_a_file_that_is_no_toml(tmp_path):
     with pytest.raises(UsageError, match="not valid TOML"):
         config.load(TrainSettings, write(tmp_path, "alpha ="), {})
     with pytest.raises(UsageError, match="no such settings file"):
         config.load(TrainSettings, str(tmp_path / "absent.toml"), {})
 
 
-def test_what_is_needed_is_named() -> None:
+def test_what_is_needed_is_named():
     with pytest.raises(UsageError, match="out is missing: give --out"):
         config.needed(TrainSettings(data="x"), "data", "out")
 
 
 @pytest.mark.parametrize("kind", [TrainSettings, PrepareSettings])
-def test_every_key_has_a_help_text_and_words_for_what_it_takes(kind: Any) -> None:
+def test_every_key_has_a_help_text_and_words_for_what_it_takes(kind):
     for item in dataclasses.fields(kind):
         assert item.metadata["help"] and config.expected(config.hints(kind)[item.name], None), item.name
 
 
-def test_a_key_under_its_former_name_is_taken_with_a_warning_and_never_beside_its_name() -> None:
+def test_a_key_under_its_former_name_is_taken_with_a_warning_and_never_beside_its_name():
     known = {"max_features": config.FromOne}
     with pytest.warns(FutureWarning, match="max_active_rows is called max_features now"):
         assert config.read_keys(known, {"max-active-rows": "2"}) == {"max_features": 2}

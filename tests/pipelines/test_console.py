@@ -1,7 +1,5 @@
 """Plain lines and JSON lines."""
 
-from __future__ import annotations
-
 import builtins
 import io
 import json
@@ -30,7 +28,7 @@ RECORD = {
 }
 
 
-def run(log_format: str) -> tuple[str, str]:
+def run(log_format):
     out, err = io.StringIO(), io.StringIO()
     console = Console(log_format, out=out, err=err)
     with console.stage("reading"), console.rounds("penalty l1") as show:
@@ -42,7 +40,7 @@ def run(log_format: str) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
-def test_json_lines_parse_one_by_one() -> None:
+def test_json_lines_parse_one_by_one():
     out, err = run("json")
     events = [json.loads(line) for line in out.splitlines()]
     assert [event["event"] for event in events] == [
@@ -53,7 +51,7 @@ def test_json_lines_parse_one_by_one() -> None:
     assert err == "dboost: warning: two lines\n"
 
 
-def test_plain_lines_have_one_round_each_and_no_control_codes() -> None:
+def test_plain_lines_have_one_round_each_and_no_control_codes():
     out, _ = run("plain")
     assert "\x1b" not in out and "\r" not in out
     lines = out.splitlines()
@@ -65,7 +63,7 @@ def test_plain_lines_have_one_round_each_and_no_control_codes() -> None:
     assert all(line == line.rstrip() and len(line) <= 100 for line in lines)
 
 
-def test_an_error_is_one_line_and_the_traceback_needs_debug() -> None:
+def test_an_error_is_one_line_and_the_traceback_needs_debug():
     for debug in (False, True):
         err = io.StringIO()
         try:
@@ -77,7 +75,7 @@ def test_an_error_is_one_line_and_the_traceback_needs_debug() -> None:
         assert ("Traceback (most recent call last):" in lines) is debug
 
 
-def test_warnings_are_lines_and_not_repeated() -> None:
+def test_warnings_are_lines_and_not_repeated():
     err = io.StringIO()
     console = Console("plain", out=io.StringIO(), err=err)
     with console.warnings():
@@ -87,13 +85,13 @@ def test_warnings_are_lines_and_not_repeated() -> None:
 
 
 @pytest.mark.parametrize("name", ["stage", "rounds"])
-def test_an_error_inside_goes_through(name: str) -> None:
+def test_an_error_inside_goes_through(name):
     console = Console("plain", out=io.StringIO(), err=io.StringIO())
     with pytest.raises(KeyboardInterrupt), getattr(console, name)("x"):
         raise KeyboardInterrupt
 
 
-def test_in_a_notebook_it_writes_to_its_file_and_not_below_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_notebook_it_writes_to_its_file_and_not_below_the_cell(monkeypatch):
     class ZMQInteractiveShell:
         """By this name rich knows a notebook."""
 

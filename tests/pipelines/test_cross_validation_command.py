@@ -1,13 +1,8 @@
 """`dboost train --cv`, and what is said of the choice where alpha was left to the fit."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import dboost
@@ -17,9 +12,7 @@ from pipelines.cli import main
 LOCAL = ["--workers", "0"]
 
 
-def test_cv_trains_the_model_of_the_strength_that_the_library_chooses(
-    prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cv_trains_the_model_of_the_strength_that_the_library_chooses(prepared, tmp_path, capsys):
     arguments = ["train", str(prepared), "--out", str(tmp_path / "m"), "--cv", "3", "--n-alphas", "8", *LOCAL]
     assert main(arguments) == 0
     page = capsys.readouterr().out
@@ -34,9 +27,7 @@ def test_cv_trains_the_model_of_the_strength_that_the_library_chooses(
     assert json.loads((tmp_path / "m" / "run.json").read_text())["settings"]["cv"] == 3
 
 
-def test_the_best_at_the_end_of_the_grid_is_said_with_the_remedy(
-    prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_best_at_the_end_of_the_grid_is_said_with_the_remedy(prepared, tmp_path, capsys):
     short = ["train", str(prepared), "--cv", "3", "--n-alphas", "4", "--eps", "0.3", *LOCAL]
     assert main([*short, "--out", str(tmp_path / "m")]) == 0
     assert "the end of the grid" in (page := capsys.readouterr().out) and "--eps 0.03" in page
@@ -45,7 +36,7 @@ def test_the_best_at_the_end_of_the_grid_is_said_with_the_remedy(
     assert "the end of the grid" not in capsys.readouterr().out
 
 
-def test_a_scorer_chooses_by_its_name(prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scorer_chooses_by_its_name(prepared, tmp_path, capsys):
     short = ["train", str(prepared), "--cv", "3", "--n-alphas", "4", *LOCAL]
     assert main([*short, "--scoring", "balanced_accuracy", "--out", str(tmp_path / "m")]) == 0
     page = capsys.readouterr().out
@@ -74,31 +65,14 @@ def test_a_scorer_chooses_by_its_name(prepared: Path, tmp_path: Path, capsys: py
         (["--rule", "best"], "without --cv"),
     ],
 )
-def test_what_cross_validation_does_not_serve_is_said_before_anything_is_read(
-    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cross_validation_does_not_serve_is_said_before_anything_is_read(arguments, said, tmp_path, capsys):
     assert main(["train", "absent", "--out", str(tmp_path / "m"), *arguments]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_what_alpha_auto_chose_is_said(prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_alpha_auto_chose_is_said(prepared, tmp_path, capsys):
     few = ["--alpha", "auto", "--max-features", "5"]
     assert main(["train", str(prepared), "--out", str(tmp_path / "a"), *few, *LOCAL]) == 0
     assert "held-out score" in capsys.readouterr().out and len(read_model(tmp_path / "a").W) <= 5
     assert main(["train", str(prepared), "--out", str(tmp_path / "b"), "--alpha", "0.01", *LOCAL]) == 0
     assert "held-out score" not in capsys.readouterr().out
-
-
-@pytest.mark.filterwarnings("ignore:alpha_best_")
-def test_a_regression_is_cross_validated_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    x = np.random.default_rng(0).normal(size=(60, 3))
-    y = 3 * x[:, 0] + np.random.default_rng(1).normal(size=60)
-    columns = {f"x{j}": x[:, j] for j in range(3)}
-    pq.write_table(pa.table({**columns, "y": y}), tmp_path / "t.parquet")
-    arguments = ["train", str(tmp_path / "t.parquet"), "--label", "y", "--loss", "squared", *LOCAL]
-    assert main([*arguments, "--out", str(tmp_path / "n"), "--cv", "3", "--n-alphas", "5", "--eps", "0.001"]) == 0
-    page = capsys.readouterr().out
-    assert "by 3 folds, of 5 from" in page and "nan" not in page
-    data = dboost.ParquetData(tmp_path / "t.parquet", label="y")
-    peer = dboost.cross_validated(data, estimator=dboost.BoostedRegressor(), cv=3, n_alphas=5, eps=0.001)
-    assert read_model(tmp_path / "n").W.tobytes() == peer.model_.W.tobytes()

@@ -1,10 +1,7 @@
 """The demo on a few documents: the whole way, and the page it prints and saves."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +16,7 @@ from tests.pipelines.conftest import write_documents
 
 
 @pytest.fixture
-def few_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def few_documents(tmp_path, monkeypatch):
     write_documents(tmp_path / "documents.parquet", rows=300)
     table = pq.read_table(tmp_path / "documents.parquet")
     table = table.append_column("source", pa.array([f"file-{i}" for i in range(300)]))
@@ -28,7 +25,7 @@ def few_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("few_documents")
-def test_the_demo_prints_and_saves_one_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_prints_and_saves_one_page(tmp_path, capsys):
     out = tmp_path / "demo"
     assert main(["demo", "--out", str(out), "--workers", "0"]) == 0
     page = capsys.readouterr().out
@@ -49,10 +46,8 @@ def test_the_demo_prints_and_saves_one_page(tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.usefixtures("few_documents")
-def test_a_demo_that_fails_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(*_: object) -> None:
+def test_a_demo_that_fails_leaves_nothing(tmp_path, monkeypatch, capsys):
+    def fail(*_):
         raise UsageError("stop here")
 
     monkeypatch.setattr(demo, "write_run", fail)
@@ -61,7 +56,7 @@ def test_a_demo_that_fails_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["documents.parquet"]
 
 
-def test_arxiv_needs_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arxiv_needs_its_folder(tmp_path, monkeypatch):
     monkeypatch.delenv("DBOOST_DATA_HOME", raising=False)
     with pytest.raises(UsageError, match="DBOOST_DATA_HOME is not set"):
         arxiv.load()
@@ -69,7 +64,7 @@ def test_arxiv_needs_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         arxiv.load(str(tmp_path))
 
 
-def test_arxiv_titles_have_an_archive_and_a_part(data_home: Path) -> None:
+def test_arxiv_titles_have_an_archive_and_a_part(data_home):
     table = arxiv.load(str(data_home))
     assert table.num_rows == 573_800
     labels = set(table["label"].unique().to_pylist())

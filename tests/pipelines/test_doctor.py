@@ -1,7 +1,5 @@
 """``dboost doctor``: what is found on a healthy machine and cluster, and each fault with its advice."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

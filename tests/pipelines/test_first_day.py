@@ -1,15 +1,8 @@
-"""The first day of a user: one kind of folder, raw documents judged and labelled, and what is said of what is left out.
-
-Covers: which folders each command takes, models that Python saved, labelled and unlabelled documents for commands and
-runs. Does not cover: what the commands do with features (test_predict_columns.py, test_runs.py).
-"""
-
-from __future__ import annotations
+"""The first day of a user: one kind of folder, raw documents judged and labelled, what is said of what is left out."""
 
 import csv
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -26,7 +19,7 @@ LABELS = ("sea", "sky")
 END = ["--workers", "0", "--log-format", "plain"]
 
 
-def write_csv(path: Path, rows: int, *, wrong: int = 0, columns: tuple[str, ...] = ("id", "text", "topic")) -> Path:
+def write_csv(path, rows, *, wrong=0, columns=("id", "text", "topic")):
     """Documents about the sea and the sky, whose first `wrong` labels are those of the other kind."""
     with open(path, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -38,7 +31,7 @@ def write_csv(path: Path, rows: int, *, wrong: int = 0, columns: tuple[str, ...]
 
 
 @pytest.fixture(scope="module")
-def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def day(tmp_path_factory):
     """A model by itself, in a saved pipeline, in a run and in a retraining, with the documents that they read."""
     folder = tmp_path_factory.mktemp("day")
     train, test = write_csv(folder / "docs.csv", 200), write_csv(folder / "test.csv", 60, wrong=3)
@@ -66,7 +59,7 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
 FOLDERS = ("run/model", "run", "home", "home/versions/v0001", "saved")
 
 
-def test_every_command_finds_the_model_in_every_kind_of_folder(day: Path, tmp_path: Path, capsys) -> None:
+def test_every_command_finds_the_model_in_every_kind_of_folder(day, tmp_path, capsys):
     expected = [LABELS[i % 2] for i in range(60)]
     for i, name in enumerate(FOLDERS):
         given, data = str(day / name), str(day / "test.csv")
@@ -89,7 +82,7 @@ def test_every_command_finds_the_model_in_every_kind_of_folder(day: Path, tmp_pa
         assert dboost.load_model(given) is not None
 
 
-def test_folders_without_a_model_are_told_apart(tmp_path: Path, capsys) -> None:
+def test_folders_without_a_model_are_told_apart(tmp_path, capsys):
     empty, run, home = tmp_path / "empty", tmp_path / "run", tmp_path / "home"
     for folder in (empty, run, home):
         folder.mkdir()
@@ -103,14 +96,14 @@ def test_folders_without_a_model_are_told_apart(tmp_path: Path, capsys) -> None:
         assert main(["inspect", str(home)]) == 3 and words in capsys.readouterr().err
 
 
-def test_a_run_labels_and_shows_the_rows_of_the_user(day: Path) -> None:
+def test_a_run_labels_and_shows_the_rows_of_the_user(day):
     rows = pq.read_table(next((day / "run" / "predictions").glob("part-*"))).to_pylist()
     assert [(row["file"], row["row"], row["id"]) for row in rows] == [("test.csv", r, 1000 + r) for r in range(60)]
     page = (day / "run" / "report.html").read_text()
     assert "test.csv, row 0" in page and "id: 1000" in page and "waves and sand and salt w0" in page
 
 
-def test_documents_without_labels_are_labelled_and_not_judged(day: Path, tmp_path: Path, capsys) -> None:
+def test_documents_without_labels_are_labelled_and_not_judged(day, tmp_path, capsys):
     new = write_csv(tmp_path / "new.csv", 50, columns=("id", "text"))
     run = '[data]\ndata = "{}"\n{}label = "topic"\n[prepare]\n[model]\nalpha = 0.01\n{}[cluster]\nworkers=0\n'
     for name, test, tables in (
@@ -132,7 +125,7 @@ def test_documents_without_labels_are_labelled_and_not_judged(day: Path, tmp_pat
     assert "column 'topic'" in capsys.readouterr().err
 
 
-def test_judging_documents_equals_judging_their_features(day: Path, tmp_path: Path) -> None:
+def test_judging_documents_equals_judging_their_features(day, tmp_path):
     """The same figures from [evaluate] data = documents as from the rows that were prepared of them."""
     extra = write_csv(tmp_path / "extra.csv", 40, wrong=2)
     with open(extra, "a") as file:
@@ -149,7 +142,7 @@ def test_judging_documents_equals_judging_their_features(day: Path, tmp_path: Pa
     assert prepared == documents
 
 
-def test_a_regression_on_documents_is_judged(tmp_path: Path, capsys) -> None:
+def test_a_regression_on_documents_is_judged(tmp_path, capsys):
     frame = pd.DataFrame({"text": [f"{WORDS[i % 2]} w{i % 7}" for i in range(120)]})
     frame["price"] = np.where(frame.index % 2 == 0, 2.5, 7.25)
     frame.to_csv(tmp_path / "d.csv", index=False)
@@ -165,7 +158,7 @@ def test_a_regression_on_documents_is_judged(tmp_path: Path, capsys) -> None:
     assert "targets of a regression are not numbers but of type text" in capsys.readouterr().err
 
 
-def test_text_of_a_model_that_python_fitted_is_named(day: Path, tmp_path: Path, capsys) -> None:
+def test_text_of_a_model_that_python_fitted_is_named(day, tmp_path, capsys):
     (tmp_path / "other.csv").write_text("id,body\n1,waves and salt\n2,rain\n")
     given = ["predict", str(day / "saved"), str(tmp_path / "other.csv"), "--out", str(tmp_path / "o"), *END]
     assert main(given) == 3
@@ -175,7 +168,7 @@ def test_text_of_a_model_that_python_fitted_is_named(day: Path, tmp_path: Path, 
     assert [row["prediction"] for row in found] == ["sea", "sky"]
 
 
-def test_a_table_that_python_fitted_is_read_by_its_columns(tmp_path: Path) -> None:
+def test_a_table_that_python_fitted_is_read_by_its_columns(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"size": rng.normal(size=80).round(3), "colour": rng.choice(["red", "blue"], 80)})
     label = np.where((table.colour == "red") ^ (table["size"] > 1.5), "a", "b")
@@ -201,7 +194,7 @@ def test_a_table_that_python_fitted_is_read_by_its_columns(tmp_path: Path) -> No
 # ---- what is said ----------------------------------------------------------------------------------------------------
 
 
-def test_small_data_takes_no_cluster_unless_one_is_asked_for(day: Path, tmp_path: Path, capsys, monkeypatch) -> None:
+def test_small_data_takes_no_cluster_unless_one_is_asked_for(day, tmp_path, capsys, monkeypatch):
     made = []
     monkeypatch.setattr("dboost.engine.dask.cluster.embedded_cluster", lambda *a, **k: made.append(a) or 1 / 0)
     data = str(day / "docs.csv")
@@ -216,14 +209,14 @@ def test_small_data_takes_no_cluster_unless_one_is_asked_for(day: Path, tmp_path
     assert main(["prepare", data, "--label", "topic", "--out", str(tmp_path / "q")]) == 1 and len(made) == 3
 
 
-def test_a_scheduler_and_workers_are_not_both_given(day: Path, tmp_path: Path, capsys) -> None:
+def test_a_scheduler_and_workers_are_not_both_given(day, tmp_path, capsys):
     for more in (["--workers", "2"], ["--workers", "0"], ["--memory-limit", "1GiB"], ["--hosts", "a,b"]):
         arguments = ["evaluate", str(day / "run"), str(day / "test.csv"), "--scheduler", "tcp://127.0.0.1:1", *more]
         assert main(arguments) == 2
         assert f"{more[0]} is of a cluster that is made, and --scheduler names one" in capsys.readouterr().err
 
 
-def test_a_model_without_a_feature_and_folds_without_a_row_are_said(day: Path, tmp_path: Path, capsys) -> None:
+def test_a_model_without_a_feature_and_folds_without_a_row_are_said(day, tmp_path, capsys):
     out = [str(tmp_path / name) for name in ("p", "m", "n")]
     assert main(["prepare", str(day / "docs.csv"), "--label", "topic", "--out", out[0], *END]) == 0
     assert main(["train", out[0], "--alpha", "5", "--out", out[1], *END]) == 0
@@ -232,7 +225,7 @@ def test_a_model_without_a_feature_and_folds_without_a_row_are_said(day: Path, t
     assert "--cv 1000, but there are 200 rows" in capsys.readouterr().err
 
 
-def test_retrain_says_by_its_exit_code_what_was_decided_where_that_is_asked_for(day: Path, monkeypatch) -> None:
+def test_retrain_says_by_its_exit_code_what_was_decided_where_that_is_asked_for(day, monkeypatch):
     nightly = str(day / "n.toml")
     assert main(["retrain", nightly]) == 0 and main(["retrain", nightly, "--exit-code"]) == 11
     for outcome, code in (("promoted", 0), ("declined", 10)):
@@ -248,7 +241,7 @@ def test_retrain_says_by_its_exit_code_what_was_decided_where_that_is_asked_for(
 # ---- what is shown ---------------------------------------------------------------------------------------------------
 
 
-def test_the_page_names_classes_whole_and_says_how_well_each_is_told(tmp_path: Path) -> None:
+def test_the_page_names_classes_whole_and_says_how_well_each_is_told(tmp_path):
     """Words that tell classes apart come before those with large weights; colours have one meaning each."""
     rng = np.random.default_rng(0)
     names = ["a class with a rather long name of forty-eight letters"[: 30 + 9 * r] for r in range(3)]
@@ -280,7 +273,7 @@ def test_the_page_names_classes_whole_and_says_how_well_each_is_told(tmp_path: P
     assert {(kind, sign) for kind, sign in cells} == {("for", "+"), ("against", "−")}
 
 
-def test_common_words_come_after_those_that_tell_apart(tmp_path: Path) -> None:
+def test_common_words_come_after_those_that_tell_apart(tmp_path):
     """The order of the map is that of weights times the rarity of a term, less what all classes share."""
     from pipelines.report_page.page import html
 
@@ -296,7 +289,7 @@ def test_common_words_come_after_those_that_tell_apart(tmp_path: Path) -> None:
     assert set(order) == {"of", "wave", "cloud", "stone", "dust"} and order[-1] == "of"
 
 
-def test_explain_names_classes_and_is_a_picture_in_a_notebook(day: Path) -> None:
+def test_explain_names_classes_and_is_a_picture_in_a_notebook(day):
     model = dboost.load_pipeline(day / "run")
     found = dboost.explain(model, ["waves and rain"])
     assert found.labels == ("sea", "sky") and set(found.words) <= {"waves", "rain"}

@@ -1,12 +1,9 @@
 """Hints of the library in the words of the command line."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import re
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -51,11 +48,11 @@ say = speaker(TrainSettings)
         ("Client(address) without asynchronous=True", "Client(address) without asynchronous=True"),
     ],
 )
-def test_a_sentence_of_the_library_is_one_of_the_command_line(library: str, line: str) -> None:
+def test_a_sentence_of_the_library_is_one_of_the_command_line(library, line):
     assert say(library) == line
 
 
-def sentences() -> Iterator[tuple[str, str]]:
+def sentences():
     """Every hint in the source of the library, with X for what is filled in."""
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -71,14 +68,14 @@ def sentences() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("kind", [TrainSettings, PrepareSettings])
-def test_no_hint_of_the_library_speaks_python_of_what_is_a_flag(kind: type) -> None:
+def test_no_hint_of_the_library_speaks_python_of_what_is_a_flag(kind):
     names = "|".join([*(item.name for item in dataclasses.fields(kind)), "sample_weight"])
     python = re.compile(rf"""(?<![\w./'"=-])(?:{names})=""")
     found = [(file, hint) for file, hint in sentences() if python.search(speaker(kind)(hint))]
     assert len(list(sentences())) > 200 and found == []
 
 
-def test_an_error_of_one_class_names_a_flag_that_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_one_class_names_a_flag_that_there_is(tmp_path, capsys):
     pq.write_table(pa.table({"a": [1.0, 2.0, 3.0, 0.5], "y": [1, 1, 1, 1]}), tmp_path / "t.parquet")
     arguments = ["train", str(tmp_path / "t.parquet"), "--label", "y", "--out", str(tmp_path / "m"), "--workers", "0"]
     assert main(arguments) == 3
@@ -88,26 +85,24 @@ def test_an_error_of_one_class_names_a_flag_that_there_is(tmp_path: Path, capsys
     assert "type" not in capsys.readouterr().err
 
 
-def test_a_path_with_an_equals_sign_is_left_alone(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from pipelines.commands import inspect
+def test_a_path_with_an_equals_sign_is_left_alone(monkeypatch, capsys):
+    from pipelines.commands import models
 
-    def fail(*_: object) -> int:
+    def fail(*_):
         raise DataError("top=3", file="data/top=1/x", column="top=2", hint="give top=")
 
-    monkeypatch.setattr(inspect, "run", fail)
+    monkeypatch.setitem(models.COMMANDS, "inspect", (models.InspectSettings, fail))
     assert main(["inspect", "model"]) == 3
     assert capsys.readouterr().err.endswith("--top 3; file data/top=1/x; column 'top=2'; give --top\n")
 
 
-def test_a_warning_speaks_flags_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warning_speaks_flags_too(monkeypatch, capsys):
     from pipelines.commands import train
 
-    def warn(*_: object) -> int:
+    def warn(*_):
         warnings.warn(ConvergenceWarning("stopped; raise max_rounds=, or loosen tol="), stacklevel=1)
         return 6
 
-    monkeypatch.setattr(train, "run", warn)
+    monkeypatch.setitem(train.COMMANDS, "train", (TrainSettings, warn))
     assert main(["train", "data", "--out", "x"]) == 6
     assert capsys.readouterr().err == "dboost: warning: stopped; raise --max-rounds, or loosen --tol\n"

@@ -1,9 +1,4 @@
-"""The commands as functions: what they give, what they refuse, and clients that are asynchronous.
-
-Does not cover: what the commands do (their own tests), whole runs from a notebook (tests/notebooks).
-"""
-
-from __future__ import annotations
+"""The commands as functions: what they give, what they refuse, and clients that are asynchronous."""
 
 import asyncio
 import inspect

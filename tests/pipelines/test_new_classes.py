@@ -1,10 +1,7 @@
 """A class in the data that the model does not know: `evaluate` counts it and goes on."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +14,7 @@ from pipelines.cli import main
 LOCAL = ["--workers", "0"]
 
 
-def rows(labels: tuple[str, ...], n: int, seed: int) -> pa.Table:
+def rows(labels, n, seed):
     """`n` rows of one feature per label, which is large for its own rows."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, len(labels), n)
@@ -25,7 +22,7 @@ def rows(labels: tuple[str, ...], n: int, seed: int) -> pa.Table:
     return pa.table({f"x{j}": X[:, j] for j in range(4)} | {"y": [labels[c] for c in y.tolist()]})
 
 
-def judged(folder: Path, known: tuple[str, ...], there: pa.Table, capsys: Any) -> tuple[dict[str, Any], str, Path]:
+def judged(folder, known, there, capsys):
     pq.write_table(rows(known, 150, 0), folder / "train.parquet")
     pq.write_table(there, folder / "test.parquet", row_group_size=40)
     model, data = str(folder / "model"), str(folder / "test.parquet")
@@ -38,9 +35,7 @@ def judged(folder: Path, known: tuple[str, ...], there: pa.Table, capsys: Any) -
 
 
 @pytest.mark.parametrize("known", [("ash", "elm"), ("ash", "elm", "oak")])
-def test_rows_of_a_new_class_count_as_wrong_and_are_told(
-    known: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_of_a_new_class_count_as_wrong_and_are_told(known, tmp_path, capsys):
     # The new class sorts before the others, so that no code of the data is one of the model.
     there = pa.concat_tables([rows(known, 100, 1), rows(("a-new-one",), 30, 2), rows(("zelkova",), 10, 3)])
     found, page, model = judged(tmp_path, known, there, capsys)
@@ -54,7 +49,7 @@ def test_rows_of_a_new_class_count_as_wrong_and_are_told(
     )
 
 
-def test_the_other_figures_are_those_without_the_new_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_other_figures_are_those_without_the_new_rows(tmp_path, capsys):
     known = ("ash", "elm", "oak")
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
@@ -65,7 +60,7 @@ def test_the_other_figures_are_those_without_the_new_rows(tmp_path: Path, capsys
     assert plain["unknown_classes"] == {} and "does not know" not in page
 
 
-def test_data_of_new_classes_only_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_of_new_classes_only_is_refused(tmp_path, capsys):
     pq.write_table(rows(("ash", "elm"), 50, 0), tmp_path / "train.parquet")
     table = rows(("ash", "elm"), 50, 1)
     pq.write_table(table.set_column(4, "y", pa.array([3] * 50)), tmp_path / "test.parquet")

@@ -1,10 +1,7 @@
 """What a person reads: the sparsity map and the figures of an evaluation."""
 
-from __future__ import annotations
-
 import io
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,12 +14,12 @@ from pipelines import pages
 from pipelines.cli import main
 from pipelines.commands import evaluate
 from pipelines.console import Console
-from pipelines.predicting.judged import Strangers
+from pipelines.predicting.judged import UnseenLabels
 
 CERTIFICATE = Certificate(0.5, 1e-4, 0.49, "tol", 0.01, 0.2, 5, 20)
 
 
-def model(W: np.ndarray, names: tuple[str, ...], classes: list[str], task: str = "multiclass") -> Model:
+def model(W, names, classes, task="multiclass"):
     return Model(
         task=task,
         loss=losses_of(task)[0],
@@ -41,13 +38,13 @@ SMALL = model(
 )
 
 
-def text_of(parts: list[object]) -> str:
+def text_of(parts):
     out = io.StringIO()
     Console("plain", out=out).page("x", parts, {})
     return out.getvalue()
 
 
-def test_the_map_of_twenty_classes_splits_no_word_and_loses_no_column(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_map_of_twenty_classes_splits_no_word_and_loses_no_column(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     W = np.random.default_rng(0).normal(size=(12, 20)) * 10 + 0.01
     words, classes = [[f"{name}_{j}" for j in range(n)] for name, n in (("a_characteristic_word", 12), ("talk.of", 20))]
@@ -62,7 +59,7 @@ def test_the_map_of_twenty_classes_splits_no_word_and_loses_no_column(monkeypatc
     assert len(table) >= 21 and all(row.split()[1] == "12" for row in table[1:21])
 
 
-def test_inspect_prints_words_and_json_holds_every_weight(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_prints_words_and_json_holds_every_weight(trained, capsys):
     assert main(["inspect", str(trained)]) == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 100
@@ -79,10 +76,10 @@ def test_inspect_prints_words_and_json_holds_every_weight(trained: Path, capsys:
     assert first["weights"] == {str(c): w for c, w in zip(saved.classes.tolist(), saved.W[j].tolist()) if w}
 
 
-def test_the_evaluation_page_has_the_figures() -> None:
+def test_the_evaluation_page_has_the_figures():
     scores = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
     found = metrics.summarise(metrics.partial(scores, np.array([0, 1, 2], dtype=np.int32)))
-    shown = text_of(evaluate.page(found, SMALL, 10, Strangers({})))
+    shown = text_of(evaluate.page(found, SMALL, 10, UnseenLabels({})))
     assert "33.3 % of labels are wrong" in shown
     # Ranks above the right one: 0, 0, and one class above it and one tie.
     assert "0.5000 classes" in shown
@@ -91,5 +88,5 @@ def test_the_evaluation_page_has_the_figures() -> None:
 
 
 @pytest.mark.parametrize(("share", "shown"), [(0.0, "0.0 %"), (1.0, "100.0 %"), (0.5, "50.0 %"), (0.99991, "99.991 %")])
-def test_percentages_do_not_round_to_all_or_nothing(share: float, shown: str) -> None:
+def test_percentages_do_not_round_to_all_or_nothing(share, shown):
     assert pages.percent(share) == shown

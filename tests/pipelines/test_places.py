@@ -1,11 +1,8 @@
 """Where a command reads and writes: other schemes are refused, places are tried before work, secrets stay unsaid."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -39,15 +36,13 @@ PLACES = [
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_documents(tmp_path / "documents.parquet", rows=40)
     return tmp_path
 
 
-def test_other_schemes_are_refused_everywhere_without_their_secret(
-    here: Path, prepared: Path, trained: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_other_schemes_are_refused_everywhere_without_their_secret(here, prepared, trained, capfd):
     urls = ((URL, "json"), (URL.replace("//", "/"), "plain"), (f"https://bucket/x?X-Amz-Signature={SECRET}", "plain"))
     for number, place in enumerate(PLACES):
         # every place with the first, and each of the others at a place that reads and one that writes
@@ -62,9 +57,7 @@ def test_other_schemes_are_refused_everywhere_without_their_secret(
             assert os.listdir(here) == ["documents.parquet"]
 
 
-def test_an_address_with_a_secret_is_not_told(
-    prepared: Path, here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_with_a_secret_is_not_told(prepared, here, capfd, monkeypatch):
     for address in (f"tcp://user:{SECRET}@127.0.0.1:9", f"user:{SECRET}@127.0.0.1:9"):
         for arguments in (["--scheduler", address], []):
             monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", address)
@@ -73,9 +66,7 @@ def test_an_address_with_a_secret_is_not_told(
             assert SECRET not in out + err and "names a user: tcp://***@127.0.0.1:9" in err
 
 
-def test_file_urls_and_the_home_folder_are_served(
-    here: Path, prepared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_file_urls_and_the_home_folder_are_served(here, prepared, monkeypatch, capsys):
     home, work = here / "home", here / "work"
     home.mkdir()
     work.mkdir()
@@ -97,9 +88,7 @@ def test_file_urls_and_the_home_folder_are_served(
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate", "predict", "prepare", "demo"])
-def test_an_output_that_cannot_be_written_is_found_before_the_work(
-    command: str, here: Path, prepared: Path, trained: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_output_that_cannot_be_written_is_found_before_the_work(command, here, prepared, trained, capsys):
     (here / "file").write_text("x")
     arguments = {
         "train": [str(prepared)],
@@ -116,7 +105,7 @@ def test_an_output_that_cannot_be_written_is_found_before_the_work(
     assert sorted(os.listdir(here)) == ["documents.parquet", "file"]
 
 
-def test_words_that_only_sound_like_secrets_are_printed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_that_only_sound_like_secrets_are_printed(here, capsys):
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, 200)
     X = rng.normal(size=(200, 3))
@@ -145,7 +134,7 @@ def test_words_that_only_sound_like_secrets_are_printed(here: Path, capsys: pyte
         assert "***" not in path.read_text(), path
 
 
-def test_labels_that_are_bytes_are_saved_and_predicted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_labels_that_are_bytes_are_saved_and_predicted(here, capsys):
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, 200)
     X = rng.normal(size=(200, 3))
@@ -163,14 +152,3 @@ def test_labels_that_are_bytes_are_saved_and_predicted(here: Path, capsys: pytes
     assert read.classes_.tolist() == [b"", b"ant", b"b\xff\0"]
     assert read.predict(dboost.ParquetData("d.parquet", label="label")).tolist() == found
     capsys.readouterr()
-
-
-def test_bytes_of_numpy_are_labels_like_others(tmp_path: Path) -> None:
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    y = np.where(X[:, 0] > 0, np.bytes_("yes"), np.bytes_("no"))
-    model = dboost.BoostedClassifier(alpha=0.01).fit(X, y)
-    model.save(tmp_path / "m")
-    read = dboost.load_model(tmp_path / "m")
-    assert read.classes_.dtype == model.classes_.dtype
-    assert read.predict(X).tolist() == model.predict(X).tolist()
-    assert read.classes_.tolist() == [b"no", b"yes"]

@@ -1,10 +1,4 @@
-"""What is said before a training: the estimates against what is measured, the advice, what is refused and how.
-
-Covers: ``pipelines.before_training`` and the line and event of `train`, `path`, `run` and `doctor`. Does not cover:
-tables, many classes and ten million values (``python -m lab preflight``).
-"""
-
-from __future__ import annotations
+"""What is said before a training: the estimates against what is measured, the advice, what is refused and how."""
 
 import dataclasses
 import gzip
@@ -23,7 +17,7 @@ from dboost.errors import ClusterError, DataError, StorageError
 from lab import preflight as measuring
 from pipelines import before_training
 from pipelines.before_preparing import preparation_of
-from pipelines.before_training import LIBRARIES, MIB, Place, Room, Shape, judged, needs_of, shape_of
+from pipelines.before_training import LIBRARIES, MIB, Room, Shape, Worker, judged, needs_of, shape_of
 from pipelines.cli import main
 from pipelines.commands.prepare import PrepareSettings
 
@@ -44,12 +38,12 @@ def shape(count=8, *, features=1000, classes=2, **of_block):
 
 
 def cluster(*memory, threads=1, limited=True, driver=64 * GIB):
-    places = tuple(Place(f"tcp://10.0.0.{i}:1", size, limited, threads) for i, size in enumerate(memory))
+    places = tuple(Worker(f"tcp://10.0.0.{i}:1", size, limited, threads) for i, size in enumerate(memory))
     return Room(places, True, driver, 0)
 
 
 def here(memory, threads=1):
-    return Room((Place("this process", memory, False, threads),), False, memory, 0)
+    return Room((Worker("this process", memory, False, threads),), False, memory, 0)
 
 
 @pytest.mark.full
@@ -103,27 +97,13 @@ def test_a_training_that_cannot_work_is_refused_in_one_line_and_leaves_nothing(p
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("dboost: error[data]: ") and "row group 0" in line and "smaller row groups" in line
     assert list(out.parent.iterdir()) == []
+    # what is there stays as it is, with --force too
+    out.mkdir()
+    (out / "model.json").write_text("{}")
+    assert main(["train", str(prepared), "--workers", "0", "--out", str(out), "--force"]) == 3
+    assert [path.name for path in out.parent.rglob("*")] == ["model", "model.json"]
     assert main(["doctor", str(prepared), "--workers", "0"]) == 4
     assert "a training cannot work" in capsys.readouterr().out
-
-
-def test_an_output_that_is_there_stays_as_it_is_when_a_training_is_refused(prepared, tmp_path, capsys, monkeypatch):
-    out = tmp_path / "model"
-    arguments = ["train", str(prepared), "--workers", "0", "--out", str(out), "--alpha", "0.01"]
-    assert main(arguments) == 0
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    monkeypatch.setattr(before_training, "available_memory", lambda: 10_000)
-    assert main([*arguments, "--force"]) == 3
-    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-def test_what_cannot_be_read_is_refused_in_the_words_of_the_fit(tmp_path, capsys):
-    (tmp_path / "rows.parquet").write_bytes(b"no Parquet file at all")
-    arguments = ["train", str(tmp_path / "rows.parquet"), "--label", "y", "--workers", "0"]
-    assert main([*arguments, "--out", str(tmp_path / "model")]) == 3
-    said = capsys.readouterr()
-    assert "pre-flight" not in said.out and len(said.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,8 @@
-"""How far work has come, and how long it still takes: estimates, and what passes tell.
-
-Covers: estimates on gaps that fall in known ways, passes on both engines.
-Does not cover: the line in a notebook (tests/notebooks).
-"""
-
-from __future__ import annotations
+"""How far work has come, and how long it still takes: estimates, and what passes tell."""
 
 import io
 import math
 import time
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +14,7 @@ from pipelines import console
 from pipelines.console import Console
 
 
-def test_a_gap_that_falls_by_a_factor_ends_when_it_is_said() -> None:
+def test_a_gap_that_falls_by_a_factor_ends_when_it_is_said():
     left = Remaining(1e-6)
     for second in range(1, 30):
         gap = 10.0 ** (-second / 5)
@@ -34,12 +27,12 @@ def test_a_gap_that_falls_by_a_factor_ends_when_it_is_said() -> None:
 @pytest.mark.parametrize(
     "gaps", [[0.5] * 20, [math.nan] * 20, [math.inf] * 20, [0.5, 0.49, 0.48, 0.47], [0.9, 0.1, 0.01], [0.0] * 9]
 )
-def test_nothing_is_said_where_nothing_is_known(gaps: list[float]) -> None:
+def test_nothing_is_said_where_nothing_is_known(gaps):
     left = Remaining(1e-4)
     assert all(left.after(float(at), gap) is None for at, gap in enumerate(gaps, 1))
 
 
-def test_estimates_of_a_real_fit_are_within_a_factor_of_three_once_it_is_half_done() -> None:
+def test_estimates_of_a_real_fit_are_within_a_factor_of_three_once_it_is_half_done():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 60))
     y = (X[:, :20].sum(axis=1) + rng.normal(size=400) > 0).astype(int)
@@ -62,25 +55,23 @@ def test_estimates_of_a_real_fit_are_within_a_factor_of_three_once_it_is_half_do
 class Clock:
     now = 0.0
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         return self.now
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch):
     clock = Clock()
     # That of the module alone: event loops, on which clusters of other tests run, go by the one of Python.
     monkeypatch.setattr(console, "monotonic", clock.monotonic)
     return clock
 
 
-def test_a_stage_of_the_console_shows_passes_and_is_clean_afterwards(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stage_of_the_console_shows_passes_and_is_clean_afterwards(clock, monkeypatch):
     out = io.StringIO()
     console = Console("plain", out=out, err=io.StringIO())
 
-    def slow(item: int) -> int:
+    def slow(item):
         clock.now += 1.0
         return item
 
@@ -93,7 +84,7 @@ def test_a_stage_of_the_console_shows_passes_and_is_clean_afterwards(
     assert told == []
 
 
-def test_workers_tell_too(one_worker: Any) -> None:
+def test_workers_tell_too(one_worker):
     from dboost.engine.dask.engine import DaskEngine
 
     told: list[tuple[str, int, int]] = []
@@ -104,7 +95,7 @@ def test_workers_tell_too(one_worker: Any) -> None:
     assert counts == sorted(counts) and 0 < counts[-1] <= 4
 
 
-def test_rounds_say_what_is_left_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_say_what_is_left_after_a_while(monkeypatch):
     out = io.StringIO()
     console = Console("plain", out=out, err=io.StringIO())
     clock = Clock()

@@ -1,10 +1,4 @@
-"""A model reads raw documents: its folder holds the transform, and nothing else is needed; parts are written once.
-
-Covers: what `dboost train` and runs keep beside a model, `dboost predict` on documents of every format, what is
-carried through, what a break leaves. Does not cover: the values of predictions (test_predict_columns.py).
-"""
-
-from __future__ import annotations
+"""A model reads raw documents: its folder holds the transform, and nothing else is needed; parts are written once."""
 
 import json
 import os
@@ -18,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import dboost
-import pipelines
 from pipelines.cli import main
 from pipelines.predicting import parts
 from tests.pipelines.conftest import write_documents
@@ -41,11 +34,11 @@ def made(tmp_path_factory):
     return folder / "m", raw.drop_columns(["label"]), expected
 
 
-def read(folder: Path) -> pa.Table:
+def read(folder):
     return pa.concat_tables(pq.read_table(file) for file in sorted(Path(folder).glob("part-*.parquet")))
 
 
-def write(raw: pa.Table, path: Path) -> Path:
+def write(raw, path):
     """The documents in the format that the name tells, in several files or row groups."""
     if path.suffix == ".csv":
         pyarrow.csv.write_csv(raw, path)
@@ -57,7 +50,7 @@ def write(raw: pa.Table, path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["new.parquet", "new.csv", "new.jsonl"])
-def test_documents_of_every_format_are_labelled_as_their_features_were(made, tmp_path, name) -> None:
+def test_documents_of_every_format_are_labelled_as_their_features_were(made, tmp_path, name):
     model, raw, expected = made
     data = write(raw, tmp_path / name)
     arguments = ["--out", str(tmp_path / "out"), "--workers", "0", "--probabilities", "--keep", "id"]
@@ -72,7 +65,7 @@ def test_documents_of_every_format_are_labelled_as_their_features_were(made, tmp
     assert not list(tmp_path.glob("*.unfinished"))
 
 
-def test_in_python_the_model_reads_documents(made) -> None:
+def test_in_python_the_model_reads_documents(made):
     model, raw, expected = made
     pipeline = dboost.load_pipeline(model)
     assert pipeline.predict(raw["text"].to_pylist()).tolist() == expected["prediction"].to_pylist()
@@ -82,7 +75,7 @@ def test_in_python_the_model_reads_documents(made) -> None:
 
 
 @pytest.mark.full
-def test_two_workers_write_the_same_files(made, tmp_path) -> None:
+def test_two_workers_write_the_same_files(made, tmp_path):
     model, raw, _ = made
     data = write(raw, tmp_path / "new.parquet")
     for workers in ("0", "2"):
@@ -92,7 +85,7 @@ def test_two_workers_write_the_same_files(made, tmp_path) -> None:
     assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
 
 
-def test_parts_that_stand_are_not_written_again(made, tmp_path, monkeypatch) -> None:
+def test_parts_that_stand_are_not_written_again(made, tmp_path, monkeypatch):
     model, raw, _ = made
     monkeypatch.setattr("dboost.data.prepared.prepare.GROUP_ROWS", 40)
     data = write(raw, tmp_path / "new.parquet")
@@ -120,7 +113,7 @@ def test_parts_that_stand_are_not_written_again(made, tmp_path, monkeypatch) -> 
     assert read(tmp_path / "out").num_rows == raw.num_rows and not standing.parent.exists()
 
 
-def test_parts_of_another_question_are_removed(made, tmp_path, monkeypatch) -> None:
+def test_parts_of_another_question_are_removed(made, tmp_path, monkeypatch):
     model, raw, _ = made
     data, out = write(raw, tmp_path / "new.parquet"), tmp_path / "out"
     standing = tmp_path / "out.unfinished" / "parts"
@@ -140,7 +133,7 @@ def test_parts_of_another_question_are_removed(made, tmp_path, monkeypatch) -> N
         (lambda raw: raw, ["--keep", "row"], "is a column of predictions"),
     ],
 )
-def test_documents_that_the_model_cannot_read(made, tmp_path, capsys, change, arguments, said) -> None:
+def test_documents_that_the_model_cannot_read(made, tmp_path, capsys, change, arguments, said):
     model, raw, _ = made
     assert raw.column_names[0] == "text"
     data = write(change(raw), tmp_path / "new.parquet")
@@ -148,20 +141,3 @@ def test_documents_that_the_model_cannot_read(made, tmp_path, capsys, change, ar
     error = capsys.readouterr().err
     assert code in (2, 3) and said in error and len(error.splitlines()) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new.parquet"]
-
-
-def test_a_run_labels_documents_that_it_has_never_seen(made, tmp_path) -> None:
-    _, raw, _ = made
-    write_documents(tmp_path / "d.parquet")
-    data = write(raw, tmp_path / "new.parquet")
-    tables = {
-        "data": {"data": str(tmp_path / "d.parquet"), "label": "label"},
-        "prepare": {},
-        "model": {"alpha": 0.003},
-        "predict": {"data": str(data), "keep": ["id"]},
-        "cluster": {"workers": 0},
-    }
-    result = pipelines.run(tables, out=tmp_path / "run")
-    assert read(result.folder / "predictions")["id"].to_pylist() == raw["id"].to_pylist()
-    assert not (result.folder / "predictions.partial").exists()
-    assert dboost.load_pipeline(result.folder / "model").predict(["tree"]).shape == (1,)

@@ -1,9 +1,6 @@
 """Regression and induced hypotheses through the command line: train, inspect, evaluate, predict."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +11,14 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 
 from dboost import BoostedRegressor, Columns, Products, load_model
 from dboost.losses import EpsilonInsensitive
-from pipelines import targets
 from pipelines.cli import main
+from pipelines.regression_figures import partial, summarise
 from tests.pipelines.test_cli import error_line
 
 NAMES = ["lstat", "rm", "age", "tax"]
 
 
-def houses(rows: int = 200, seed: int = 0) -> pd.DataFrame:
+def houses(rows=200, seed=0):
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(rng.normal(size=(rows, 4)), columns=NAMES)
     noise = 0.2 * rng.normal(size=rows)
@@ -29,7 +26,7 @@ def houses(rows: int = 200, seed: int = 0) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("houses")
     frame = houses()
     frame[:120].to_parquet(folder / "a.parquet", index=False)
@@ -37,7 +34,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+def run(capsys, *arguments):
     """The last JSON line of a command that ends well."""
     assert main([*arguments, "--workers", "0", "--log-format", "json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -45,7 +42,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(data, tmp_path_factory):
     out = tmp_path_factory.mktemp("model") / "m"
     file = out.parent / "run.toml"
     file.write_text(
@@ -56,7 +53,7 @@ def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_a_table_of_the_settings_names_the_hypotheses(model: Path) -> None:
+def test_a_table_of_the_settings_names_the_hypotheses(model):
     estimator = load_model(model)
     assert type(estimator) is BoostedRegressor
     assert estimator.loss == EpsilonInsensitive(epsilon=0.5)
@@ -65,9 +62,7 @@ def test_a_table_of_the_settings_names_the_hypotheses(model: Path) -> None:
     assert settings["hypotheses"] == [{"family": "products", "max_degree": 2}]
 
 
-def test_evaluate_prints_the_figures_of_scikit_learn(
-    model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluate_prints_the_figures_of_scikit_learn(model, data, tmp_path, capsys):
     found = run(capsys, "evaluate", str(model), str(data), "--label", "price", "--features", ",".join(NAMES))
     frame = houses()
     predicted = load_model(model).predict(frame[NAMES])
@@ -84,7 +79,7 @@ def test_evaluate_prints_the_figures_of_scikit_learn(
     assert json.loads((out / "evaluation.json").read_text())["r2"] == pytest.approx(found["r2"])
 
 
-def test_inspect_shows_the_hypotheses_in_words(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_shows_the_hypotheses_in_words(model, capsys):
     found = run_inspect(capsys, model)
     words = {feature["name"]: feature["weights"] for feature in found["features"]}
     assert words["lstat * rm"]["target"] > 0 > words["age^2"]["target"]
@@ -94,13 +89,13 @@ def test_inspect_shows_the_hypotheses_in_words(model: Path, capsys: pytest.Captu
     assert "lstat * rm" in text and "hypotheses used" in text and "features read" in text
 
 
-def run_inspect(capsys: pytest.CaptureFixture[str], model: Path) -> dict[str, Any]:
+def run_inspect(capsys, model):
     assert main(["inspect", str(model), "--log-format", "json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
     return found
 
 
-def test_predictions_are_those_of_the_model(model: Path, data: Path, tmp_path: Path) -> None:
+def test_predictions_are_those_of_the_model(model, data, tmp_path):
     asked = ["predict", str(model), str(data), "--features", ",".join(NAMES), "--out", str(tmp_path / "p")]
     assert main([*asked, "--workers", "0"]) == 0
     table = pq.read_table(tmp_path / "p")
@@ -109,9 +104,7 @@ def test_predictions_are_those_of_the_model(model: Path, data: Path, tmp_path: P
     assert np.asarray(table["prediction"]).tobytes() == expected.tobytes()
 
 
-def test_flags_take_a_name_or_json_and_several_are_a_union(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_flags_take_a_name_or_json_and_several_are_a_union(data, tmp_path, capsys):
     common = ["train", str(data), "--label", "price", "--loss", "squared", "--alpha", "0.5"]
     run(capsys, *common, "--hypotheses", "columns", "--out", str(tmp_path / "a"))
     assert load_model(tmp_path / "a").hypotheses == Columns()
@@ -123,7 +116,7 @@ def test_flags_take_a_name_or_json_and_several_are_a_union(
     assert load_model(tmp_path / "b").hypotheses == Columns() | Products(min_degree=2, max_degree=2)
 
 
-def test_counts_are_predicted_by_their_means(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_counts_are_predicted_by_their_means(tmp_path, capsys):
     frame = houses()[NAMES]
     counts = np.random.default_rng(1).poisson(np.exp(0.4 * frame.lstat + 1.0))
     frame.assign(visits=counts).to_parquet(tmp_path / "t.parquet", index=False)
@@ -158,44 +151,40 @@ def test_counts_are_predicted_by_their_means(tmp_path: Path, capsys: pytest.Capt
         (["--loss", "tukey"], "expected one of log, multinomial"),
     ],
 )
-def test_usage_is_refused_before_any_data(
-    flags: list[str], message: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_usage_is_refused_before_any_data(flags, message, data, tmp_path, capsys):
     assert main(["train", str(data), *flags, "--out", str(tmp_path / "m"), "--workers", "0"]) == 2
     assert message in error_line(capsys)
 
 
-def test_a_regression_has_no_probabilities(
-    model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_regression_has_no_probabilities(model, data, tmp_path, capsys):
     asked = ["predict", str(model), str(data), "--probabilities", "--out", str(tmp_path / "p"), "--workers", "0"]
     assert main(asked) == 2
     assert "no probabilities" in error_line(capsys)
 
 
-def test_figures_of_batches_add_up_and_weights_count() -> None:
+def test_figures_of_batches_add_up_and_weights_count():
     rng = np.random.default_rng(0)
     y, predicted = 1e6 + rng.normal(size=50), 1e6 + rng.normal(size=50)
     weight = rng.integers(0, 3, 50).astype(float)
     centre = np.array([1e6])
-    whole = targets.summarise(targets.partial(predicted, y, weight, centre))
-    parts = targets.partial(predicted[:20], y[:20], weight[:20], centre)
-    found = targets.summarise(parts.merge(targets.partial(predicted[20:], y[20:], weight[20:], centre)))
+    whole = summarise(partial(predicted, y, weight, centre))
+    parts = partial(predicted[:20], y[:20], weight[:20], centre)
+    found = summarise(parts.merge(partial(predicted[20:], y[20:], weight[20:], centre)))
     for name, value in vars(found).items():
         np.testing.assert_allclose(value, getattr(whole, name), rtol=1e-9)
     assert found.target_r2 == (found.r2,)
     assert found.r2 == pytest.approx(r2_score(y, predicted, sample_weight=weight), rel=1e-6)
     assert found.largest == np.abs(y - predicted)[weight > 0].max()
-    constant = targets.summarise(targets.partial(predicted, np.full(50, 2.0), np.ones(50), np.zeros(1)))
+    constant = summarise(partial(predicted, np.full(50, 2.0), np.ones(50), np.zeros(1)))
     assert np.isnan(constant.r2)
 
 
-def test_the_figures_of_several_targets_leave_missing_ones_out() -> None:
+def test_the_figures_of_several_targets_leave_missing_ones_out():
     rng = np.random.default_rng(0)
     y, weight = rng.normal(size=(60, 2)), rng.uniform(0.5, 2.0, 60)
     predicted = y + rng.normal(size=y.shape)
     y[rng.random(y.shape) < 0.3] = np.nan
-    found = targets.summarise(targets.partial(predicted, y, weight, np.zeros((1, 2))))
+    found = summarise(partial(predicted, y, weight, np.zeros((1, 2))))
     for r in range(2):
         seen = ~np.isnan(y[:, r])
         wanted = r2_score(y[seen, r], predicted[seen, r], sample_weight=weight[seen])

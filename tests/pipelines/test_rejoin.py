@@ -1,16 +1,9 @@
-"""A scheduler that is killed and started again at its address: what was in work goes on by itself, to the same bits.
-
-Covers: a training and a run through the command line, a scheduler that stays away, who is not waited for.
-Does not cover: the one line of a lost scheduler (test_cluster_errors.py).
-"""
-
-from __future__ import annotations
+"""A scheduler that is killed and started again at its address: what was in work goes on by itself, to the same bits."""
 
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
@@ -19,9 +12,10 @@ from typing import Any
 import pytest
 
 from dboost.errors import SchedulerLostError
+from dboost.model.fitted import read_model
 from lab.run_kills import FIT, TRAIN, rows_of, write_run
 from lab.scheduler_file import address_in
-from pipelines.cluster import REJOINS, Cluster
+from pipelines.cluster import REJOINS, ClusterSession
 from pipelines.config import ClusterSettings
 from pipelines.console import Console
 from pipelines.runs.fingerprints import of_model
@@ -34,14 +28,14 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(180)]
 class Manager:
     """Starts a scheduler and a worker, always at the same port, and kills them, as a cluster's manager may."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.port = "0"
         self.processes: list[subprocess.Popen[bytes]] = []
         self.address = self.start()
         self.port = self.address.rpartition(":")[2]
 
-    def start(self) -> str:
+    def start(self):
         file = self.folder / "scheduler.json"
         file.unlink(missing_ok=True)
         self._run("scheduler", "--port", self.port, "--scheduler-file", str(file))
@@ -49,12 +43,12 @@ class Manager:
         self._run("worker", "--no-nanny", "--nthreads", "1", "--scheduler-file", str(file))
         return address
 
-    def _run(self, *words: str) -> None:
+    def _run(self, *words):
         command = [sys.executable, "-m", "dask", *words, "--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
         quiet = subprocess.DEVNULL
         self.processes.append(subprocess.Popen(command, cwd=ROOT, stdout=quiet, stderr=quiet))
 
-    def kill(self) -> None:
+    def kill(self):
         for process in self.processes:
             process.kill()
             process.wait()
@@ -62,7 +56,7 @@ class Manager:
 
 
 @pytest.fixture
-def manager(tmp_path: Path) -> Iterator[Manager]:
+def manager(tmp_path):
     manager = Manager(tmp_path)
     try:
         yield manager
@@ -74,7 +68,7 @@ _started: list[subprocess.Popen[str]] = []
 
 
 @pytest.fixture(autouse=True)
-def _ended() -> Iterator[None]:
+def _ended():
     """End what a test that failed has left running."""
     yield
     while _started:
@@ -83,13 +77,13 @@ def _ended() -> Iterator[None]:
         process.communicate()
 
 
-def started(*words: str) -> subprocess.Popen[str]:
+def started(*words):
     command = [sys.executable, "-m", "pipelines", *words, "--log-format", "json"]
     _started.append(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
     return _started[-1]
 
 
-def until(process: subprocess.Popen[str], event: str, told: list[dict[str, Any]]) -> None:
+def until(process, event, told):
     """Read events up to the first of a kind."""
     assert process.stdout is not None
     for line in process.stdout:
@@ -99,13 +93,13 @@ def until(process: subprocess.Popen[str], event: str, told: list[dict[str, Any]]
     raise AssertionError(f"no {event}: {process.communicate()[1]}")
 
 
-def finished(*words: str) -> None:
+def finished(*words):
     process = started(*words)
     _, errors = process.communicate(timeout=120)
     assert process.returncode in (0, 6), errors
 
 
-def test_a_training_goes_on_when_the_scheduler_is_back(manager: Manager, prepared: Path, tmp_path: Path) -> None:
+def test_a_training_goes_on_when_the_scheduler_is_back(manager, prepared, tmp_path):
     words = ["train", str(prepared), *TRAIN[:-1], "60", "--out"]
     finished(*words, str(tmp_path / "plain"), "--workers", "0")
     told: list[dict[str, Any]] = []
@@ -126,7 +120,7 @@ def test_a_training_goes_on_when_the_scheduler_is_back(manager: Manager, prepare
     assert again[0] > 1 or done[-1] < 3
 
 
-def test_a_run_goes_on_when_the_scheduler_is_back(manager: Manager, tmp_path: Path) -> None:
+def test_a_run_goes_on_when_the_scheduler_is_back(manager, tmp_path):
     file = write_run(tmp_path / "run", FIT.replace("400", "60"), 400)
     finished("run", str(file), "--out", str(tmp_path / "plain"))
     told: list[dict[str, Any]] = []
@@ -142,7 +136,7 @@ def test_a_run_goes_on_when_the_scheduler_is_back(manager: Manager, tmp_path: Pa
     assert rows_of(tmp_path / "out") == rows_of(tmp_path / "plain")
 
 
-def test_one_that_stays_away_is_told_after_the_wait(manager: Manager, prepared: Path, tmp_path: Path) -> None:
+def test_one_that_stays_away_is_told_after_the_wait(manager, prepared, tmp_path):
     told: list[dict[str, Any]] = []
     away = ["--scheduler", manager.address, "--rejoin-seconds", "2"]
     process = started("train", str(prepared), *TRAIN, "--out", str(tmp_path / "out"), *away)
@@ -154,15 +148,17 @@ def test_one_that_stays_away_is_told_after_the_wait(manager: Manager, prepared: 
     assert time.monotonic() - begun < 20
     assert process.returncode == 4 and len(errors.splitlines()) == 1, errors
     assert "lost the scheduler" in errors and "goes on" in errors
+    partial = read_model(tmp_path / "out.unfinished" / "model.partial").certificate
+    assert partial.stop_reason == "interrupted" and partial.n_iter >= 1
 
 
 class Lost:
     """Work whose scheduler is always lost."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.calls = 0
 
-    def __call__(self, client: Any) -> None:
+    def __call__(self, client):
         self.calls += 1
         raise SchedulerLostError("lost the scheduler")
 
@@ -175,23 +171,26 @@ class Lost:
         (ClusterSettings(scheduler="tcp://127.0.0.1:9", rejoin_seconds=0.0), object()),
     ],
 )
-def test_nobody_is_waited_for_who_is_not_brought_back(settings: ClusterSettings, client: Any, monkeypatch) -> None:
+def test_nobody_is_waited_for_who_is_not_brought_back(settings, client, monkeypatch):
     monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
     work = Lost()
-    with Cluster(settings, Console("plain", out=StringIO()), client) as cluster, pytest.raises(SchedulerLostError):
-        cluster.do(work)
+    with (
+        ClusterSession(settings, Console("plain", out=StringIO()), client) as cluster,
+        pytest.raises(SchedulerLostError),
+    ):
+        cluster.run_with_rejoin(work)
     assert work.calls == 1
 
 
-def test_a_scheduler_that_dies_of_the_work_is_not_waited_for_for_ever(monkeypatch) -> None:
+def test_a_scheduler_that_dies_of_the_work_is_not_waited_for_for_ever(monkeypatch):
     class Client:
-        def wait_for_workers(self, count: int, timeout: float) -> None:
+        def wait_for_workers(self, count, timeout):
             pass
 
     work, out = Lost(), StringIO()
     monkeypatch.setattr("pipelines.cluster.connect", lambda *_: nullcontext(Client()))
-    with Cluster(ClusterSettings(scheduler="tcp://127.0.0.1:9"), Console("plain", out=out)) as cluster:
+    with ClusterSession(ClusterSettings(scheduler="tcp://127.0.0.1:9"), Console("plain", out=out)) as cluster:
         with pytest.raises(SchedulerLostError):
-            cluster.do(work)
+            cluster.run_with_rejoin(work)
     assert work.calls == REJOINS + 1
     assert out.getvalue().count("is back") == REJOINS

@@ -1,22 +1,12 @@
-"""Paths are those of the process that was given them, wherever its workers stand.
+"""Paths are those of the process that was given them, wherever its workers stand."""
 
-Covers: every command that has workers read or write. Does not cover: what the commands do.
-"""
-
-from __future__ import annotations
-
-from pathlib import Path
-
-import pytest
 from distributed import LocalCluster
 
 from pipelines.cli import main
 from tests.pipelines.conftest import write_documents
 
 
-def test_workers_that_stand_elsewhere_read_and_write_what_was_meant(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_workers_that_stand_elsewhere_read_and_write_what_was_meant(tmp_path, monkeypatch, capsys):
     (tmp_path / "theirs").mkdir()
     (tmp_path / "ours").mkdir()
     write_documents(tmp_path / "ours" / "documents.parquet", rows=300)

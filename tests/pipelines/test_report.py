@@ -1,15 +1,8 @@
-"""The page of a model: whole in one file, true to the figures, safe whatever words and labels are; `dboost explain`.
-
-Covers: what is on the page and what it may not do, `dboost report`, the stage of a run, explaining documents and rows.
-Does not cover: how the page looks, which people judge.
-"""
-
-from __future__ import annotations
+"""The page of a model: whole in one file, true to the figures, safe whatever words and labels are; `dboost explain`."""
 
 import io
 import json
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,27 +25,27 @@ EVIL = '<script>alert("x")</script>'
 class Reader(HTMLParser):
     """The tags and the texts of a page."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.tags: list[str] = []
         self.links: list[str] = []
         self.text: list[str] = []
 
-    def handle_starttag(self, tag, attrs) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         self.links += [value for name, value in attrs if name in ("src", "href")]
 
-    def handle_data(self, data) -> None:
+    def handle_data(self, data):
         self.text.append(data)
 
 
-def read(page: str) -> Reader:
+def read(page):
     reader = Reader()
     reader.feed(page)
     return reader
 
 
-def test_the_page_of_a_run_is_whole_and_true(tmp_path: Path) -> None:
+def test_the_page_of_a_run_is_whole_and_true(tmp_path):
     write_documents(tmp_path / "d.parquet")
     tables = {
         "data": {"data": str(tmp_path / "d.parquet"), "label": "label"},
@@ -75,7 +68,7 @@ def test_the_page_of_a_run_is_whole_and_true(tmp_path: Path) -> None:
     assert again.stages["report"].state == "skipped"
 
 
-def test_labels_and_words_are_text_and_nothing_else(tmp_path: Path) -> None:
+def test_labels_and_words_are_text_and_nothing_else(tmp_path):
     import pandas as pd
 
     rng = np.random.default_rng(0)
@@ -90,7 +83,7 @@ def test_labels_and_words_are_text_and_nothing_else(tmp_path: Path) -> None:
     assert page.count("&lt;script&gt;") > 4
 
 
-def test_calibration_and_mistakes_are_those_of_the_rows(trained: Path, prepared: Path) -> None:
+def test_calibration_and_mistakes_are_those_of_the_rows(trained, prepared):
     model = read_model(str(trained))
     data = dboost.ParquetData(prepared, split="test")
     found = look_at(model, DataSettings(data=str(prepared), split="test"), str(trained))
@@ -113,7 +106,7 @@ def blocks(data):
     return blocks_of(data, labels=True)
 
 
-def test_the_command_judges_data_and_keeps_what_is_there(trained: Path, prepared: Path, tmp_path: Path, capsys) -> None:
+def test_the_command_judges_data_and_keeps_what_is_there(trained, prepared, tmp_path, capsys):
     out = tmp_path / "page.html"
     arguments = ["report", str(trained), "--data", str(prepared), "--out", str(out), "--title", "Trees"]
     assert main(arguments) == 0
@@ -123,7 +116,7 @@ def test_the_command_judges_data_and_keeps_what_is_there(trained: Path, prepared
 
 
 @pytest.mark.parametrize("loss", ["squared", "poisson"])
-def test_the_page_of_a_regression(loss: str) -> None:
+def test_the_page_of_a_regression(loss):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 4))
     model = dboost.BoostedRegressor(loss=loss, alpha=0.01).fit(X, rng.poisson(np.exp(X[:, 0]))).model_
@@ -144,7 +137,7 @@ def test_the_page_draws_how_features_were_chosen() -> None:
 # ---- explain ---------------------------------------------------------------------------------------------------------
 
 
-def test_parts_add_up_to_the_scores(trained: Path, prepared: Path) -> None:
+def test_parts_add_up_to_the_scores(trained, prepared):
     model = dboost.load_model(trained)
     row = open_data_rows(prepared)[[5]]
     found = dboost.explain(model, row)
@@ -154,13 +147,13 @@ def test_parts_add_up_to_the_scores(trained: Path, prepared: Path) -> None:
         dboost.explain(model, open_data_rows(prepared)[[5, 6]])
 
 
-def open_data_rows(prepared: Path):
+def open_data_rows(prepared):
     data = dboost.ParquetData(prepared, split="test")
     block = blocks(data)[0]
     return block.read().csr(block.layout.n_features)
 
 
-def test_documents_and_rows_are_explained(trained: Path, prepared: Path, capsys, monkeypatch) -> None:
+def test_documents_and_rows_are_explained(trained, prepared, capsys, monkeypatch):
     assert main(["explain", str(trained), "an orchard and word_birch"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("birch") and "word_birch" in shown
@@ -177,8 +170,8 @@ def test_documents_and_rows_are_explained(trained: Path, prepared: Path, capsys,
     assert "that of the intercept" in capsys.readouterr().out
 
 
-def test_figures_are_saved_before_they_are_shown(trained: Path, prepared: Path, tmp_path: Path, monkeypatch) -> None:
-    def leaves(*arguments: object) -> None:
+def test_figures_are_saved_before_they_are_shown(trained, prepared, tmp_path, monkeypatch):
+    def leaves(*arguments):
         raise BrokenPipeError
 
     monkeypatch.setattr(Console, "page", leaves)

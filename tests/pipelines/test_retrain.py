@@ -1,13 +1,6 @@
-"""Retraining: what is promoted, declined and left alone, what a kill leaves, going back, and schedules that work.
-
-Covers: `dboost retrain` and `rollback` on documents in memory-sized files, the gates, drift, schedules.
-Does not cover: how a run trains (test_runs.py).
-"""
-
-from __future__ import annotations
+"""Retraining: what is promoted, declined and left alone, what a kill leaves, going back, and schedules that work."""
 
 import ast
-import configparser
 import datetime
 import json
 import os
@@ -31,9 +24,9 @@ from pipelines.cli import main
 from pipelines.retraining import retrain as steps
 from pipelines.retraining.gates import Figures, Gates, checked, verdicts
 from pipelines.retraining.home import Home
-from pipelines.retraining.judge import Comparison, Judged, by_chance, label_drift, stability, term_drift
+from pipelines.retraining.judge import Comparison, Judged, by_chance, label_drift, term_drift
 from pipelines.retraining.schedules import SCHEDULES, name_of
-from pipelines.runs.lock import LOCK, held
+from pipelines.runs.lock import LOCK, hold_lock
 from tests.pipelines.conftest import write_documents
 
 RUN = """
@@ -59,7 +52,7 @@ class_rows = 20
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "run.toml").write_text(RUN)
     (tmp_path / "nightly.toml").write_text(FILE)
     documents(tmp_path / "d.parquet", 300, 0)
@@ -67,29 +60,29 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def documents(path: Path, rows: int, seed: int, change=None) -> None:
+def documents(path, rows, seed, change=None):
     write_documents(path, rows, seed)
     if change is not None:
         pq.write_table(change(pq.read_table(path)), path)
 
 
-def shuffled(table: pa.Table) -> pa.Table:
+def shuffled(table):
     """Labels that have nothing to do with the documents."""
     labels = np.random.default_rng(0).permutation(table["label"].to_pylist())
     return table.set_column(1, "label", pa.array(labels))
 
 
-def mostly_apples(table: pa.Table) -> pa.Table:
+def mostly_apples(table):
     apples = np.array(table["label"].to_pylist()) == "apple"
     keep = apples | (np.random.default_rng(0).random(len(apples)) < 0.15)
     return table.filter(pa.array(keep))
 
 
-def retrain(folder: Path):
+def retrain(folder):
     return pipelines.retrain(folder / "nightly.toml")
 
 
-def test_first_better_unchanged_worse_and_back(folder: Path, capsys) -> None:
+def test_first_better_unchanged_worse_and_back(folder, capsys):
     first = retrain(folder)
     assert (first.outcome, first.version, first.champion) == ("promoted", "v0001", "v0001")
     again = retrain(folder)
@@ -118,7 +111,7 @@ def test_first_better_unchanged_worse_and_back(folder: Path, capsys) -> None:
         pipelines.rollback(folder / "retraining")
 
 
-def test_what_was_rolled_back_stays_away_until_something_new_passes(folder: Path, capsys) -> None:
+def test_what_was_rolled_back_stays_away_until_something_new_passes(folder, capsys):
     retrain(folder)
     documents(folder / "d.parquet", 600, 1)
     assert retrain(folder).champion == "v0002"
@@ -152,16 +145,16 @@ def test_what_was_rolled_back_stays_away_until_something_new_passes(folder: Path
     assert retrain(folder).outcome == "promoted"
 
 
-def flipped(path: Path) -> None:
+def flipped(path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(bytes(data))
 
 
-def test_a_damaged_champion_gives_way_to_the_last_sound_one_or_to_a_fresh_fit(folder: Path, capsys) -> None:
+def test_a_damaged_champion_gives_way_to_the_last_sound_one_or_to_a_fresh_fit(folder, capsys):
     home, nightly = Home(folder / "retraining"), str(folder / "nightly.toml")
 
-    def night() -> str:
+    def night():
         assert main(["retrain", nightly]) == 0
         assert home.champion is not None and not home.damage(home.champion)
         return str(capsys.readouterr().out)
@@ -194,7 +187,7 @@ def test_a_damaged_champion_gives_way_to_the_last_sound_one_or_to_a_fresh_fit(fo
     assert "there is none before it, and the next is made afresh" in said and "promoted" in said
 
 
-def test_a_version_that_was_broken_off_and_damaged_begins_anew(folder: Path, monkeypatch) -> None:
+def test_a_version_that_was_broken_off_and_damaged_begins_anew(folder, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(steps, "compare", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         retrain(folder)
@@ -204,7 +197,7 @@ def test_a_version_that_was_broken_off_and_damaged_begins_anew(folder: Path, mon
 
 
 @pytest.mark.filterwarnings("ignore:alpha_best_=")
-def test_a_run_that_chooses_its_strength_or_has_no_start_is_retrained_every_night(folder: Path, capsys) -> None:
+def test_a_run_that_chooses_its_strength_or_has_no_start_is_retrained_every_night(folder, capsys):
     cases = (
         ("alpha = 0.003\ntol = 1e-6", "cv = 2\nn_alphas = 3", "a path or cross-validation begins where no feature"),
         (
@@ -225,7 +218,7 @@ def test_a_run_that_chooses_its_strength_or_has_no_start_is_retrained_every_nigh
             retrain(folder)
 
 
-def test_a_challenger_of_other_classes_begins_from_nothing(folder: Path, capsys) -> None:
+def test_a_challenger_of_other_classes_begins_from_nothing(folder, capsys):
     """Two classes and three are different tasks, of which neither begins at the other."""
     three = pq.read_table(folder / "d.parquet")
     two = three.filter(pa.array(np.isin(three["label"].to_pylist(), ["apple", "birch"])))
@@ -238,7 +231,7 @@ def test_a_challenger_of_other_classes_begins_from_nothing(folder: Path, capsys)
     assert "the challenger begins from nothing: the classes differ" in said and "promoted: v0002" in said
 
 
-def test_old_versions_are_deleted_where_that_is_asked_for(folder: Path, capsys) -> None:
+def test_old_versions_are_deleted_where_that_is_asked_for(folder, capsys):
     home = Home(folder / "retraining")
     (folder / "nightly.toml").write_text(FILE.replace("[gates]", "keep = 1\n[gates]"))
     for seed, change in ((0, None), (1, None), (2, shuffled), (3, shuffled), (4, shuffled)):
@@ -253,13 +246,13 @@ def test_old_versions_are_deleted_where_that_is_asked_for(folder: Path, capsys) 
         pipelines.rollback(home.path)
 
 
-def test_a_kill_while_versions_are_deleted_leaves_none_in_part(tmp_path: Path, monkeypatch) -> None:
+def test_a_kill_while_versions_are_deleted_leaves_none_in_part(tmp_path, monkeypatch):
     home = Home(tmp_path)
     for version in ("v0001", "v0002", "v0003", "v0004"):
         (home.folder(version) / "model").mkdir(parents=True)
         home.promote(version)
 
-    def interrupted(path: Path) -> None:
+    def interrupted(path):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
@@ -270,12 +263,12 @@ def test_a_kill_while_versions_are_deleted_leaves_none_in_part(tmp_path: Path, m
     assert sorted(path.name for path in (tmp_path / "versions").iterdir()) == ["v0003", "v0004"]
 
 
-def test_a_folder_without_a_champion_cannot_go_back(tmp_path: Path, capsys) -> None:
+def test_a_folder_without_a_champion_cannot_go_back(tmp_path, capsys):
     assert main(["rollback", str(tmp_path / "nothing")]) == 2
     assert "holds no champion" in capsys.readouterr().err and not (tmp_path / "nothing").exists()
 
 
-def test_drifted_labels_are_declined_by_that_gate(folder: Path) -> None:
+def test_drifted_labels_are_declined_by_that_gate(folder):
     retrain(folder)
     documents(folder / "d.parquet", 900, 3, mostly_apples)
     found = retrain(folder)
@@ -283,7 +276,7 @@ def test_drifted_labels_are_declined_by_that_gate(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["execute", "compare", "html", "write_file", "promote"])
-def test_a_kill_leaves_one_champion_and_the_next_call_goes_on(folder: Path, monkeypatch, step: str) -> None:
+def test_a_kill_leaves_one_champion_and_the_next_call_goes_on(folder, monkeypatch, step):
     retrain(folder)
     documents(folder / "d.parquet", 600, 1)
 
@@ -305,9 +298,9 @@ def test_a_kill_leaves_one_champion_and_the_next_call_goes_on(folder: Path, monk
     assert found.outcome in ("promoted", "nothing new")
 
 
-def test_two_at_once_and_files_without_meaning(folder: Path) -> None:
+def test_two_at_once_and_files_without_meaning(folder):
     retrain(folder)
-    with held(folder / "retraining"), pytest.raises(UsageError, match=f"process {os.getpid()} on host"):
+    with hold_lock(folder / "retraining"), pytest.raises(UsageError, match=f"process {os.getpid()} on host"):
         retrain(folder)
     # the name of a host that is gone, as in every pod of a CronJob
     (folder / "retraining" / LOCK).write_text(json.dumps({"host": "another", "pid": 7, "since": "now"}))
@@ -330,14 +323,12 @@ def test_two_at_once_and_files_without_meaning(folder: Path) -> None:
 
 
 def judged(losses, wrong=None):
-    found = Judged()
-    found.losses.append(np.asarray(losses, float))
-    found.wrong.append(np.zeros(len(losses)) if wrong is None else np.asarray(wrong, float))
-    found.bins[9] = len(losses), 0.95 * len(losses), 0.95 * len(losses)
-    return found
+    bins = np.zeros((10, 3))
+    bins[9] = len(losses), 0.95 * len(losses), 0.95 * len(losses)
+    return Judged(np.asarray(losses, float), np.zeros(len(losses)) if wrong is None else wrong, bins)
 
 
-def test_each_gate_closes_for_its_own_reason() -> None:
+def test_each_gate_closes_for_its_own_reason():
     rng = np.random.default_rng(0)
     labels, base = np.repeat(["a", "b"], 100), rng.random(200)
     same = Comparison(labels, judged(base), judged(base))
@@ -367,7 +358,7 @@ def test_each_gate_closes_for_its_own_reason() -> None:
     assert closed(label_drift=1.0) == ["label_drift"] and closed(feature_drift=1.0) == ["feature_drift"]
 
 
-def test_calibration_and_drift_of_few_rows_alarm_as_seldom_as_of_many() -> None:
+def test_calibration_and_drift_of_few_rows_alarm_as_seldom_as_of_many():
     """Probabilities that are right, and counts of one population, from 20 rows to 20,000: limits of zero are met."""
     rng, gates = np.random.default_rng(0), Gates(calibration=0.0, label_drift=0.0, feature_drift=0.0)
     for rows in (20, 200, 2000, 20_000):
@@ -378,7 +369,7 @@ def test_calibration_and_drift_of_few_rows_alarm_as_seldom_as_of_many() -> None:
             bins = np.minimum((chances * 10).astype(int), 9)
             for shift in (0.0, 0.25):
                 right = rng.random(rows) < chances - shift
-                one = Judged()
+                one = Judged(np.zeros(0), np.zeros(0), np.zeros((10, 3)))
                 for column, values in enumerate((np.ones(rows), chances, right)):
                     one.bins[:, column] = np.bincount(bins, values, minlength=10)
                 counts = [dict(enumerate(rng.multinomial(rows, np.full(8, 0.125)).astype(float))) for _ in range(2)]
@@ -393,20 +384,7 @@ def test_calibration_and_drift_of_few_rows_alarm_as_seldom_as_of_many() -> None:
                         alarms[gate] += 1
         assert max(alarms.values()) <= 10, (rows, alarms)
         assert wrong >= (95 if rows >= 200 else 20), (rows, wrong)
-
-
-def test_drift_of_samples_of_one_population_alarms_next_to_never() -> None:
-    """At the limit of 0.25: 0 of 200 alarms, for labels and for terms; a shift of a third of the labels is seen."""
-    rng = np.random.default_rng(0)
-    share = rng.dirichlet(np.ones(20))
-    terms = rng.dirichlet(np.full(2000, 0.3))
-    alarms = [0, 0]
-    for _ in range(200):
-        before, now = (rng.multinomial(1000, share).astype(float) for _ in range(2))
-        alarms[0] += stability(before, now) > 0.25
-        counts = [dict(zip(map(str, range(2000)), rng.multinomial(40_000, terms).tolist())) for _ in range(2)]
-        alarms[1] += term_drift(*counts)[0] > 0.25
-    assert alarms == [0, 0]
+    # and what has drifted is seen
     assert label_drift({"a": 600.0, "b": 400.0}, {"a": 270.0, "b": 730.0}) > 0.25
     assert label_drift({"a": 500.0}, {"b": 500.0}) > 5.0
     drift, moved = term_drift({"x": 50.0, "y": 10.0, "w": 40.0}, {"x": 50.0, "y": 90.0, "w": 40.0, "z": 3.0})
@@ -416,7 +394,7 @@ def test_drift_of_samples_of_one_population_alarms_next_to_never() -> None:
 # ---- schedules -------------------------------------------------------------------------------------------------------
 
 
-def test_the_cron_line_works_as_it_stands(folder: Path) -> None:
+def test_the_cron_line_works_as_it_stands(folder):
     line = SCHEDULES["cron"](str(folder / "nightly.toml"))
     assert line.startswith("17 4 * * * ")
     command = line.split(" ", 5)[5].replace(r"\%", "%").replace("-m dboost_pipelines", "-m pipelines")
@@ -426,20 +404,13 @@ def test_the_cron_line_works_as_it_stands(folder: Path) -> None:
     assert json.loads(done.stdout.splitlines()[-1])["text"].startswith("promoted: v0001")
 
 
-def test_the_other_schedules_are_read_by_what_reads_them(folder: Path, capsys) -> None:
+def test_the_other_schedules_are_read_by_what_reads_them(folder, capsys):
     file = str(folder / "nightly.toml")
     for name in SCHEDULES:
         assert main(["retrain", file, "--emit", name]) == 0
         assert "nightly" in capsys.readouterr().out
     assert not (folder / "retraining").exists()
-    service, timer = SCHEDULES["systemd"](file).split("# retrain-nightly.timer\n")
-    units = []
-    for text in (service.split("\n", 1)[1], timer):
-        unit = configparser.ConfigParser(interpolation=None)
-        unit.optionxform = str
-        unit.read_string(text)
-        units.append(unit)
-    assert "retrain" in units[0]["Service"]["ExecStart"] and units[1]["Timer"]["Persistent"] == "true"
+    assert "Persistent=true" in (units := SCHEDULES["systemd"](file)) and "--fail-declined\n" in units
     job = yaml.safe_load(SCHEDULES["cronjob"](file))
     assert job["spec"]["concurrencyPolicy"] == "Forbid"
     # a declined challenger is seen, and is no reason to try again
@@ -447,9 +418,6 @@ def test_the_other_schedules_are_read_by_what_reads_them(folder: Path, capsys) -
     assert spec["template"]["spec"]["restartPolicy"] == "Never" and spec["backoffLimit"] == 6
     assert spec["podFailurePolicy"]["rules"][0]["onExitCodes"]["values"] == [2, 3, 10]
     assert spec["template"]["spec"]["containers"][0]["args"][-1] == "--fail-declined"
-    assert units[0]["Service"]["ExecStart"].endswith("--fail-declined")
-    for name in ("prefect", "airflow"):
-        ast.parse(SCHEDULES[name](file))
 
 
 HOSTILE = (
@@ -458,7 +426,7 @@ HOSTILE = (
 )  # fmt: skip
 
 
-def words_of_systemd(line: str) -> list[str]:
+def words_of_systemd(line):
     """The words of an ExecStart, by the rules of systemd.service(5)."""
     words = []
     for quoted, plain in re.findall(r'"((?:[^"\\]|\\.)*)"|(\S+)', line):
@@ -468,7 +436,7 @@ def words_of_systemd(line: str) -> list[str]:
     return words
 
 
-def test_schedules_of_any_path_are_what_each_scheduler_takes(tmp_path: Path) -> None:
+def test_schedules_of_any_path_are_what_each_scheduler_takes(tmp_path):
     names, verify = set(), shutil.which("systemd-analyze")
     for number, hostile in enumerate(HOSTILE):
         file = tmp_path / hostile / f"{hostile}.toml"
@@ -509,7 +477,7 @@ def test_schedules_of_any_path_are_what_each_scheduler_takes(tmp_path: Path) -> 
         SCHEDULES["cron"](str(tmp_path / "a\nb.toml"))
 
 
-def test_the_time_of_schedules_is_there_once_on_every_day_of_every_zone() -> None:
+def test_the_time_of_schedules_is_there_once_on_every_day_of_every_zone():
     """At four hours and 17 minutes no clock is changed, in any zone, where it is at 02:17."""
     minute, hour = map(int, SCHEDULES["cron"]("nightly.toml").split(" ")[:2])
     days = [datetime.datetime(2026, 1, 1, 12) + datetime.timedelta(day) for day in range(366)]
@@ -525,7 +493,7 @@ def test_the_time_of_schedules_is_there_once_on_every_day_of_every_zone() -> Non
     assert odd[hour] == 0 < odd[2]
 
 
-def test_a_schedule_of_files_that_need_consent_holds_it(folder: Path, capsys) -> None:
+def test_a_schedule_of_files_that_need_consent_holds_it(folder, capsys):
     file = str(folder / "nightly.toml")
     (folder / "run.toml").write_text(RUN.replace("workers = 0", 'to = "slurm"\nworkers = 2'))
     for command in (["--emit", "cron"], []):

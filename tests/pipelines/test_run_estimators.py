@@ -1,11 +1,5 @@
-"""Every estimator by its name in a run file, cross-validated and along a path; `dboost path`.
+"""Every estimator by its name in a run file, cross-validated and along a path; `dboost path`."""
 
-Does not cover: the run file itself and its stages (test_runs.py).
-"""
-
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +29,7 @@ ESTIMATORS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def rows(tmp_path_factory):
     """Numeric columns with labels of every kind."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -54,7 +48,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def tables_of(rows: Path, label: str, model: dict[str, Any]) -> dict[str, Any]:
+def tables_of(rows, label, model):
     data = {"data": str(rows / "train.parquet"), "test": str(rows / "test.parquet"), "label": label.split(",")}
     return {
         "data": {**data, "features": ["x0", "x1", "x2", "x3"]},
@@ -65,7 +59,7 @@ def tables_of(rows: Path, label: str, model: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_every_estimator_is_trained_judged_and_predicts(name: str, rows: Path, tmp_path: Path) -> None:
+def test_every_estimator_is_trained_judged_and_predicts(name, rows, tmp_path):
     parameters, label = ESTIMATORS[name]
     result = pipelines.run(tables_of(rows, label, {"estimator": name, **parameters}), out=tmp_path / "run")
     model = result.model
@@ -77,7 +71,7 @@ def test_every_estimator_is_trained_judged_and_predicts(name: str, rows: Path, t
     assert figure is not None and figure < 0.6
 
 
-def test_one_model_for_each_class_is_judged_as_the_estimator_judges(rows: Path, tmp_path: Path) -> None:
+def test_one_model_for_each_class_is_judged_as_the_estimator_judges(rows, tmp_path):
     import pandas as pd
     import pyarrow.parquet as pq
 
@@ -111,7 +105,7 @@ CROSS_VALIDATED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.filterwarnings("ignore::dboost.errors.DboostWarning")
 @pytest.mark.parametrize("name", CROSS_VALIDATED)
-def test_every_estimator_is_cross_validated(name: str, rows: Path, tmp_path: Path) -> None:
+def test_every_estimator_is_cross_validated(name, rows, tmp_path):
     parameters, label = CROSS_VALIDATED[name]
     result = pipelines.run(tables_of(rows, label, {"estimator": name, "cv": 3, **parameters}), out=tmp_path / "run")
     table = result.report["path"]
@@ -121,7 +115,7 @@ def test_every_estimator_is_cross_validated(name: str, rows: Path, tmp_path: Pat
 
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore::dboost.errors.DboostWarning")
-def test_every_target_has_a_loss_of_its_own(rows: Path, tmp_path: Path) -> None:
+def test_every_target_has_a_loss_of_its_own(rows, tmp_path):
     model = {"loss": ["squared", "log"], "penalty": "l1/l2", "alpha": 0.02}
     result = pipelines.run(tables_of(rows, "number,two", model), out=tmp_path / "run")
     assert type(result.model).__name__ == "MultiTaskBoostedRegressor" and result.model.loss == "squared,log"
@@ -136,13 +130,13 @@ def test_every_target_has_a_loss_of_its_own(rows: Path, tmp_path: Path) -> None:
     assert main(["train", *data, "--out", str(tmp_path / "no"), "--loss", "squared,log,log"]) == 2
 
 
-def test_leveraging_has_a_path(rows: Path, tmp_path: Path) -> None:
+def test_leveraging_has_a_path(rows, tmp_path):
     model = {"estimator": "leveraging", "loss": "log", "path": 3, "eps": 0.3}
     result = pipelines.run(tables_of(rows, "two", model), out=tmp_path / "run")
     assert [row["features"] for row in result.report["path"]][0] == 0 and len(result.report["path"]) == 3
 
 
-def test_the_rules_of_shareboost_and_of_cross_validation_are_told_apart(rows: Path, tmp_path: Path) -> None:
+def test_the_rules_of_shareboost_and_of_cross_validation_are_told_apart(rows, tmp_path):
     with pytest.raises(UsageError, match="rule has no meaning for estimator 'boosted'"):
         pipelines.run(tables_of(rows, "label", {"rule": "norm"}), out=tmp_path / "a")
     result = pipelines.run(tables_of(rows, "label", {"cv": 3, "n_alphas": 4, "rule": "best"}), out=tmp_path / "b")
@@ -150,7 +144,7 @@ def test_the_rules_of_shareboost_and_of_cross_validation_are_told_apart(rows: Pa
     assert len(list((result.folder / "path" / "models").iterdir())) == 4
 
 
-def test_the_papers_own_steps_of_shareboost_have_names_on_the_command_line(rows: Path, tmp_path: Path) -> None:
+def test_the_papers_own_steps_of_shareboost_have_names_on_the_command_line(rows, tmp_path):
     given = ["--label", "label", "--features", "x0,x1,x2,x3", "--workers", "0", "--estimator", "shareboost"]
     own = ["--rule", "row", "--shortlist", "all", "--corrective", "nesterov", "--max-rounds", "2"]
     assert main(["train", str(rows / "train.parquet"), "--out", str(tmp_path / "model"), *given, *own]) == 0
@@ -158,7 +152,7 @@ def test_the_papers_own_steps_of_shareboost_have_names_on_the_command_line(rows:
     assert kept["shortlist"] is None and kept["corrective"] == "nesterov"
 
 
-def test_a_path_is_a_run_and_a_command(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_path_is_a_run_and_a_command(rows, tmp_path, capsys):
     result = pipelines.run(tables_of(rows, "label", {"path": 4, "eps": 0.1}), out=tmp_path / "run")
     data = dboost.ParquetData(rows / "train.parquet", features=["x0", "x1", "x2", "x3"], label="label")
     peer = dboost.regularization_path(data, n_alphas=4, eps=0.1)

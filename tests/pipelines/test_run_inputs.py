@@ -1,12 +1,4 @@
-"""What a run file names besides one file: patterns of documents, and a contract that lies beside it.
-
-Covers: where they are looked for, and that a change of either makes the stage again. Does not cover: their meaning
-(tests/data/test_patterns.py, tests/data/test_contract.py).
-"""
-
-from __future__ import annotations
-
-from pathlib import Path
+"""What a run file names besides one file: patterns of documents, and a contract that lies beside it."""
 
 import pytest
 
@@ -27,7 +19,7 @@ workers = 0
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     for month in (1, 2):
         (tmp_path / f"month={month}").mkdir()
         write_documents(tmp_path / f"month={month}" / "documents.parquet", rows=120, seed=month)
@@ -36,14 +28,14 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "trees.toml"
 
 
-def stages(file: Path, capsys: pytest.CaptureFixture[str]) -> int:
+def stages(file, capsys):
     """How many stages a call does."""
     capsys.readouterr()
     assert main(["run", str(file), "--log-format", "json"]) == 0
     return capsys.readouterr().out.count('"event": "stage_start"')
 
 
-def test_documents_of_a_pattern_and_a_contract_are_inputs(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documents_of_a_pattern_and_a_contract_are_inputs(file, capsys):
     assert stages(file, capsys) > 1 and stages(file, capsys) == 0
     (file.parent / "contract.toml").write_text("rows = [100, 999]\n")
     assert stages(file, capsys) > 0 and stages(file, capsys) == 0
@@ -55,9 +47,7 @@ def test_documents_of_a_pattern_and_a_contract_are_inputs(file: Path, capsys: py
     assert "360 rows, expected 1 to 2" in capsys.readouterr().err
 
 
-def test_raw_documents_of_a_pattern_are_labelled(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_raw_documents_of_a_pattern_are_labelled(file, tmp_path, capsys):
     stages(file, capsys)
     model = tmp_path / "runs" / "trees" / "model"
     out = tmp_path / "labelled"

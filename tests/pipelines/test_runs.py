@@ -1,10 +1,4 @@
-"""Runs that a file describes: what is refused, what is done, what is skipped and why, and what a break leaves.
-
-Covers: the run file, the stages, the folder and its lock, the list of runs, broken-off trainings.
-Does not cover: kills (test_kills.py), what a stage computes (the tests of its command).
-"""
-
-from __future__ import annotations
+"""Runs that a file describes: what is refused, what is done, what is skipped and why, and what a break leaves."""
 
 import json
 import os
@@ -19,7 +13,6 @@ import time
 import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,8 +26,7 @@ from dboost.errors import DataError, StorageError, UsageError
 from dboost.model.fitted import read_model
 from pipelines.cli import main
 from pipelines.runs import lock
-from pipelines.runs.fingerprints import of_model
-from pipelines.runs.lock import held, holder_of
+from pipelines.runs.lock import hold_lock, holder_of
 from pipelines.runs.run_file import TABLES, checked, keys_of, read_run_file
 from tests.pipelines.conftest import write_documents
 
@@ -55,31 +47,48 @@ workers = 0
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path):
     write_documents(tmp_path / "documents.parquet")
     path = tmp_path / "trees.toml"
     path.write_text(FILE)
     return path
 
 
-def states(result: Any) -> dict[str, str]:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The run of the file, done."""
+    folder = tmp_path_factory.mktemp("finished")
+    write_documents(folder / "documents.parquet")
+    (folder / "trees.toml").write_text(FILE)
+    pipelines.run(folder / "trees.toml")
+    return folder
+
+
+@pytest.fixture
+def ran(finished, tmp_path):
+    """A copy of the file whose run is done, beside its run folder."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "trees.toml"
+
+
+def states(result):
     return {name: one.state for name, one in result.stages.items()}
 
 
 ALL = ("prepare", "train", "evaluate", "predict", "report")
 
 
-def done(*names: str) -> dict[str, str]:
+def done(*names):
     return {name: "done" if name in names else "skipped" for name in ALL}
 
 
-def test_a_run_does_all_stages_once_and_a_second_call_does_none(file: Path, monkeypatch) -> None:
+def test_a_run_does_all_stages_once_and_a_second_call_does_none(file, monkeypatch):
     reads: Counter[str] = Counter()
 
-    def counting(name: str) -> None:
+    def counting(name):
         read = getattr(Path, name)
 
-        def counted(path: Path, *how: Any, **more: Any) -> Any:
+        def counted(path, *how, **more):
             reads[f"{name} {path.name}"] += 1
             return read(path, *how, **more)
 
@@ -120,17 +129,16 @@ def test_a_run_does_all_stages_once_and_a_second_call_does_none(file: Path, monk
         ("cluster.workers=0", done()),
     ],
 )
-def test_a_change_does_the_stages_that_depend_on_it(file: Path, change: str, expected: dict[str, str]) -> None:
-    pipelines.run(file)
-    changed = pipelines.run(file, overrides=[change])
+def test_a_change_does_the_stages_that_depend_on_it(ran, change, expected):
+    changed = pipelines.run(ran, overrides=[change])
     assert states(changed) == expected
     table = change.partition("=")[0].replace(".", " ")
     whys = [one.why for one in changed.stages.values() if one.state == "done"]
     assert not whys or whys[0] == f"changed: settings {table.split()[1]}"
 
 
-def test_other_data_is_noticed_and_copied_data_is_not(file: Path, tmp_path: Path) -> None:
-    folder = pipelines.run(file).folder
+def test_other_data_is_noticed_and_copied_data_is_not(ran, tmp_path):
+    file, folder = ran, ran.parent / "runs" / "trees"
     documents = tmp_path / "documents.parquet"
     os.utime(documents)
     assert states(pipelines.run(file)) == done()
@@ -147,15 +155,15 @@ def test_other_data_is_noticed_and_copied_data_is_not(file: Path, tmp_path: Path
     assert states(pipelines.run(file)) == done("predict")
 
 
-def test_a_stage_whose_outputs_a_kill_left_without_their_names_is_done(file: Path) -> None:
-    folder = pipelines.run(file).folder
+def test_a_stage_whose_outputs_a_kill_left_without_their_names_is_done(ran):
+    folder = ran.parent / "runs" / "trees"
     (folder / "model").rename(folder / ".model.next")
-    assert states(pipelines.run(file)) == done()
+    assert states(pipelines.run(ran)) == done()
     assert read_model(folder / "model").certificate.gap <= 1e-4
 
 
-def test_stages_without_a_table_or_data_are_left_out_with_the_reason(file: Path, tmp_path: Path) -> None:
-    folder = pipelines.run(file).folder / "prepared"
+def test_stages_without_a_table_or_data_are_left_out_with_the_reason(ran, tmp_path):
+    folder = ran.parent / "runs" / "trees" / "prepared"
     tables = {
         "data": {"data": str(folder), "split": "train"},
         "model": {"alpha": 0.01},
@@ -191,9 +199,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "said"), REFUSED)
-def test_a_file_without_meaning_is_refused_in_one_line_and_nothing_is_written(
-    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_without_meaning_is_refused_in_one_line_and_nothing_is_written(text, said, tmp_path, capsys):
     (tmp_path / "run.toml").write_text(text if said.startswith("data") else f"{text}[data]\ndata='x'\n")
     assert main(["run", str(tmp_path / "run.toml")]) == 2
     error = capsys.readouterr().err
@@ -202,15 +208,13 @@ def test_a_file_without_meaning_is_refused_in_one_line_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("text", ["model.alpha", "alpha=1", "modle.alpha=1", "model.alhpa=1", "model.alpha=-1"])
-def test_a_bad_override_is_refused(text: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_override_is_refused(text, file, capsys):
     assert main(["run", str(file), "--set", text]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert not (file.parent / "runs").exists()
 
 
-def test_the_printed_file_says_where_values_come_from_and_means_the_same(
-    file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_printed_file_says_where_values_come_from_and_means_the_same(file, capsys, tmp_path):
     arguments = ["run", str(file), "--set", "model.alpha=1e-4", "--set", "model.hypotheses=products", "--print"]
     assert main(arguments) == 0
     text = capsys.readouterr().out
@@ -223,7 +227,7 @@ def test_the_printed_file_says_where_values_come_from_and_means_the_same(
     assert not (file.parent / "runs").exists()
 
 
-def test_every_key_of_every_table_is_printed_and_read_again() -> None:
+def test_every_key_of_every_table_is_printed_and_read_again():
     for table in TABLES:
         assert keys_of(table), table
     values = {
@@ -241,13 +245,11 @@ def test_every_key_of_every_table_is_printed_and_read_again() -> None:
     assert checked(tomllib.loads(found.to_toml())).values == found.values
 
 
-def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = pipelines.run(file).folder
+def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(ran, capsys):
+    file, folder = ran, ran.parent / "runs" / "trees"
     code = (
-        "import sys, pathlib; from pipelines.runs.lock import held\n"
-        "with held(pathlib.Path(sys.argv[1])):\n print('held', flush=True); sys.stdin.read()"
+        "import sys, pathlib; from pipelines.runs.lock import hold_lock\n"
+        "with hold_lock(pathlib.Path(sys.argv[1])):\n print('held', flush=True); sys.stdin.read()"
     )
     line = [sys.executable, "-c", code, str(folder)]
     with subprocess.Popen(line, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -269,22 +271,22 @@ def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(
     assert states(pipelines.run(file)) == done()
 
 
-def test_two_locks_in_one_process_exclude_each_other(tmp_path: Path) -> None:
-    with held(tmp_path), pytest.raises(UsageError, match="works in this folder"), held(tmp_path):
+def test_two_locks_in_one_process_exclude_each_other(tmp_path):
+    with hold_lock(tmp_path), pytest.raises(UsageError, match="works in this folder"), hold_lock(tmp_path):
         pass
-    with held(tmp_path):
+    with hold_lock(tmp_path):
         assert json.loads((tmp_path / "lock").read_text())["pid"] == os.getpid()
     assert (tmp_path / "lock").read_text() == ""
 
 
-def elsewhere(folder: Path, key: str, beat: int = 0) -> None:
+def elsewhere(folder, key, beat=0):
     record = {"host": "elsewhere", "pid": 1, "since": "then", "kernel": "another", "process": key, "key": key}
     descriptor = os.open(folder / "lock", os.O_WRONLY | os.O_CREAT)
     os.pwrite(descriptor, json.dumps({**record, "beat": beat}).ljust(512).encode(), 0)
     os.close(descriptor)
 
 
-def test_a_lease_on_a_shared_folder_is_believed_for_as_long_as_it_is_renewed(tmp_path: Path, monkeypatch) -> None:
+def test_a_lease_on_a_shared_folder_is_believed_for_as_long_as_it_is_renewed(tmp_path, monkeypatch):
     """Whatever the clocks say, and with the lock of the system unseen, not to be had, or left by a lost machine."""
     monkeypatch.setattr(lock, "LOCAL", frozenset())
     for name, value in (("BEAT", 0.02), ("LEASE", 0.15), ("LOOK", 0.01), ("SETTLE", 0.01)):
@@ -299,7 +301,7 @@ def test_a_lease_on_a_shared_folder_is_believed_for_as_long_as_it_is_renewed(tmp
                 patch.setattr(lock, "lock_of_system", lambda _, a=answers: next(a))
             elsewhere(folder, f"dead-{case}")
             os.utime(folder / "lock", (2e9, 2e9))  # the clock of that host is ahead by years
-            with held(folder, say=heard.append) as lease:
+            with hold_lock(folder, say=heard.append) as lease:
                 lease.check()
                 assert json.loads((folder / "lock").read_text())["pid"] == os.getpid()
                 time.sleep(0.1)
@@ -309,12 +311,12 @@ def test_a_lease_on_a_shared_folder_is_believed_for_as_long_as_it_is_renewed(tmp
     # another lock that the same dead process has left is not waited for
     monkeypatch.setattr(lock, "LEASE", 60.0)
     elsewhere(tmp_path, "dead-0")
-    with held(tmp_path, say=heard.append):
+    with hold_lock(tmp_path, say=heard.append):
         assert len(heard) == 3
     elsewhere(tmp_path, "alive")
     ends = threading.Event()
 
-    def lives() -> None:
+    def lives():
         beat = 0
         while not ends.wait(0.02):
             beat += 1
@@ -323,7 +325,7 @@ def test_a_lease_on_a_shared_folder_is_believed_for_as_long_as_it_is_renewed(tmp
     beats = threading.Thread(target=lives)
     beats.start()
     said = r"process 1 on host elsewhere works in this folder since then.*expires 60 s after the last sign of life"
-    with pytest.raises(UsageError, match=said), held(tmp_path):
+    with pytest.raises(UsageError, match=said), hold_lock(tmp_path):
         pass
     ends.set()
     beats.join()
@@ -332,9 +334,9 @@ def test_a_lease_on_a_shared_folder_is_believed_for_as_long_as_it_is_renewed(tmp
     assert holder_of(tmp_path) is None
 
 
-def test_a_process_that_was_taken_for_dead_gives_way(tmp_path: Path, monkeypatch) -> None:
+def test_a_process_that_was_taken_for_dead_gives_way(tmp_path, monkeypatch):
     monkeypatch.setattr(lock, "BEAT", 0.01)
-    with held(tmp_path) as lease:
+    with hold_lock(tmp_path) as lease:
         elsewhere(tmp_path, "later")
         time.sleep(0.1)
         with pytest.raises(StorageError, match="process 1 on host elsewhere has taken this folder over"):
@@ -342,7 +344,7 @@ def test_a_process_that_was_taken_for_dead_gives_way(tmp_path: Path, monkeypatch
     assert json.loads((tmp_path / "lock").read_text())["host"] == "elsewhere"
 
 
-def test_a_file_from_a_stranger_reaches_no_host_and_writes_nowhere_else(file: Path, capsys) -> None:
+def test_a_file_from_a_stranger_reaches_no_host_and_writes_nowhere_else(file, capsys):
     folder, text = file.parent, file.read_text().replace("workers = 0\n", "")
     for table, line, does in (
         ("cluster", 'scheduler = "tcp://198.51.100.1:8786"', "names a host, whose answers run as code"),
@@ -383,7 +385,7 @@ def test_a_file_from_a_stranger_reaches_no_host_and_writes_nowhere_else(file: Pa
     assert "a file cannot say that it is trusted" in capsys.readouterr().err
 
 
-def test_columns_that_are_kept_are_known_before_the_work_and_what_is_left_out_is_said(file: Path, capsys) -> None:
+def test_columns_that_are_kept_are_known_before_the_work_and_what_is_left_out_is_said(file, capsys):
     text = file.read_text()
     file.write_text(text.replace("[predict]", '[predict]\nkeep = ["label", "text"]'))
     assert main(["run", str(file)]) == 2
@@ -397,7 +399,7 @@ def test_columns_that_are_kept_are_known_before_the_work_and_what_is_left_out_is
     assert "evaluate: left out, since no data is held out" in shown and "predict: left out" not in shown
 
 
-def test_a_stage_that_cannot_work_is_refused_before_the_first_one(file: Path, tmp_path: Path, capsys) -> None:
+def test_a_stage_that_cannot_work_is_refused_before_the_first_one(file, tmp_path, capsys):
     table = pq.read_table(tmp_path / "documents.parquet")
     test = table.filter(pc.equal(table["split"], "test")).drop_columns("split")
     pq.write_table(test.drop_columns("label"), tmp_path / "unlabelled.parquet")
@@ -444,11 +446,11 @@ def test_a_stage_that_cannot_work_is_refused_before_the_first_one(file: Path, tm
     with pytest.raises(DataError, match="evaluate: these rows have no labels to be judged by"):
         pipelines.run(file, overrides=[f"evaluate.data={tmp_path}/unlabelled.parquet"])
     labelled = pipelines.run(file, overrides=[f"data.test={tmp_path}/unlabelled.parquet"])
-    assert labelled.stages["evaluate"].why .startswith("the held-out rows have no labels")
+    assert labelled.stages["evaluate"].why.startswith("the held-out rows have no labels")
     assert labelled.stages["predict"].state == labelled.stages["report"].state == "done"
 
 
-def test_a_folder_of_something_else_is_refused(file: Path, tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_refused(file, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").write_text("x")
     with pytest.raises(UsageError, match="is no run folder"):
@@ -458,8 +460,8 @@ def test_a_folder_of_something_else_is_refused(file: Path, tmp_path: Path) -> No
         pipelines.resume(tmp_path / "other")
 
 
-def test_runs_are_listed_with_their_state(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pipelines.run(file)
+def test_runs_are_listed_with_their_state(ran, capsys):
+    file = ran
     with pytest.raises(UsageError):
         pipelines.run(file, out=file.parent / "runs" / "bad", overrides=["prepare.min_df=9999"])
     found = {one.name: one for one in pipelines.list_runs(file.parent / "runs")}
@@ -474,42 +476,12 @@ def test_runs_are_listed_with_their_state(file: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("more", [["--tol", "1e-12"], ["--cv", "3", "--n-alphas", "8", "--tol", "1e-9"]])
-def test_a_training_that_was_broken_off_goes_on_to_the_same_model(
-    more: list[str], prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line = ["train", str(prepared), "--workers", "0", "--penalty", "l1/l2", *more, "--log-format", "json"]
-    if "--cv" not in more:
-        line += ["--alpha", "0.001", "--update", "gradboost", "--sweeps", "1", "--max-rounds", "1500"]
-    code = main([*line, "--out", str(tmp_path / "whole")])
-    out = tmp_path / "out"
-    command = [sys.executable, "-m", "pipelines", *line, "--out", str(out)]
-    progress = tmp_path / "out.unfinished" / ("several/all/progress" if "--cv" in more else "fit")
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        while process.poll() is None and not progress.exists():
-            pass
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 143, errors
-    partial = tmp_path / "out.unfinished" / "model.partial"
-    if "--cv" not in more:
-        assert read_model(partial).certificate.stop_reason == "interrupted"
-    elif partial.exists():
-        assert read_model(partial).certificate.gap <= 1e-9
-    monkeypatch.chdir(tmp_path)
-    assert not out.exists() and main(["resume", "out", "--log-format", "json"]) == code
-    assert of_model(out) == of_model(tmp_path / "whole")
-    assert not (tmp_path / "out.unfinished").exists()
-    assert main(["resume", str(out), "--log-format", "json"]) == 3
-
-
-@pytest.mark.full
-def test_force_goes_on_with_the_same_training_and_discards_another(prepared: Path, tmp_path: Path) -> None:
+def test_force_goes_on_with_the_same_training_and_discards_another(prepared, tmp_path):
     out, work = tmp_path / "out", tmp_path / "out.unfinished"
     line = ["train", str(prepared), "--workers", "0", "--out", str(out), "--log-format", "json"]
     endless = ["--tol", "1e-300", "--update", "gradboost", "--sweeps", "1", "--max-rounds", "10000000"]
 
-    def broken_off(*more: str) -> None:
+    def broken_off(*more):
         command = [sys.executable, "-m", "pipelines", *line, *endless, *more]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
@@ -531,7 +503,7 @@ def test_force_goes_on_with_the_same_training_and_discards_another(prepared: Pat
     assert (work / "fit").is_file()
 
 
-def test_columns_by_their_kind_are_checked_before_the_first_stage(tmp_path: Path) -> None:
+def test_columns_by_their_kind_are_checked_before_the_first_stage(tmp_path):
     count = 60
     columns = {"title": ["sea wave", "sky cloud"] * (count // 2), "price": np.arange(count) % 7 * 1.0}
     pq.write_table(pa.table(columns | {"topic": ["sea", "sky"] * (count // 2)}), tmp_path / "d.parquet")

@@ -1,11 +1,4 @@
-"""A signal ends a run with its exit code, wherever it arrives.
-
-Covers: SIGINT, SIGTERM and SIGHUP in every command and while it waits; exceptions of handlers that Python or a library
-swallows; what a run leaves behind. Does not cover: where work looks for a request
-(tests/test_interruption.py).
-"""
-
-from __future__ import annotations
+"""A signal ends a run with its exit code, wherever it arrives."""
 
 import contextlib
 import json
@@ -16,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +19,7 @@ import pytest
 from dboost import metrics, passes
 from dboost.data.prepared import prepare
 from pipelines.cli import main
-from pipelines.commands import inspect
+from pipelines.commands import models
 from pipelines.predicting import parts
 from pipelines.signals import SIGNALS
 
@@ -94,7 +86,7 @@ os._exit(code)
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("signals")
     words = ["red apple pie", "blue sky high", "green apple sky", "blue red green"]
     texts = [f"{words[i % 4]} {words[(i * 7) % 4]}" for i in range(200)]
@@ -105,20 +97,18 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "p"
 
 
-def no_output(folder: Path, name: str) -> bool:
+def no_output(folder, name):
     """Whether nothing is there but the progress of a training that has done rounds."""
     return [path.name for path in folder.iterdir()] == [f"{name}.unfinished"]
 
 
-def run(*arguments: str) -> None:
+def run(*arguments):
     assert main(list(arguments)) == 0
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("way", "after"), [("gc", 1), ("del", 1), ("except", 7)])
-def test_a_signal_whose_exception_is_swallowed_ends_the_run(
-    way: str, after: int, prepared: Path, tmp_path: Path
-) -> None:
+def test_a_signal_whose_exception_is_swallowed_ends_the_run(way, after, prepared, tmp_path):
     train = ["train", str(prepared), "--out", str(tmp_path / "model"), *ENDLESS]
     started = time.monotonic()
     done = subprocess.run(
@@ -130,13 +120,13 @@ def test_a_signal_whose_exception_is_swallowed_ends_the_run(
     assert no_output(tmp_path, "model")
 
 
-def heard() -> None:
+def heard():
     """A hangup is heard again in a process of tests that were started by ``nohup``, which ignores it."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
-def started(*command: str) -> Iterator[subprocess.Popen[str]]:
+def started(*command):
     """A process of Python that does not outlive the test."""
     with subprocess.Popen(
         [sys.executable, *command],
@@ -153,7 +143,7 @@ def started(*command: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def ended(process: subprocess.Popen[str], number: int) -> tuple[float, str]:
+def ended(process, number):
     """Seconds from the signal to the end, and what was said."""
     started = time.monotonic()
     process.send_signal(number)
@@ -163,20 +153,13 @@ def ended(process: subprocess.Popen[str], number: int) -> tuple[float, str]:
 
 
 @pytest.fixture(scope="module")
-def trained(prepared: Path) -> Path:
+def trained(prepared):
     out = prepared.parent / "model"
     run("train", str(prepared), "--out", str(out), "--workers", "0", "--penalty", "l1", "--alpha", "0.01")
     return out
 
 
-def test_every_command_ends_soon_and_leaves_nothing(
-    prepared: Path,
-    trained: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    given_back: None,
-) -> None:
+def test_every_command_ends_soon_and_leaves_nothing(prepared, trained, tmp_path, monkeypatch, capsys, given_back):
     split = [str(prepared), "--split", "train"]
     calls = {
         "train": (passes, "score", [str(prepared), "--update", "adaboost", "--penalty", "l1"]),
@@ -187,7 +170,7 @@ def test_every_command_ends_soon_and_leaves_nothing(
     for (command, (module, name, arguments)), number in zip(calls.items(), 2 * [HANGUP, signal.SIGTERM], strict=True):
         begun, over = threading.Lock(), threading.Event()
 
-        def slow(*args: Any, begun: Any = begun, over: Any = over, number: int = number, **kwargs: Any) -> None:
+        def slow(*args, begun=begun, over=over, number=number, **kwargs):
             """Works for a long time, in the main thread or beside it, and has the signal sent at its begin."""
             if begun.acquire(blocking=False):
                 os.kill(os.getpid(), number)
@@ -207,7 +190,7 @@ def test_every_command_ends_soon_and_leaves_nothing(
 
 
 @pytest.fixture
-def given_back() -> Iterator[None]:
+def given_back():
     """No signal of a test ends the tests, nor is one ignored, as by ``nohup``; after it all is as before."""
     before = {number: signal.signal(number, lambda *_: None) for number in SIGNALS if number != signal.SIGINT}
     yield
@@ -216,7 +199,7 @@ def given_back() -> Iterator[None]:
 
 
 @pytest.fixture
-def deaf() -> Iterator[socket.socket]:
+def deaf():
     """It takes connections and never answers."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -225,7 +208,7 @@ def deaf() -> Iterator[socket.socket]:
         yield listener
 
 
-def test_a_run_that_waits_for_a_scheduler_ends_soon(prepared: Path, tmp_path: Path, deaf: socket.socket) -> None:
+def test_a_run_that_waits_for_a_scheduler_ends_soon(prepared, tmp_path, deaf):
     address = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
     line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--scheduler", address, "--log-format", "json"]
     with started("-m", "pipelines", *line, "--connect-timeout", "60") as process:
@@ -238,7 +221,7 @@ def test_a_run_that_waits_for_a_scheduler_ends_soon(prepared: Path, tmp_path: Pa
     assert errors.splitlines()[-1].startswith("dboost: error["), errors
 
 
-def test_a_run_that_waits_for_workers_ends_soon(prepared: Path, tmp_path: Path) -> None:
+def test_a_run_that_waits_for_workers_ends_soon(prepared, tmp_path):
     scheduler = """
 import asyncio, sys
 from distributed import Scheduler
@@ -268,20 +251,7 @@ asyncio.run(main())
     assert errors.startswith("dboost: error[terminated]") and len(errors.splitlines()) == 1, errors
 
 
-@pytest.mark.full
-def test_a_run_on_a_cluster_of_its_own_ends_soon(prepared: Path, tmp_path: Path) -> None:
-    line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--workers", "1", *ENDLESS[2:]]
-    with started("-m", "pipelines", *line) as process:
-        assert process.stdout is not None
-        for told in process.stdout:
-            if json.loads(told)["event"] == "round":
-                break
-        seconds, errors = ended(process, signal.SIGHUP)
-    assert seconds < SOON and no_output(tmp_path, "out")
-    assert errors.startswith("dboost: error[terminated]"), errors
-
-
-def test_a_run_under_nohup_goes_on(prepared: Path, tmp_path: Path) -> None:
+def test_a_run_under_nohup_goes_on(prepared, tmp_path):
     line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--workers", "0", "--penalty", "l1"]
     code = (
         "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
@@ -295,7 +265,7 @@ def test_a_run_under_nohup_goes_on(prepared: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "model.json").is_file()
 
 
-def test_a_run_whose_terminal_is_closed_ends_with_its_code(prepared: Path, tmp_path: Path) -> None:
+def test_a_run_whose_terminal_is_closed_ends_with_its_code(prepared, tmp_path):
     """Nothing can be printed any more."""
     ours, theirs = os.openpty()
     code = (
@@ -317,30 +287,28 @@ def test_a_run_whose_terminal_is_closed_ends_with_its_code(prepared: Path, tmp_p
     assert not (tmp_path / "out").exists()
 
 
-def test_a_signal_that_was_swallowed_at_the_very_end_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], trained: Path
-) -> None:
-    def done(settings: object, console: object) -> int:
+def test_a_signal_that_was_swallowed_at_the_very_end_is_told(monkeypatch, capsys, trained):
+    def done(settings, console):
         with contextlib.suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
         return 0
 
     before = [signal.getsignal(number) for number in SIGNALS]
-    monkeypatch.setattr(inspect, "run", done)
+    monkeypatch.setitem(models.COMMANDS, "inspect", (models.InspectSettings, done))
     assert main(["inspect", str(trained)]) == 143
     assert "stopped by SIGTERM; its work was done by then" in capsys.readouterr().err
     assert [signal.getsignal(number) for number in SIGNALS] == before and sys.unraisablehook is not None
 
 
-def test_in_another_thread_no_handler_is_installed(monkeypatch: pytest.MonkeyPatch, trained: Path) -> None:
+def test_in_another_thread_no_handler_is_installed(monkeypatch, trained):
     before = [signal.getsignal(number) for number in SIGNALS]
     codes: list[Any] = []
 
-    def run(settings: object, console: object) -> int:
+    def run(settings, console):
         codes.append([signal.getsignal(number) for number in SIGNALS] == before)
         return 0
 
-    monkeypatch.setattr(inspect, "run", run)
+    monkeypatch.setitem(models.COMMANDS, "inspect", (models.InspectSettings, run))
     thread = threading.Thread(target=lambda: codes.append(main(["inspect", str(trained)])))
     thread.start()
     thread.join()

@@ -1,13 +1,6 @@
-"""Every command against an S3 server: the bits of local files, nothing of a half-written folder, no secret anywhere.
-
-Covers: prepare, train, evaluate, predict, path, report, explain, run with addresses of a store; refusals; kills between
-the objects of a folder. Does not cover: the speed of a store.
-"""
-
-from __future__ import annotations
+"""Every command against an S3 server: the bits of local files, nothing of a half-written folder, no secret anywhere."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +20,7 @@ BUCKET = "s3://texts"
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def address():
     running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     running.start()
     host, port = running.get_host_and_port()
@@ -36,7 +29,7 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def bucket(address: str) -> Iterator[str]:
+def bucket(address):
     """A bucket of the server, with the environment that finds it."""
     given = {
         "AWS_ENDPOINT_URL": address,
@@ -57,7 +50,7 @@ def bucket(address: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def both(bucket: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+def both(bucket, tmp_path_factory):
     """The same documents here and there, and everything that the commands make of them."""
     here = tmp_path_factory.mktemp("local")
     write_documents(here / "documents.parquet", rows=400)
@@ -76,19 +69,19 @@ def both(bucket: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, st
     return str(here), bucket
 
 
-def content(root: str, name: str) -> dict[str, bytes]:
+def content(root, name):
     folder = store_folders.current(any_path(f"{root}/{name}"))
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.parquet")}
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["prepared", "of-features", "of-documents"])
-def test_files_are_those_of_a_local_folder(both: tuple[str, str], name: str) -> None:
+def test_files_are_those_of_a_local_folder(both, name):
     here, there = both
     assert content(here, name) == content(there, name) != {}
 
 
-def test_models_are_those_of_a_local_folder(both: tuple[str, str]) -> None:
+def test_models_are_those_of_a_local_folder(both):
     here, there = both
     assert of_model(f"{here}/model") == of_model(f"{there}/model")
     assert of_model(f"{here}/path") == of_model(f"{there}/path")
@@ -99,7 +92,7 @@ def test_models_are_those_of_a_local_folder(both: tuple[str, str]) -> None:
     assert "<svg" in any_path(f"{there}/report.html").read_text()
 
 
-def test_a_run_file_reads_a_store(both: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_file_reads_a_store(both, tmp_path, capsys):
     digests = []
     for at, root in enumerate(both):
         file = tmp_path / f"run{at}.toml"
@@ -114,7 +107,7 @@ def test_a_run_file_reads_a_store(both: tuple[str, str], tmp_path: Path, capsys:
     assert digests[0] == digests[1]
 
 
-def test_a_pattern_means_files_of_a_store(both: tuple[str, str]) -> None:
+def test_a_pattern_means_files_of_a_store(both):
     for root in both:
         found = dboost.ParquetData(f"{root}/docu*.parquet").files()
         assert [name for _, name in found] == ["documents.parquet"]
@@ -122,7 +115,7 @@ def test_a_pattern_means_files_of_a_store(both: tuple[str, str]) -> None:
         dboost.ParquetData(f"{both[1]}/nothing-*.parquet").files()
 
 
-def test_python_reads_and_writes_a_store(both: tuple[str, str], bucket: str) -> None:
+def test_python_reads_and_writes_a_store(both, bucket):
     here, there = both
     fits = {}
     for root in both:
@@ -145,16 +138,14 @@ def test_python_reads_and_writes_a_store(both: tuple[str, str], bucket: str) -> 
 
 
 @pytest.mark.parametrize("after", range(4))
-def test_a_writer_that_is_killed_between_two_objects_leaves_the_model_before(
-    both: tuple[str, str], bucket: str, after: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_that_is_killed_between_two_objects_leaves_the_model_before(both, bucket, after, monkeypatch):
     model = dboost.load_model(f"{both[1]}/model")
     target = f"{bucket}/kept-{after}"
     model.save(target)
     other = dboost.BoostedClassifier(alpha=0.5).fit(np.eye(4), [0, 0, 1, 1])
     put, written = StorePath.write_bytes, []
 
-    def killed(self: StorePath, data: bytes) -> None:
+    def killed(self, data):
         if len(written) == after:
             raise SystemExit("killed")
         written.append(self)
@@ -170,14 +161,12 @@ def test_a_writer_that_is_killed_between_two_objects_leaves_the_model_before(
     assert np.array_equal(found.coef_, model.coef_ if after < 3 else other.coef_)
 
 
-def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+def said(arguments, capsys):
     code = main([*arguments.split(), "--workers", "0"])
     return code, capsys.readouterr().err
 
 
-def test_what_a_store_refuses_is_one_line(
-    both: tuple[str, str], bucket: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_store_refuses_is_one_line(both, bucket, capsys, monkeypatch):
     code, text = said(f"train {bucket}/nothing-here --label y --out m", capsys)
     assert code == 3 and "no such" in text and text.count("\n") == 1
     code, text = said(f"train s3://no-such-bucket/x --label y --out {bucket}/m", capsys)
@@ -196,12 +185,12 @@ def test_what_a_store_refuses_is_one_line(
     assert code == 3 and "no such model folder" in text
 
 
-def test_a_store_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_does_not_answer_is_given_up(monkeypatch):
     with pytest.raises(StorageError, match="the store refuses"):
         any_path("s3://texts/x?endpoint_override=127.0.0.1:9&scheme=http").exists()
 
 
-def test_no_secret_is_written(both: tuple[str, str], bucket: str) -> None:
+def test_no_secret_is_written(both, bucket):
     for file in Path(both[0]).rglob("*"):
         if file.is_file():
             assert SECRET.encode() not in file.read_bytes(), file
@@ -211,7 +200,7 @@ def test_no_secret_is_written(both: tuple[str, str], bucket: str) -> None:
         assert SECRET.encode() not in one.read_bytes(), one
 
 
-def test_columns_that_no_model_reads_are_not_fetched(both: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_that_no_model_reads_are_not_fetched(both, capsys):
     here, there = both
     lines = []
     for root in both:
@@ -220,7 +209,7 @@ def test_columns_that_no_model_reads_are_not_fetched(both: tuple[str, str], caps
     assert lines[0] == lines[1]
 
 
-def test_paths_of_stores_are_paths() -> None:
+def test_paths_of_stores_are_paths():
     one = any_path("s3://bucket/a/b.csv?region=eu-west-1")
     assert isinstance(one, StorePath)
     assert (one.name, one.suffix, str(one.parent)) == ("b.csv", ".csv", "s3://bucket/a?region=eu-west-1")

@@ -1,21 +1,14 @@
-"""Runs that are put on a cluster and left there: started, followed, stopped, resumed; what a dry run shows; TLS.
-
-Covers: kind "local" for real, the requests that have no meaning, certificates. Does not cover: the other kinds, which
-need programs of their own (tests/integration).
-"""
-
-from __future__ import annotations
+"""Runs that are put on a cluster and left there: started, followed, stopped, resumed; what a dry run shows; TLS."""
 
 import io
 import json
 import os
 import time
-from pathlib import Path
 
 import pytest
 from distributed import Client, Security
 
-from dboost.errors import ClusterError, DataError, UsageError
+from dboost.errors import DataError, UsageError
 from pipelines.cli import main
 from pipelines.cluster import connect
 from pipelines.config import ClusterSettings
@@ -27,7 +20,7 @@ from pipelines.places.security import FILES, security_of
 from pipelines.places.slurm import script
 from pipelines.runs.fingerprints import of_model
 from pipelines.runs.listing import listed
-from pipelines.runs.lock import LOCK, held
+from pipelines.runs.lock import LOCK, hold_lock
 from tests.pipelines.test_runs import FILE, file  # noqa: F401
 
 pytestmark = pytest.mark.timeout(120)
@@ -40,7 +33,7 @@ def wait(condition, folder):
         time.sleep(0.1)
 
 
-def test_a_run_is_left_alone_followed_and_read(file: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+def test_a_run_is_left_alone_followed_and_read(file, capsys):  # noqa: F811
     # a process of its own has the defaults of a user, and this one those of tests
     file.write_text(file.read_text().replace("[model]", "[model]\nstandardize = false"))
     assert main(["submit", str(file), "--workers", "0"]) == 0
@@ -58,7 +51,7 @@ def test_a_run_is_left_alone_followed_and_read(file: Path, capsys: pytest.Captur
     assert events[-1]["event"] == "run_done" and events[-1]["at"] > 1e9
 
 
-def test_a_run_that_is_stopped_goes_on(file: Path) -> None:  # noqa: F811
+def test_a_run_that_is_stopped_goes_on(file):  # noqa: F811
     file.write_text(FILE.replace("alpha = 0.005", "alpha = 1e-7\ntol = 1e-12\nmax_rounds = 400"))
     folder = file.parent / "runs" / "trees"
     assert main(["submit", str(file), "--to", "local", "--workers", "1"]) == 0
@@ -71,13 +64,13 @@ def test_a_run_that_is_stopped_goes_on(file: Path) -> None:  # noqa: F811
     assert of_model(folder / "model") == of_model(file.parent / "alone" / "model")
 
 
-def test_a_run_that_cannot_begin_says_why(file: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+def test_a_run_that_cannot_begin_says_why(file, capsys):  # noqa: F811
     os.unlink(file.parent / "documents.parquet")
     assert main(["submit", str(file), "--workers", "0"]) == 4
     assert "documents.parquet" in capsys.readouterr().err
 
 
-def test_a_dry_run_writes_nothing(file: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+def test_a_dry_run_writes_nothing(file, capsys):  # noqa: F811
     before = sorted(file.parent.rglob("*"))
     assert main(["submit", str(file), "--to", "local", "--dry-run"]) == 0
     assert "resume" in capsys.readouterr().out
@@ -99,30 +92,30 @@ def test_a_dry_run_writes_nothing(file: Path, capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_requests_without_meaning(
-    file: Path,  # noqa: F811
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    said: str,
-) -> None:
+    file,  # noqa: F811
+    capsys,
+    arguments,
+    said,
+):
     code = main(["submit", str(file), *arguments])
     assert code in (2, 4) and said in capsys.readouterr().err
 
 
-def test_folders_that_were_not_submitted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders_that_were_not_submitted(tmp_path, capsys):
     assert main(["stop", str(tmp_path)]) == 2 and "was not submitted" in capsys.readouterr().err
     assert main(["logs", str(tmp_path)]) == 3 and "is no run folder" in capsys.readouterr().err
 
 
-def test_a_new_pod_takes_over_what_its_predecessor_held(tmp_path: Path, monkeypatch) -> None:
+def test_a_new_pod_takes_over_what_its_predecessor_held(tmp_path, monkeypatch):
     record = {"host": "another", "pid": 1, "since": "now", "kernel": "another"}
     (tmp_path / LOCK).write_text(json.dumps(record))
     monkeypatch.setattr("pipelines.runs.lock.is_local", lambda _: False)
     monkeypatch.setattr("pipelines.runs.lock.SETTLE", 0.0)
-    with held(tmp_path, take_over=True):
+    with hold_lock(tmp_path, take_over=True):
         assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
 
 
-def test_the_jobs_of_slurm_and_kubernetes_go_on_where_they_stopped(tmp_path: Path) -> None:
+def test_the_jobs_of_slurm_and_kubernetes_go_on_where_they_stopped(tmp_path):
     (tmp_path / "run.toml").write_text('[data]\ndata = "/data/x"\n[cluster]\nto = "kubernetes"\n')
     text = script(Request(2, options={"queue": "long", "driver": {"time": "10:00"}}), tmp_path)
     assert "#SBATCH --requeue" in text and "--take-over" in text
@@ -140,7 +133,7 @@ def test_the_jobs_of_slurm_and_kubernetes_go_on_where_they_stopped(tmp_path: Pat
 # ---- certificates ----------------------------------------------------------------------------------------------------
 
 
-def test_a_cluster_with_certificates_refuses_whoever_has_none(tmp_path: Path) -> None:
+def test_a_cluster_with_certificates_refuses_whoever_has_none(tmp_path):
     pytest.importorskip("cryptography", reason="cryptography is not installed")
     settings = ClusterSettings(to="local", workers=1, tls="temporary")
     with connect(settings, Console("plain", out=io.StringIO())) as client:
@@ -153,7 +146,7 @@ def test_a_cluster_with_certificates_refuses_whoever_has_none(tmp_path: Path) ->
                 Client(where, security=security, timeout=2)
 
 
-def test_certificates_of_a_folder(tmp_path: Path) -> None:
+def test_certificates_of_a_folder(tmp_path):
     with pytest.raises(DataError, match=r"ca\.pem, cert\.pem, key\.pem"):
         security_of(str(tmp_path))
     for name in FILES.values():
@@ -168,14 +161,9 @@ def test_certificates_of_a_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="name two clusters"):
         with connect(ClusterSettings(scheduler="tcp://127.0.0.1:1", to="local"), quiet):
             pass
-    with pytest.raises(ClusterError, match="no Dask scheduler answers"):
-        with connect(ClusterSettings(scheduler="tcp://127.0.0.1:1", connect_timeout=1), quiet):
-            pass
 
 
-def test_a_key_of_a_cluster_that_could_have_no_effect_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_of_a_cluster_that_could_have_no_effect_is_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
     hosts = ["--to", "ssh", "--hosts", "a,b", "--workers", "2"]
     for given, said in (

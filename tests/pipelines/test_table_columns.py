@@ -1,7 +1,5 @@
 """Tables on the command line: columns by their kind, lists of tags as labels, the same features as in memory."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import re
@@ -16,7 +14,7 @@ import dboost
 from dboost.data import load_manifest
 from dboost.estimators.table_files import transform_of_prepared
 from pipelines.cli import main
-from pipelines.commands.explain import values_of
+from pipelines.commands.models import values_of
 
 N = 60
 TEXTS = ["the sea and its waves", "a sky full of clouds", "rain on sand"]

@@ -1,10 +1,4 @@
-"""Files of text as users have them: separators, encodings and compression that are told, and tables of numbers in them.
-
-Covers: `prepare`, `train`, `evaluate`, `predict` and runs on such files, and the one line where a file does not tell.
-Does not cover: types of values (test_values_kept.py), rows that are refused (tests/data/test_bad_rows.py).
-"""
-
-from __future__ import annotations
+"""Files of text as users have them: separators, encodings and compression, and tables of numbers in them."""
 
 import gzip
 import json
@@ -23,13 +17,13 @@ from pipelines.cli import main
 END = ["--workers", "0", "--log-format", "plain"]
 
 
-def table(rows: int = 150, seed: int = 0) -> pd.DataFrame:
+def table(rows=150, seed=0):
     rng = np.random.default_rng(seed)
     found = pd.DataFrame({"a": rng.normal(size=rows), "b": rng.normal(size=rows)})
     return found.assign(y=(found.a + 0.3 * rng.normal(size=rows) > 0).astype(int))
 
 
-def test_numbers_in_csv_give_the_model_of_the_same_numbers_in_parquet(tmp_path: Path, capsys) -> None:
+def test_numbers_in_csv_give_the_model_of_the_same_numbers_in_parquet(tmp_path, capsys):
     frame = table()
     frame.to_csv(tmp_path / "n.csv", index=False)
     frame.to_json(tmp_path / "n.jsonl", orient="records", lines=True, double_precision=15)
@@ -63,7 +57,7 @@ def test_numbers_in_csv_give_the_model_of_the_same_numbers_in_parquet(tmp_path: 
     assert run.evaluation["examples"] == 150 and not (tmp_path / "run" / "tables.partial").exists()
 
 
-def test_text_among_numbers_names_what_reads_it(tmp_path: Path, capsys) -> None:
+def test_text_among_numbers_names_what_reads_it(tmp_path, capsys):
     table().assign(colour="red").to_csv(tmp_path / "n.csv", index=False)
     arguments = ["train", str(tmp_path / "n.csv"), "--label", "y", "--out", str(tmp_path / "m"), *END]
     assert main(arguments) == 3
@@ -77,12 +71,12 @@ def test_text_among_numbers_names_what_reads_it(tmp_path: Path, capsys) -> None:
     assert "column 'c'" in capsys.readouterr().err
 
 
-def documents() -> pd.DataFrame:
+def documents():
     texts = ["wellen, sand und küste", "wolken, wind und schöner regen"]
     return pd.DataFrame({"text": texts * 20, "topic": ["meer", "himmel"] * 20, "note": ["a; b", "c, d"] * 20})
 
 
-def test_the_row_numbers_that_pandas_writes_into_csv_are_no_feature(tmp_path: Path, capsys) -> None:
+def test_the_row_numbers_that_pandas_writes_into_csv_are_no_feature(tmp_path, capsys):
     frame = table().sort_values("y", ignore_index=True)
     data, out = str(tmp_path / "n.csv"), [str(tmp_path / name) for name in ("train", "prepare")]
     frame.to_csv(data)
@@ -94,7 +88,7 @@ def test_the_row_numbers_that_pandas_writes_into_csv_are_no_feature(tmp_path: Pa
     assert dboost.ParquetData(out[1]).resolve()[1].feature_names() == ("a", "b")
 
 
-def test_an_error_in_a_table_names_the_file_and_the_column_of_the_user(tmp_path: Path, capsys) -> None:
+def test_an_error_in_a_table_names_the_file_and_the_column_of_the_user(tmp_path, capsys):
     folder, model, out = tmp_path / "rows", str(tmp_path / "m"), str(tmp_path / "o")
     folder.mkdir()
     table().to_csv(folder / "a.csv", index=False)
@@ -115,7 +109,7 @@ def test_an_error_in_a_table_names_the_file_and_the_column_of_the_user(tmp_path:
     assert "n.parquet; column 'b'; " in capsys.readouterr().err
 
 
-def test_documents_are_read_as_they_are_written(tmp_path: Path, capsys) -> None:
+def test_documents_are_read_as_they_are_written(tmp_path, capsys):
     frame, found = documents(), {}
     plain = frame.to_csv(index=False)
     semicolons, tabs = frame.to_csv(index=False, sep=";"), frame.to_csv(index=False, sep="\t")
@@ -150,14 +144,14 @@ def test_documents_are_read_as_they_are_written(tmp_path: Path, capsys) -> None:
     assert len(found["plain.csv"]["topic"]) == 40 and found["plain.csv"]["note"] == frame.note.tolist()
 
 
-def test_a_byte_late_in_a_file_that_is_no_utf8_is_told_too(tmp_path: Path, capsys) -> None:
+def test_a_byte_late_in_a_file_that_is_no_utf8_is_told_too(tmp_path, capsys):
     rows = "waves and sand,sea\n" * 6000
     (tmp_path / "d.csv").write_bytes(f"text,topic\n{rows}".encode() + "Küste,sea\n".encode("latin-1"))
     arguments = ["prepare", str(tmp_path / "d.csv"), "--label", "topic", "--out", str(tmp_path / "p"), *END]
     assert main(arguments) == 3 and "no UTF-8" in capsys.readouterr().err
 
 
-def test_what_does_not_tell_its_separator_is_asked_for(tmp_path: Path, capsys) -> None:
+def test_what_does_not_tell_its_separator_is_asked_for(tmp_path, capsys):
     assert separator_of("a.csv", "text\nwaves, and sand\nwind\n") == ","
     assert separator_of("a.csv", "text;topic\nwaves, sand;sea\nwind;sky\n") == ";"
     assert separator_of("a.csv", 'text,topic\n"a;b",sea\n"c;d",sky\n') == ","

@@ -1,23 +1,13 @@
-"""A cluster whose parts speak TLS: who is let in, a whole run over it, and what listens where.
-
-Covers: a scheduler and a worker with certificates of a folder; four clients that must not get in; a run with
-``--scheduler tls://... --tls FOLDER``; the sockets of an embedded cluster.
-Does not cover: certificates for the life of an embedded cluster (test_submit.py).
-"""
-
-from __future__ import annotations
+"""A cluster whose parts speak TLS: who is let in, a whole run over it, and what listens where."""
 
 import datetime
 import ipaddress
 import socket
 import ssl
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
-from distributed import Client, LocalCluster, Security
+from distributed import Client, LocalCluster
 
 from pipelines.cli import main
 from pipelines.places.security import security_of
@@ -31,7 +21,7 @@ DAY = datetime.timedelta(days=1)
 class Authority:
     """Signs certificates, and writes folders of them."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         from cryptography.hazmat.primitives.asymmetric import ec
 
         self._curve = ec.SECP256R1()
@@ -39,10 +29,10 @@ class Authority:
         self._key = self._new(self._curve)
         self.own = self._signed("authority", self._key, 30)
 
-    def _signed(self, name: str, key: Any, days: int) -> Any:
+    def _signed(self, name, key, days):
         from cryptography.hazmat.primitives import hashes
 
-        def named(name: str) -> Any:
+        def named(name):
             return x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, name)])
 
         builder = x509.CertificateBuilder().subject_name(named(name)).issuer_name(named("authority"))
@@ -53,7 +43,7 @@ class Authority:
         builder = builder.add_extension(place, critical=False).add_extension(basic, critical=True)
         return builder.sign(self._key, hashes.SHA256())
 
-    def folder(self, path: Path, *, days: int = 1, trusted: Authority | None = None) -> Path:
+    def folder(self, path, *, days=1, trusted=None):
         """A certificate that ends so many days from now, beside the authority that its owner trusts."""
         from cryptography.hazmat.primitives import serialization
 
@@ -67,16 +57,16 @@ class Authority:
 
 
 @pytest.fixture(scope="module")
-def authority() -> Authority:
+def authority():
     return Authority()
 
 
 @pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Path:
+def certificates(tmp_path_factory, authority):
     return authority.folder(tmp_path_factory.mktemp("tls") / "ours")
 
 
-def listening() -> set[tuple[str, int]]:
+def listening():
     """Addresses that this process and its children listen at."""
     me = psutil.Process()
     connections = [
@@ -86,23 +76,27 @@ def listening() -> set[tuple[str, int]]:
 
 
 @pytest.fixture(scope="module")
-def cluster(certificates: Path) -> Iterator[tuple[str, set[tuple[str, int]]]]:
+def cluster(certificates):
     """The address of a cluster, and where it listens: what other tests of this process left open is not its own."""
     before = listening()
     security = security_of(str(certificates))
     with LocalCluster(
-        n_workers=1, threads_per_worker=1, host="127.0.0.1", protocol="tls", security=security,
+        n_workers=1,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        protocol="tls",
+        security=security,
         dashboard_address="127.0.0.1:0",
     ) as cluster:
         yield cluster.scheduler_address, listening() - before
 
 
 @pytest.fixture
-def address(cluster: tuple[str, set[tuple[str, int]]]) -> str:
+def address(cluster):
     return cluster[0]
 
 
-def refused(address: str, security: Security | None) -> bool:
+def refused(address, security):
     try:
         with Client(address, security=security, timeout=2):
             return False
@@ -110,7 +104,7 @@ def refused(address: str, security: Security | None) -> bool:
         return True
 
 
-def refused_without_a_certificate(address: str, ca: Path) -> bool:
+def refused_without_a_certificate(address, ca):
     """Dask's own client does not even try."""
     host, port = address.removeprefix("tls://").split(":")
     context = ssl.create_default_context(cafile=str(ca))
@@ -122,15 +116,13 @@ def refused_without_a_certificate(address: str, ca: Path) -> bool:
             return "CERTIFICATE_REQUIRED" in str(error)
 
 
-def test_a_client_of_ours_is_let_in(address: str, certificates: Path) -> None:
+def test_a_client_of_ours_is_let_in(address, certificates):
     with Client(address, security=security_of(str(certificates)), timeout=10) as client:
         assert client.submit(sum, (1, 2)).result(timeout=30) == 3
 
 
 @pytest.mark.parametrize("who", ["plain", "no certificate", "another authority", "expired"])
-def test_who_has_no_certificate_of_ours_is_not(
-    who: str, address: str, certificates: Path, authority: Authority, tmp_path: Path
-) -> None:
+def test_who_has_no_certificate_of_ours_is_not(who, address, certificates, authority, tmp_path):
     if who == "plain":
         assert refused(address.replace("tls://", "tcp://"), None)
     elif who == "no certificate":
@@ -141,9 +133,7 @@ def test_who_has_no_certificate_of_ours_is_not(
         assert refused(address, security_of(str(authority.folder(tmp_path / "late", days=-1))))
 
 
-def test_a_run_over_it_has_the_model_of_a_run_without(
-    address: str, certificates: Path, prepared: Path, tmp_path: Path
-) -> None:
+def test_a_run_over_it_has_the_model_of_a_run_without(address, certificates, prepared, tmp_path):
     command = ["train", str(prepared), "--alpha", "0.01", "--tol", "1e-3", "--log-format", "json"]
     over = ["--scheduler", address, "--tls", str(certificates)]
     assert main([*command, "--out", str(tmp_path / "tls"), *over]) == 0
@@ -151,7 +141,7 @@ def test_a_run_over_it_has_the_model_of_a_run_without(
     assert of_model(tmp_path / "tls") == of_model(tmp_path / "here")
 
 
-def test_nothing_listens_beyond_loopback(cluster: tuple[str, set[tuple[str, int]]]) -> None:
+def test_nothing_listens_beyond_loopback(cluster):
     """Neither this process nor a worker that it has started."""
     found = [ip for ip, _ in cluster[1]]
     assert len(found) >= 3 and all(ipaddress.ip_address(ip).is_loopback for ip in found), found

@@ -1,8 +1,5 @@
 """What `--help` says: defaults, what is allowed, what is required; for every command."""
 
-from __future__ import annotations
-
-import importlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +13,7 @@ from pipelines import cli
 from pipelines.cli import main
 
 
-def shown(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+def shown(name, capsys, monkeypatch):
     """The help of a command with its line breaks folded."""
     monkeypatch.setenv("COLUMNS", "80")
     assert main([name, "--help", "all"]) == 0
@@ -25,9 +22,7 @@ def shown(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     return " ".join(out.split())
 
 
-def test_the_help_of_train_shows_allowed_values_and_defaults(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_help_of_train_shows_allowed_values_and_defaults(capsys, monkeypatch):
     text = shown("train", capsys, monkeypatch)
     assert f"one of {', '.join(LOSSES)}" in text
     assert f"one of {', '.join(PENALTIES)} (default: l1/linf)" in text
@@ -44,11 +39,8 @@ def test_the_help_of_train_shows_allowed_values_and_defaults(
 
 
 @pytest.mark.parametrize("name", sorted(cli.COMMANDS))
-def test_the_help_of_every_command_says_what_is_required(
-    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = importlib.import_module("pipelines.demo" if name == "demo" else f"pipelines.commands.{name}")
-    required = module.SETTINGS.required
+def test_the_help_of_every_command_says_what_is_required(name, capsys, monkeypatch):
+    required = cli.loaded(name)[0].required
     text = shown(name, capsys, monkeypatch)
     usage = text.split("[...]")[0]
     for key in required:
@@ -59,9 +51,7 @@ def test_the_help_of_every_command_says_what_is_required(
         assert any(f"{key} is missing: give --" in capsys.readouterr().err for key in required)
 
 
-def test_the_width_of_a_log_is_that_of_columns(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_width_of_a_log_is_that_of_columns(capsys, monkeypatch):
     from pipelines.console import PLAIN_WIDTH, Console
 
     monkeypatch.setenv("COLUMNS", "80")
@@ -70,27 +60,15 @@ def test_the_width_of_a_log_is_that_of_columns(
     assert Console().rich.width == PLAIN_WIDTH
 
 
-def test_the_list_of_commands_fits_80_columns(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    assert main(["--help"]) == 0
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
-
-
-def test_a_key_that_a_command_states_anew_is_shown_once_with_its_own_default(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_a_command_states_anew_is_shown_once_with_its_own_default(capsys, monkeypatch):
     text = shown("demo", capsys, monkeypatch)
     assert text.count("--out ") == 1 and "(default: runs/demo)" in text
 
 
-def test_what_most_need_comes_first_and_the_rest_by_its_topics(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_most_need_comes_first_and_the_rest_by_its_topics(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("COLUMNS", "80")
     for name in ("prepare", "train", "path", "evaluate", "predict"):
-        kind = importlib.import_module(f"pipelines.commands.{name}").SETTINGS
+        kind = cli.loaded(name)[0]
         assert main([name, "--help"]) == 0
         text = capsys.readouterr().out
         keys = [line.split()[0].rstrip(",") for line in text.splitlines() if line.startswith("  --")]
@@ -109,14 +87,16 @@ def test_what_most_need_comes_first_and_the_rest_by_its_topics(
     assert [line.split()[1].rstrip(":") for line in tables[1].splitlines()[1:4]] == ["penalty", "alpha", "cv"]
 
 
-def test_the_commands_are_in_four_groups(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_are_in_four_groups_of_80_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
     assert len(cli.GROUPS) == 4 and all(f"\n{title}:\n" in text for title in cli.GROUPS)
     assert all(f"\n  {name}" in text for name in cli.COMMANDS)
 
 
-def completions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+def completions(monkeypatch, capsys, *words):
     monkeypatch.setenv("_DBOOST_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", " ".join(("dboost", *words)))
     monkeypatch.setenv("COMP_CWORD", str(len(words)))
@@ -124,9 +104,7 @@ def completions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     return [line.split(",", 1)[1] for line in capsys.readouterr().out.splitlines()]
 
 
-def test_a_shell_completes_commands_flags_and_values(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shell_completes_commands_flags_and_values(capsys, monkeypatch):
     assert completions(monkeypatch, capsys, "ru") == ["run", "runs"]
     assert completions(monkeypatch, capsys, "train", "--max-r") == ["--max-rounds"]
     assert completions(monkeypatch, capsys, "train", "--penalty", "l1/l") == [
@@ -134,10 +112,9 @@ def test_a_shell_completes_commands_flags_and_values(
     ]
 
 
-def test_dask_has_the_commands_with_our_errors_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_dask_has_the_commands_with_our_errors_and_exit_codes(capsys):
     import tomllib
     from importlib.metadata import EntryPoint
-    from pathlib import Path
 
     from click import Group
     from dask.cli import _register_command_ep
@@ -155,7 +132,7 @@ def test_dask_has_the_commands_with_our_errors_and_exit_codes(capsys: pytest.Cap
     assert capsys.readouterr().err.startswith("dboost: error[usage]: unknown command 'trian'; did you mean 'train'?")
 
 
-def test_a_flag_given_twice_is_both_or_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_flag_given_twice_is_both_or_an_error(tmp_path, capsys):
     rows = {"text": ["sea wave", "sky wind"] * 10, "more": ["salt", "rain"] * 10, "id": range(20), "y": ["a", "b"] * 10}
     pq.write_table(pa.table({name: list(values) for name, values in rows.items()}), tmp_path / "d.parquet")
     documents, end = str(tmp_path / "d.parquet"), ["--min-df", "1", "--max-df", "1.0", "--workers", "0"]

@@ -1,18 +1,11 @@
-"""Formats x types x commands: every value goes from a file through prepare, train and predict as it was.
-
-Covers: kept columns and labels of each type that Arrow and pandas write, in Parquet, CSV and JSON lines, plain and
-compressed, in one file, in files of other widths, and in names of folders. Beside each cell stands what pyarrow or
-pandas reads of the same file. Does not cover: what a folder may hold (tests/data/test_meaning.py).
-"""
-
-from __future__ import annotations
+"""Formats x types x commands: every value goes from a file through prepare, train and predict as it was."""
 
 import contextlib
 import datetime
 import decimal
 import gzip
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +24,7 @@ BIG = (1 << 53) + 1
 QUIET = ["--workers", "0", "--log-format", "plain"]
 
 
-def run(*words: str) -> str:
+def run(*words):
     """What a command says, which has to succeed."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
@@ -40,7 +33,7 @@ def run(*words: str) -> str:
     return said.getvalue()
 
 
-def refusal(*words: str) -> str:
+def refusal(*words):
     """The one line of a command that has to refuse the data."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
@@ -49,7 +42,7 @@ def refusal(*words: str) -> str:
     return next(line for line in said.getvalue().splitlines() if "error[data]" in line)
 
 
-def cycled(*values: Any) -> list[Any]:
+def cycled(*values):
     return [values[i % len(values)] for i in range(N)]
 
 
@@ -85,11 +78,11 @@ RICH: dict[str, pa.Array] = {
 }
 
 
-def as_csv(table: pa.Table, path: Path) -> None:
+def as_csv(table, path):
     table.to_pandas(types_mapper=pd.ArrowDtype).to_csv(path, index=False, sep="\t" if ".tsv" in path.name else ",")
 
 
-def as_json(table: pa.Table, path: Path) -> None:
+def as_json(table, path):
     import json
 
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in table.to_pylist()).encode()
@@ -97,7 +90,7 @@ def as_json(table: pa.Table, path: Path) -> None:
         stream.write(text)
 
 
-def as_folder(table: pa.Table, path: Path) -> None:
+def as_folder(table, path):
     """Two files, of which the second has wider types and other encodings of the same values."""
     path.mkdir()
     half = table.num_rows // 2
@@ -121,23 +114,16 @@ WRITERS: dict[str, tuple[Callable[[pa.Table, Path], None], dict[str, pa.Array]]]
 }
 
 
-def alike(one: Any, other: Any) -> bool:
+def alike(one, other):
     return one == other or (one != one and other != other)
 
 
-def test_kept_values_are_those_of_the_file(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    kept_values(tmp_path, ["folder", "packed.csv.gz"])
-
-
-@pytest.mark.full
-def test_kept_values_are_those_of_the_file_in_every_format(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    kept_values(tmp_path, WRITERS)
-
-
-def kept_values(tmp_path: Path, formats: Iterable[str]) -> None:
+@pytest.mark.parametrize(
+    "formats", [("folder", "packed.csv.gz"), pytest.param(tuple(WRITERS), marks=pytest.mark.full)], ids=["few", "all"]
+)
+def test_kept_values_are_those_of_the_file(formats, tmp_path, monkeypatch):
     """Every column of every format, through `prepare` and `predict`."""
+    monkeypatch.chdir(tmp_path)
     label = pa.array(cycled("sea", "sky"))
     pq.write_table(pa.table({"text": TEXTS, "y": label}), "train.parquet")
     run("prepare", "train.parquet", "--label", "y", "--min-df", "1", "--max-df", "1.0", "--out", "base")
@@ -186,24 +172,17 @@ LABELS: dict[str, list[Any]] = {
 ARROW = {"int8": pa.int8(), "uint64": pa.uint64(), "float32 targets": pa.float32()}
 
 
-def test_labels_come_back_as_they_were(tmp_path: Path, monkeypatch: Any) -> None:
+FEW = (("d.csv", ("uint64", "padded", "targets")), ("d.parquet", ("int64 ends", "whole floats")))
+ALL = tuple((name, tuple(LABELS)) for name in ("d.parquet", "d.csv", "d.jsonl"))
+
+
+@pytest.mark.parametrize("cells", [FEW, pytest.param(ALL, marks=pytest.mark.full)], ids=["few", "all"])
+def test_labels_come_back_as_they_were(cells, tmp_path, monkeypatch):
+    """Labels of each kind in each format, through `prepare`, `train` and `predict`."""
     monkeypatch.chdir(tmp_path)
-    assert labels_back(tmp_path, ["uint64", "padded", "targets"], ["d.csv"]) == 3
-    assert labels_back(tmp_path, ["int64 ends", "whole floats"], ["d.parquet"]) == 2
-
-
-@pytest.mark.full
-def test_labels_come_back_as_they_were_in_every_format(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert labels_back(tmp_path, LABELS, ["d.parquet", "d.csv", "d.jsonl"]) == 31
-
-
-def labels_back(tmp_path: Path, kinds: Iterable[str], formats: Iterable[str]) -> int:
-    """Labels of each kind in each format, through `prepare`, `train` and `predict`; how many cells that were."""
-    cells = 0
-    for kind in kinds:
-        values = LABELS[kind]
-        for name in formats:
+    for name, kinds in cells:
+        for kind in kinds:
+            values = LABELS[kind]
             if kind == "bytes" and name != "d.parquet":
                 continue
             table = pa.table({"text": TEXTS, "y": pa.array(values, ARROW.get(kind))})
@@ -215,7 +194,6 @@ def labels_back(tmp_path: Path, kinds: Iterable[str], formats: Iterable[str]) ->
             run("train", f"p-{place}", "--alpha", "0.001", *loss, "--out", f"m-{place}")
             run("predict", f"m-{place}", name, "--out", f"o-{place}")
             found = pq.read_table(f"o-{place}")["prediction"].to_pylist()
-            cells += 1
             if regression:
                 assert kind != "targets" or "targets from 0 to 5.75" in said, said
                 assert abs(np.mean(found) - np.mean(values)) < 0.05 and len(set(found)) == 2, place
@@ -224,10 +202,9 @@ def labels_back(tmp_path: Path, kinds: Iterable[str], formats: Iterable[str]) ->
             expected = [str(value) for value in values] if kind == "bool" and name == "d.csv" else values
             assert found == expected and type(found[0]) is type(expected[0]), (place, found[:2], expected[:2])
             assert "2 classes" in said
-    return cells
 
 
-def test_labels_without_meaning_are_refused_with_the_reason(tmp_path: Path, monkeypatch: Any) -> None:
+def test_labels_without_meaning_are_refused_with_the_reason(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for kind, values, reason in (
         ("date", RICH["date"].fill_null(datetime.date(2020, 1, 1)), "date32.*cast the column, a date to text"),
@@ -245,7 +222,7 @@ def test_labels_without_meaning_are_refused_with_the_reason(tmp_path: Path, monk
     assert "fractions, expected classes" in line and "use --loss squared" in line
 
 
-def test_columns_of_folders_are_columns_for_every_command(tmp_path: Path, monkeypatch: Any) -> None:
+def test_columns_of_folders_are_columns_for_every_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     frame = pd.DataFrame({"text": TEXTS, "number": np.arange(N) % 5, "hour": np.arange(N) % 2, "code": "x"})
     for suffix in (".parquet", ".csv.gz", ".jsonl"):
@@ -277,7 +254,7 @@ def test_columns_of_folders_are_columns_for_every_command(tmp_path: Path, monkey
     assert found.hour.tolist() == pd.read_parquet("numbers").hour.astype(int).tolist()
 
 
-def test_statistics_of_csv_are_those_of_arrow(tmp_path: Path) -> None:
+def test_statistics_of_csv_are_those_of_arrow(tmp_path):
     """An empty field, quoted or not, is an empty document; the count of rows is pyarrow's."""
     path = tmp_path / "d.csv.gz"
     path.write_bytes(gzip.compress(b'text,y\nsea wave,a\n,b\n"",a\nsky cloud,b\n'))

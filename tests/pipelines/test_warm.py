@@ -1,11 +1,8 @@
 """``dboost warm``: loops that are compiled beforehand are found without a variable, and the folder is any."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,7 +57,7 @@ def test_progress_is_said_part_by_part(monkeypatch):
 
 
 @pytest.mark.full
-def test_a_folder_beside_the_package_is_found_without_a_variable(tmp_path: Path) -> None:
+def test_a_folder_beside_the_package_is_found_without_a_variable(tmp_path):
     """One loop, made for other machines in one process, runs in another one that has nothing but the folder."""
     made = tmp_path / "loops"
     call = (

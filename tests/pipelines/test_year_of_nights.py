@@ -1,10 +1,4 @@
-"""A retraining that is left alone: a year of nights with kills, rollbacks, new hosts, wrong clocks and damaged files.
-
-Covers: every morning one sound champion loads, and it is the one that should be. The short year has ten nights.
-Does not cover: what each gate looks at, and each damage by itself (test_retrain.py), the lock by itself (test_runs.py).
-"""
-
-from __future__ import annotations
+"""A retraining that is left alone: a year with kills, rollbacks, new hosts, wrong clocks and damaged files."""
 
 import contextlib
 import json
@@ -42,7 +36,7 @@ class Killed(BaseException):
 class Year:
     """A home, its data and what has come of it."""
 
-    def __init__(self, folder: Path, seed: int, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder, seed, patch):
         self.folder, self.rng, self.patch = folder, np.random.default_rng(seed), patch
         self.home = Home(folder / "retraining")
         self.kind, self.rows, self.clock = "grows", 400, 0.0
@@ -63,11 +57,11 @@ class Year:
         for name, value in (("BEAT", 0.02), ("LEASE", 0.1), ("LOOK", 0.02), ("SETTLE", 0.0)):
             patch.setattr(lock, name, value)
 
-    def source(self) -> str:
+    def source(self):
         """What a model of the present data is made of."""
         return retrain.source_of(read_run_file(str(self.folder / "run.toml")))
 
-    def new_data(self, kind: str, seed: int) -> None:
+    def new_data(self, kind, seed):
         """Let the data grow, change, shrink, drift, be wrong or return to what it was."""
         self.kind = self.kind if kind == "stands still" else kind
         path = self.folder / "d.parquet"
@@ -80,7 +74,7 @@ class Year:
         if kind in GOOD:
             self.good = [*self.good[-5:], path.read_bytes()]
 
-    def attempt(self, at: int | None, outright: bool) -> str:
+    def attempt(self, at, outright):
         """One process of a night; it is killed at the step of storage with that number."""
         if outright:
             child = os.fork()
@@ -90,7 +84,7 @@ class Year:
                 os._exit(0)
             return "killed" if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9 else "done"
 
-        def raised() -> None:
+        def raised():
             raise Killed
 
         try:
@@ -104,7 +98,7 @@ class Year:
             return "killed"
         return "done"
 
-    def _until(self, at: int | None, kill) -> None:
+    def _until(self, at, kill):
         steps_done = [0]
 
         def counted(real):
@@ -123,7 +117,7 @@ class Year:
                 patch.setattr(os, name, counted(getattr(os, name)))
             assert main(["retrain", str(self.folder / "nightly.toml"), "--log-format", "json"]) == 0
 
-    def night(self, number: int, data: str, event: str, capsys) -> None:
+    def night(self, number, data, event, capsys):
         """A day and the night after it."""
         if data == "returns" and not self.good:
             data = "grows"
@@ -169,7 +163,7 @@ class Year:
         row = f"{number:>4}  {data:<13}{happened:<24}{before or '-':<7}{outcome:<13}{self.home.champion}"
         self.table.append(row)
 
-    def morning(self, number: int) -> None:
+    def morning(self, number):
         """One sound champion loads, and it is what it should be."""
         home = self.home
         found = json.loads((home.path / "champion.json").read_bytes())["version"]
@@ -184,12 +178,12 @@ class Year:
         assert len(home.versions()) <= 8
 
 
-def drawn(rng: np.random.Generator, weights: dict[str, int]) -> str:
+def drawn(rng, weights):
     share = np.array(list(weights.values()), float)
     return str(rng.choice(list(weights), p=share / share.sum()))
 
 
-def test_five_nights_left_alone(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_five_nights_left_alone(tmp_path, monkeypatch, capsys):
     year = Year(tmp_path, 0, monkeypatch)
     plan = (
         ("grows", ""), ("changes", "killed"), ("is wrong", "clock"), ("stands still", "rolled back"),
@@ -202,7 +196,7 @@ def test_five_nights_left_alone(tmp_path: Path, monkeypatch, capsys) -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-def test_a_year_of_nights_left_alone(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_a_year_of_nights_left_alone(tmp_path, monkeypatch, capsys):
     year = Year(tmp_path, 1, monkeypatch)
     with capsys.disabled():
         print("\nnight  data         events                  before outcome      champion")

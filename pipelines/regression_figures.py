@@ -1,8 +1,4 @@
-"""How good a regression is, of one target or several, in sums that partitions can add up.
-
-Covers: root mean square error, mean absolute error, the largest error and R^2, all weighted, over all observed targets.
-Does not cover: classifiers (``dboost.metrics``).
-"""
+"""How good a regression is, of one target or several, in sums that partitions can add up."""
 
 from __future__ import annotations
 

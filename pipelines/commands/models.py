@@ -1,10 +1,11 @@
-"""``dboost explain``: which words of a document, or features of a row, speak for which class."""
+"""Reading a model: ``dboost inspect`` shows its features, ``report`` writes its page, ``explain`` reads one row."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,17 +16,91 @@ from dboost.errors import DataError, UsageError
 from dboost.estimators.document_features import DocumentFeatures
 from dboost.estimators.model_folders import find_model, read_transform
 from dboost.estimators.text_features import TextFeatures
+from dboost.files.storage import check_writable, write_file
+from dboost.files.store_folders import local_copy
+from dboost.files.stores import any_path
 from dboost.model.explained import Contributions, contributions
 from dboost.model.fitted import Model
 from dboost.partition import NUMBERS
 
 from .. import pages
 from ..cluster import engine_on
-from ..config import DataSettings, FromOne, FromZero, LogSettings, ModelFolderSettings, Text, key
+from ..config import (
+    DataSettings,
+    FromOne,
+    FromZero,
+    JudgedDataSettings,
+    LogSettings,
+    ModelFolderSettings,
+    Switch,
+    Text,
+    key,
+)
 from ..console import Console
 from ..fitting_table import grid
 from ..inputs import for_a_while, open_data, read_model, staging_for
 from ..predicting.rows import are_raw, check_transform, feature_positions, raw_rows
+from ..report_page.held_out import look_at
+from ..report_page.page import html, read_json
+from ..runs.folder import EVALUATION, MODEL, PATH
+from . import evaluate
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectSettings(ModelFolderSettings, LogSettings):
+    """What `dboost inspect` takes."""
+
+    required: ClassVar[tuple[str, ...]] = ("model",)
+
+    top: FromOne = key(30, "features that are listed")
+
+
+def do_inspect(settings: InspectSettings, console: Console) -> int:
+    """Print the map."""
+    model = read_model(settings.model)
+    blocks = pages.blocks_for(console.rich.encoding)
+    shown = [pages.facts(pages.model_facts(model)), "", *pages.sparsity_map(model, settings.top, blocks)]
+    console.page("sparsity_map", shown, pages.map_values(model))
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportSettings(ModelFolderSettings, JudgedDataSettings, LogSettings):
+    """What `dboost report` takes."""
+
+    required: ClassVar[tuple[str, ...]] = ("model",)
+
+    out: Text | None = key(None, "HTML file to write (default: report.html in that folder)")
+    force: Switch = key(False, "replace the file")
+    title: Text | None = key(None, "title of the page (default: the name of the folder)")
+
+
+def do_report(settings: ReportSettings, console: Console) -> int:
+    """Write the page; with data, its labelled rows are judged."""
+    given, folder = Path(local_copy(str(settings.model))), find_model(str(settings.model))
+    # a retraining's home: what was judged stands in the run of its champion
+    made_by = Path(folder).parent if Path(folder).name == MODEL else given
+    out = any_path(settings.out, "out") if settings.out else any_path(str(settings.model), "model") / "report.html"
+    if out.exists() and not settings.force:
+        raise UsageError("the file exists", file=str(out), hint="give --force, or another --out")
+    check_writable(out)
+    model = read_model(folder)
+    evaluation = held_out = None
+    if settings.data is not None:
+        with console.stage("evaluate"):
+            found, _ = evaluate.judged(settings, model, folder, None)
+            evaluation, held_out = evaluate.values_of(found, model), look_at(model, settings, folder)
+    else:
+        evaluation = read_json(made_by / EVALUATION / evaluate.MARKER)
+    if not model.history and model.n_hypotheses == 0 and evaluation is None:
+        raise DataError("there is nothing to report: the model uses no feature and has no rounds", file=folder)
+    title = settings.title or given.resolve().name
+    path = read_json(made_by / PATH / "path.json")
+    text = html(model, folder, title=title, evaluation=evaluation, held_out=held_out, path=path)
+    write_file(out, text.encode("utf-8", "backslashreplace"))
+    console.event("report", out=str(out))
+    console.say(f"report: {out}")
+    return 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +115,7 @@ class ExplainSettings(ModelFolderSettings, DataSettings, LogSettings):
     top: FromOne = key(15, "features that are listed")
 
 
-SETTINGS = ExplainSettings
-
-
-def run(settings: ExplainSettings, console: Console) -> int:
+def do_explain(settings: ExplainSettings, console: Console) -> int:
     """Print the table."""
     if (settings.text is None) == (settings.data is None):
         raise UsageError("what is to be explained?", hint="give a document, or --data and --row")
@@ -154,3 +226,10 @@ def values_of(found: Contributions, model: Model, top: int, holds: Mapping[str, 
         if found.columns is not None and holds:
             one |= {"column": found.columns[j], "holds": _shortly(holds[found.columns[j]])}
     return {"classes": labels, "probabilities": chances.tolist(), "scores": found.scores.tolist(), "features": features}
+
+
+COMMANDS = {
+    "inspect": (InspectSettings, do_inspect),
+    "report": (ReportSettings, do_report),
+    "explain": (ExplainSettings, do_explain),
+}
