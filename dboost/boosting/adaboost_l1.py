@@ -9,7 +9,7 @@ sum_i d_i y_i h(x_i) with weights d of the examples. A round
     r += nu times the step of boosting along h_k: (1/2) log((1 + e_k) / (1 - e_k)) of two classes, and of labels that
     are numbers argmin_t sum_i s_i l(y_i, f(x_i) + t h_k(x_i)), LS-Boost's for the squared loss;
     solves  min J(al, b)  over al >= 0, sum al <= r, with J = L, or log L for the exponential loss, and b the intercept
-    where it is free (``solved``);
+    where it is free (``solve_within_budget``);
     drops the zeros of al from U, unless they are to be kept, as the paper prints it (``AdaBoostL1.keep_zeros``).
 
 The re-solve is Newton's method: each step minimises the exact second-order model of J within the budget, one pass for
@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.systems import GreedyRounds, refuse_searched
+from dboost.boosting.systems import Rounds, System, refuse_searched
 from dboost.compiled.examples import loss_of_rows
 from dboost.compiled.solves import one_output
 from dboost.compiled.solves.positive import solve_positive
@@ -60,7 +60,7 @@ class Progress:
 
     @staticmethod
     def of(state: FitState) -> Progress:
-        """What a state carries; those of earlier versions carry no `pulls`."""
+        """What a state carries."""
         kept = state.carried.get("l1")
         return Progress() if kept is None else Progress(*kept.tolist())
 
@@ -284,7 +284,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
-class Solved:
+class BudgetSolution:
     """The minimum within the budget."""
 
     weights: Array  # (u,): al, of a hypothesis and its negative at most one positive.
@@ -300,13 +300,10 @@ def pulls_at(problem: Problem, active: NDArray[np.int64], W: Array, intercept: A
     return float(problem.own_pass(moments, iterate, name="resolve").add["units"].numbers["pulls"])
 
 
-def solved(
+def solve_within_budget(
     problem: Problem, chosen: Ensemble, start: Array, intercept: float | None, budget: float, limits: Limits
-) -> Solved:
-    """The best weights (u,) of an ensemble within the budget, from some within it.
-
-    `intercept` is where a free one starts; None where there is none.
-    """
+) -> BudgetSolution:
+    """The best weights (u,) within the budget, from some within it; `intercept` is None where there is no free one."""
     free = intercept is not None
     z, b = start, 0.0 if intercept is None else intercept
     now = _reached(problem, chosen, z, b)
@@ -339,7 +336,7 @@ def solved(
     total = float(z.sum())
     margin = -now.worst / total if total > 0.0 else 0.0
     margin = margin if math.isfinite(margin) else math.nan
-    return Solved(z, b, margin, now.least, now.pulls)
+    return BudgetSolution(z, b, margin, now.least, now.pulls)
 
 
 @dataclass(frozen=True)
@@ -404,7 +401,7 @@ _FARTHEST = 2.0**100
 
 
 @dataclass(frozen=True)
-class AdaBoostL1:
+class AdaBoostL1(System):
     """Settings of the system."""
 
     nu: float = 1.0  # Share of boosting's step by which the budget grows, in (0, 1].
@@ -414,7 +411,6 @@ class AdaBoostL1:
 
     name = "adaboost_l1"
     exponential = True  # Its edges are divided by max |h|, which the scoring of the exponential bound knows.
-    optimises = False  # It ends by its own rules.
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse a step outside (0, 1], losses without a step or a margin, and whatever is not ranked by edges."""
@@ -435,16 +431,10 @@ class AdaBoostL1:
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> AdaBoostL1Rounds:
         """The rounds of a fit."""
         refuse_searched(problem)
-        return AdaBoostL1Rounds(problem, settings, null, self)
-
-    def to_json(self) -> dict[str, Any]:
-        """Its parameters."""
-        # Checkpoints written before there was the choice say nothing of it.
-        kept: dict[str, Any] = {"keep_zeros": True} if self.keep_zeros else {}
-        return {"system": self.name, "nu": self.nu, "constant": self.constant} | kept
+        return AdaBoostL1Rounds(problem, settings, null, self, n_rows)
 
 
-class AdaBoostL1Rounds(GreedyRounds):
+class AdaBoostL1Rounds(Rounds):
     """Rounds of one fit.
 
     They end by "tol" (the margin is certified), "budget" (by eq. 17), "edge" (no hypothesis has an edge above `tol`),
@@ -453,9 +443,8 @@ class AdaBoostL1Rounds(GreedyRounds):
 
     certified = True
 
-    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: AdaBoostL1) -> None:
-        super().__init__(problem, settings, null)
-        self.system = system
+    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: AdaBoostL1, n_rows: int) -> None:
+        super().__init__(problem, settings, null, system, n_rows)
         self.free = problem.fit_intercept
         self.margins = problem.loss.task == "binary"
         self.least = problem.loss.floor * problem.statistics.weight
@@ -481,7 +470,7 @@ class AdaBoostL1Rounds(GreedyRounds):
         chosen = self._widened(state, scored)
         limits = self.limits.counted_from(state.passes - clock[1])
         free = float(state.intercept[0]) if self.free else None
-        found = solved(self.problem, chosen, chosen.weights(state), free, budget, limits)
+        found = solve_within_budget(self.problem, chosen, chosen.weights(state), free, budget, limits)
         model = chosen.model(found.weights)
         nonzero = model[:-1] != 0.0
         carried = Progress(budget, found.margin, so_far.bound, found.least, found.pulls).carried()

@@ -85,7 +85,7 @@ def check_settings(settings: FitSettings) -> None:
         raise UsageError(f"sample must be 'auto' or a share in (0, 1], got {sample!r}")
     check_accelerators(allowed(settings))
     _check_pairs(settings, penalty)
-    if getattr(settings.hypotheses, "learns", False) and not getattr(settings.system, "learns", False):
+    if getattr(settings.hypotheses, "learns", False) and not (settings.system is not None and settings.system.learns):
         raise UsageError(
             "hypotheses=Learned(...) learns one hypothesis in every round, and this estimator scores all there are",
             hint="use dboost.LeveragingClassifier or LeveragingRegressor, or another family",
@@ -175,7 +175,7 @@ def _check_columns(settings: FitSettings, penalty: Penalty) -> None:
                 f"{name} with hypotheses={settings.hypotheses!r}, which are made in the fit, not columns of the data",
                 hint="leave one of them out",
             )
-        takes_factors = field == "penalty_factors" and getattr(settings.system, "takes_factors", False)
+        takes_factors = field == "penalty_factors" and system_of(settings).takes_factors
         if (settings.system is not None or settings.update == FORWARD) and not takes_factors:
             what = "update='forward'" if settings.system is None else repr(settings.system.name)
             bounds = ", or use bounds= of the leveraging estimators" if field == "signs" else ""

@@ -84,10 +84,7 @@ class HeldOutScorer(Protocol):
         ...
 
     def __call__(self, engine: Engine, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> Array:
-        """The score of each result, float64 (T,), greater is better. Folds may be asked for at the same time.
-
-        `engine` has all rows, `fitting` is of those without the fold.
-        """
+        """The score (T,) of each result, greater is better; `engine` has all rows. Several threads may ask at once."""
         ...
 
 
@@ -141,14 +138,14 @@ def cross_validate(
     """
     whole = Fitting(plan, engine, settings)
     warn_if_dropped(whole)
-    told, stop = one_at_a_time(callback), threading.Event()
-    given = {"kept": keeper, "told": told, "stop": stop, "scorer": scorer, "relaxation": relaxation}
+    callback_of, stop = one_at_a_time(callback), threading.Event()
+    given = {"keeper": keeper, "callback_of": callback_of, "stop": stop, "scorer": scorer, "relaxation": relaxation}
     paths = FoldPaths.of(plan, engine, replace(settings, tol=fold_tol), folds, **given)
     if scorer is not None:
         scorer.begin(engine, paths.folds, paths.masses)
     grid = strengths(whole, alphas, n_alphas, eps, empty=True)
     results = along(
-        whole, grid.tolist(), None if keeper is None else keeper.path(None), told(fold=None), stop, after=after
+        whole, grid.tolist(), None if keeper is None else keeper.path(None), callback_of(fold=None), stop, after=after
     )
     return results, paths.judged(grid.tolist())
 
@@ -164,9 +161,9 @@ class FoldPaths:
     # The folds that have rows, each with the classes that are left without it; None where all are.
     present: dict[int, tuple[int, ...] | None]
     masses: dict[str, Any]  # What is in each fold (``folds.fold_masses``)
-    # `kept`, `told`, `scorer`, `relaxation`: as for ``cross_validate``; `stop` ends all fits.
-    kept: FoldKeeper | None = None
-    told: Callable[..., Callback | None] = lambda **about: None
+    # `keeper`, `callback_of`, `scorer`, `relaxation`: as for ``cross_validate``; `stop` ends all fits.
+    keeper: FoldKeeper | None = None
+    callback_of: Callable[..., Callback | None] = lambda **about: None
     stop: threading.Event = field(default_factory=threading.Event)
     scorer: HeldOutScorer | None = None
     relaxation: Relaxation | None = None
@@ -209,8 +206,8 @@ class FoldPaths:
 
     def _without(self, number: int, lane: int, alphas: list[float]) -> FoldScores:
         """The path without one fold, judged on it."""
-        kept = self.kept
-        found = None if kept is None else kept.scores(number, alphas)
+        keeper = self.keeper
+        found = None if keeper is None else keeper.scores(number, alphas)
         if found is not None:
             return found
         plan, engine, masses = self.plan, self.engine, self.masses
@@ -218,7 +215,7 @@ class FoldPaths:
         seen = engine.through(left, f"without fold {number}")
         fitting = without_fold(plan, seen, self.settings, left)
         fits: list[FitResult] = along(
-            fitting, alphas, None if kept is None else kept.path(number), self.told(fold=number), self.stop
+            fitting, alphas, None if keeper is None else keeper.path(number), self.callback_of(fold=number), self.stop
         )
         if len(fits) < len(alphas):
             raise GivenUp
@@ -236,13 +233,13 @@ class FoldPaths:
         if self.scorer is not None:
             scores = replace(scores, score=self.scorer(engine, fitting, left, there)[None])
         scores = replace(scores.placed([result is not None for result in judged]), passes=np.array([passes]))
-        if kept is not None:
-            kept.judged(number, alphas, scores)
+        if keeper is not None:
+            keeper.judged(number, alphas, scores)
         return scores
 
 
 class GivenUp(Exception):
-    """A path was given up because of an error or an interrupt elsewhere, which is what is told."""
+    """Ends a fit because of an error or an interrupt elsewhere, which is the one that is raised."""
 
 
 def side_by_side(
@@ -286,11 +283,11 @@ def one_at_a_time(callback: Callback | None) -> Callable[..., Callback | None]:
         if callback is None:
             return None
 
-        def told(record: dict[str, Any], state: FitState) -> bool:
+        def in_turn(record: dict[str, Any], state: FitState) -> bool:
             with turn:
                 return bool(callback(record | about, state))
 
-        return told
+        return in_turn
 
     return of
 
@@ -479,7 +476,7 @@ def fit_halves(
     warn_if_dropped(whole)
     grid = strengths(whole, alphas, n_alphas, eps)
     pairs = drawn(plan, engine, seed, n_pairs)
-    stop, turn, told = threading.Event(), threading.Lock(), one_at_a_time(callback)
+    stop, turn, callback_of = threading.Event(), threading.Lock(), one_at_a_time(callback)
     begun: dict[int, bool] = {}
 
     def begins(place: tuple[int, int]) -> bool:
@@ -491,7 +488,7 @@ def fit_halves(
         pair, half = place
         # what is left without the one half is the other
         view = engine.through(Left(pairs[pair], 1 - half, lane=lane), f"half {half} of pair {pair}")
-        fits = along(Fitting(plan, view, settings), grid.tolist(), None, told(pair=pair, half=half), stop)
+        fits = along(Fitting(plan, view, settings), grid.tolist(), None, callback_of(pair=pair, half=half), stop)
         if len(fits) < len(grid):
             raise GivenUp
         supports = tuple(np.asarray(fit.active, np.int64)[np.any(fit.W != 0.0, axis=1)] for fit in fits)

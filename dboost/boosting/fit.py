@@ -199,13 +199,7 @@ class Fitting:
             run_id = f"{run_id}-labels"
             engine = engine.through(LabelCentres(lower_by, none, run_id))
             labels = label_sums(PassRunner(engine, run_id), loss, plan.n_outputs, True, offsets)
-        arguments = (
-            loss,
-            penalty,
-            plan.n_features,
-            plan.n_outputs,
-            settings.fit_intercept,
-        )
+        arguments = (loss, penalty, plan.n_features, plan.n_outputs, settings.fit_intercept)
         more = (self.system.exponential, settings.standardize)
         on_driver = self._on_driver(loss, penalty)
         if settings.hypotheses is not None:
@@ -223,19 +217,11 @@ class Fitting:
             )
             induced.lower_by = np.stack([lower_by, none])
             return induced
-        keeps_null = "null_sums" in allowed(settings)
+        given: dict[str, Any] = {"on_driver": on_driver, "keeps_null": "null_sums" in allowed(settings)}
+        given["columns"] = columns
         # sums of squares may overflow here: the columns they belong to are refused by name next
         with np.errstate(over="ignore", invalid="ignore"):
-            problem = StoredProblem(
-                engine,
-                *arguments,
-                run_id,
-                *more,
-                on_driver=on_driver,
-                keeps_null=keeps_null,
-                labels=labels,
-                columns=columns,
-            )
+            problem = StoredProblem(engine, *arguments, run_id, *more, labels=labels, **given)
         problem.lower_by = np.stack([lower_by, none])
         refuse_extreme_columns(problem.statistics.peak, plan.feature_names)
         self.columns = problem.objective.columns
@@ -258,21 +244,16 @@ class Fitting:
             name,
             *more,
             centres=centres,
-            on_driver=on_driver,
-            keeps_null=keeps_null,
             passes_before=problem.passes,
             labels=labels,
-            columns=columns,
+            **given,
         )
         # labels less a number ask for lower scores, and offsets less a number for higher ones
         less.lower_by = np.stack([lower_by, -less_offsets])
         return less
 
     def _centres_data(self) -> bool:
-        """Whether data may be solved less a number: the optimum that a fit ends at must be the same model.
-
-        So it is where the intercept is free, and the fit is its optimum (``System.optimises``).
-        """
+        """Whether data may be solved less a number: the intercept is free, and the fit is the optimum (``System``)."""
         return self.settings.fit_intercept and self.system.optimises
 
     def _on_driver(self, loss: Loss, penalty: Penalty) -> bool:
@@ -299,10 +280,7 @@ class Fitting:
         return Accelerators.of(self.problem, self.settings)
 
     def null(self) -> Score:
-        """Scoring pass at the null model, done once: its norms give alpha_max and bound the repair of dual points.
-
-        They are those of all columns, whose numbers are not kept beside them.
-        """
+        """Scoring pass at the null model, done once: its norms of all columns give alpha_max and bound dual repairs."""
         if self._null is None:
             found = self.problem.score(self.problem.null(), None, 1.0, 0)
             self._null = replace(found, candidates=found.candidates[:0].copy())
@@ -310,10 +288,7 @@ class Fitting:
         return self._null
 
     def alpha_max(self) -> float:
-        """Smallest alpha at which every weight is zero: max_j ||G_j||_* / sum_i s_i at the null model.
-
-        nan for a penalty under which no weight ever is, and for hypotheses that nobody can look at beforehand.
-        """
+        """Smallest alpha with all weights zero, max_j ||G_j||_* / sum_i s_i at the null model; nan if none is known."""
         if not self.problem.penalty.threshold or getattr(self.settings.hypotheses, "learns", False):
             return math.nan
         null = self.null()
@@ -373,7 +348,7 @@ class Fitting:
         loop = self.system.rounds(problem, replace(settings, alpha=strength), null, self.plan.n_rows)
         if resume is not None:
             problem.register(resume.keys)
-        # the first fit is charged with the statistics and the null model, whoever asked for them first
+        # passes before the first fit, those of the statistics and the null model, count as its own
         passes = problem.passes - self._charged
         if resume is not None:
             state = resume

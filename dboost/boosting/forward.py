@@ -10,12 +10,11 @@ or once no step gains anything; there is no certificate.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.systems import GreedyRounds, refuse_part, refuse_sweeps
+from dboost.boosting.systems import Rounds, System, refuse_part, refuse_sweeps
 from dboost.bounds import exponential
 from dboost.errors import UsageError
 from dboost.penalties import Penalty
@@ -29,7 +28,7 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class ForwardGreedy:
+class ForwardGreedy(System):
     """Settings of the system; it has no parameters."""
 
     @classmethod
@@ -38,8 +37,7 @@ class ForwardGreedy:
         return cls()
 
     name = "forward"
-    exponential = True  # It scores by the exponential bound.
-    optimises = False  # It ends by its budget of rounds.
+    exponential = True
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse a penalty, and whatever asks for more than one hypothesis in a round (UsageError)."""
@@ -63,18 +61,11 @@ class ForwardGreedy:
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> Forward:
         """The rounds of a fit."""
         refuse_part(problem)
-        return Forward(problem, settings, null)
-
-    def to_json(self) -> dict[str, Any]:
-        """Its name."""
-        return {"system": self.name}
+        return Forward(problem, settings, null, self, n_rows)
 
 
-class Forward(GreedyRounds):
-    """Rounds of one fit, with the exponential bound and penalty "none".
-
-    They end by "gradient", "max_rounds", "max_features" or "callback".
-    """
+class Forward(Rounds):
+    """Rounds of one fit; they end by "gradient", "max_rounds", "max_features" or "callback"."""
 
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.systems import GreedyRounds
+from dboost.boosting.systems import Rounds, System
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Key
 from dboost.hypotheses.stumps.family import Stumps
@@ -191,7 +191,7 @@ def best_stump(total: Sums, shard: Any, pool: Any, chunk: int = CHUNK, search: s
 
 
 @dataclass(frozen=True)
-class JointBoost:
+class JointBoost(System):
     """The system, and two numbers that no model depends on."""
 
     search: str = "greedy"  # Whether the set of classes is grown, or the best of all sets.
@@ -199,7 +199,6 @@ class JointBoost:
     chunk: int = CHUNK  # Thresholds times classes, or sets of classes, that are searched at once.
     name = "jointboost"
     exponential = True
-    optimises = False  # It ends by its own rules.
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse anything but stumps of the values 0 and 1, without a penalty."""
@@ -215,20 +214,15 @@ class JointBoost:
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> JointRounds:
         """The rounds of a fit."""
         refuse_many_classes(self.search, problem.k)
-        return JointRounds(problem, settings, null, self)
+        return JointRounds(problem, settings, null, self, n_rows)
 
     def to_json(self) -> dict[str, Any]:
         """Its name and its search, which is all that a checkpoint must agree with."""
-        # Checkpoints written before there was the choice say nothing of it.
-        return {"system": self.name} | ({} if self.search == "greedy" else {"search": self.search})
+        return {"system": self.name, "search": self.search}
 
 
-class JointRounds(GreedyRounds):
+class JointRounds(Rounds):
     """Rounds of one fit over stumps, with an exponential loss; they end by "gradient", "max_rounds" or "callback"."""
-
-    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: JointBoost) -> None:
-        super().__init__(problem, settings, null)
-        self.system = system
 
     def begun(self, state: FitState) -> FitState:
         """The paper begins with all scores 0 and all weights 1."""

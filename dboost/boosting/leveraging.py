@@ -27,13 +27,14 @@ bound allows, and a weight at its bound is offered in the other direction only.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.systems import RULES, GreedyRounds, RankedL1, RankedNone, rank, refuse_searched
+from dboost.boosting.systems import RULES, RankedL1, RankedNone, Rounds, System, rank, refuse_searched
 from dboost.bounds.exponential import CAP
 from dboost.certificate.duality_gap import dual_bound, relative_gap
 from dboost.compiled.examples import loss_of_rows
@@ -154,10 +155,7 @@ _EXPECTED = "expected (low, high) with low <= 0 <= high and low < high, each a n
 
 
 def given_bounds(bounds: Any) -> tuple[Bound, Bound]:
-    """Bounds as plain values: a number or a tuple of them for each side.
-
-    A UsageError for what are no bounds, or bounds that leave zero out, where every fit begins.
-    """
+    """Bounds as plain values, a number or a tuple for each side; they hold zero, where a fit begins (UsageError)."""
     if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
         raise UsageError(f"bounds={bounds!r}", hint=_EXPECTED)
     low, high = (_side(bounds, side) for side in bounds)
@@ -247,10 +245,7 @@ def after(move: Move, w: float, step: float, low: float, high: float) -> float:
 
 
 def residual_rows(partition: Partition, memo: Any, point: Point, share: float, seed: int) -> Sums:
-    """Raw rows (CSR), residuals times weights, and weights of a random share of the examples, in partition order.
-
-    The rows depend on the seed and the partition alone, not on the engine.
-    """
+    """Raw rows (CSR), weighted residuals and weights of a share of the examples, drawn by seed and partition alone."""
     from scipy.sparse import csc_array
 
     f = margins(partition, memo, point.held, point.W, point.intercept)
@@ -310,10 +305,7 @@ class Steepest:
 
 
 def every_row(problem: Problem) -> Rows:
-    """Rows of W of all hypotheses that vary; those of a family are registered, which is two passes once.
-
-    A UsageError for a family of more than `MOST_HYPOTHESES`.
-    """
+    """Rows of W of all hypotheses that vary; those of a family, at most `MOST_HYPOTHESES`, are registered."""
     if problem.pool is not None:
         if not problem.n_candidates <= MOST_HYPOTHESES:
             raise UsageError(
@@ -389,18 +381,30 @@ def promised(problem: Problem, loss: float, slope: float, reach: float, square: 
     return loss * edge * edge / (1.0 + math.sqrt((1.0 - edge) * (1.0 + edge)))
 
 
-class LeveragingRounds(GreedyRounds):
+@dataclass(frozen=True)
+class Taken:
+    """The model after a step, and what the record says of the step."""
+
+    active: Rows
+    W: Array
+    intercept: Array
+    length: float = 0.0
+    promised: float = math.nan  # What the step was sure to take off the objective.
+    kind: str = "certificate"
+
+
+class LeveragingRounds(Rounds):
     """Rounds of one fit; they end by "gradient" or "tol", "precision", "max_rounds" or "callback"."""
 
-    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Leveraging) -> None:
-        super().__init__(problem, settings, null)
-        self.system = system
+    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Leveraging, n_rows: int) -> None:
+        super().__init__(problem, settings, null, system, n_rows)
         self.null = null
         self.learns = learns(settings)
         # Algorithm 2 minimises a convex function whose dual points are those of every l1 problem; they say nothing
         # of hypotheses that no pass has looked at
         self.certified = self.lam > 0.0 and not self.learns
         self.largest = _largest(null)
+        self.exact = isinstance(system.step, str)
 
     def ended(self, state: FitState, reason: str) -> tuple[FitState, str]:
         """The state with the objective (and certificate) of the model it holds."""
@@ -413,6 +417,21 @@ class LeveragingRounds(GreedyRounds):
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""
         clock, before = self.clock(), state
+        state, bias, largest, step = self.looked(state)
+        reason, taken = self._stopped(state, bias, largest), Taken(state.active, state.W, state.intercept)
+        if not reason:
+            taken = step()
+            stands = np.array_equal(taken.active, state.active) and np.array_equal(taken.W, state.W)
+            if stands and np.array_equal(taken.intercept, state.intercept) and self.system.rule != "nearest":
+                reason = "precision"
+            state = replace(state, active=taken.active, W=taken.W, intercept=taken.intercept)
+        weight = self.problem.statistics.weight
+        more = {"gradient": largest / weight, "promised": taken.promised / weight}
+        kind = "certificate" if reason else taken.kind
+        return self.recorded(before, state, clock, kind, taken.length, more), reason
+
+    def looked(self, state: FitState) -> tuple[FitState, Array, float, Callable[[], Taken]]:
+        """The state with its objective, the sums of the intercept, the size of the gradient, and the round's step."""
         state, score = self._scored(state)
         offer = offered(self.problem, score.iterate.widened(score.best, score.best_G), self.lam)
         move = self._move(offer)
@@ -420,26 +439,18 @@ class LeveragingRounds(GreedyRounds):
         if self.learns:
             largest = 0.0 if move is None else max(-move.slope, 0.0)
             state = replace(state, carried={"largest": state.carried.get("largest", np.array([largest]))})
-        reason, step = self._stopped(state, score, largest), 0.0
-        sure = math.nan
-        if move is not None and not reason and self.lam == 0.0 and isinstance(self.system.step, str):
-            peak, square = float(offer.peak[move.place]), float(offer.square[move.place])
-            sure = promised(self.problem, state.objective, move.slope, peak, square)
-        if not reason:
-            if move is not None:
-                fixed = self.system.step
-                step = exact_step(self.problem, offer, move) if isinstance(fixed, str) else float(fixed)
-            active, W, intercept = (
-                (state.active, state.W, state.intercept) if move is None else moved(offer, move, step)
-            )
-            stands = np.array_equal(active, state.active) and np.array_equal(W, state.W)
-            if stands and np.array_equal(intercept, state.intercept) and self.system.rule != "nearest":
-                reason = "precision"
-            state = replace(state, active=active, W=W, intercept=intercept)
-        kind = "certificate"
-        if move is not None and not reason:
-            kind = "back" if move.limit < math.inf else "step"
-        return self.recorded(before, state, clock, kind, step, self._more(largest, sure)), reason
+
+        def step() -> Taken:
+            if move is None:
+                return Taken(state.active, state.W, state.intercept)
+            sure = math.nan
+            if self.lam == 0.0 and self.exact:
+                peak, square = float(offer.peak[move.place]), float(offer.square[move.place])
+                sure = promised(self.problem, state.objective, move.slope, peak, square)
+            length = exact_step(self.problem, offer, move) if self.exact else float(self.system.step)
+            return Taken(*moved(offer, move, length), length, sure, "back" if move.limit < math.inf else "step")
+
+        return state, score.iterate.bias, largest, step
 
     def _scored(self, state: FitState, learn: bool = True) -> tuple[FitState, Score]:
         """Every hypothesis at the model, the objective there, and for Algorithm 2 the better of all lower bounds."""
@@ -462,8 +473,9 @@ class LeveragingRounds(GreedyRounds):
         # neither number is trusted where the two contradict each other
         return replace(state, lower_bound=-np.inf if np.isnan(gap) else lower, gap=gap), score
 
-    def _stopped(self, state: FitState, score: Score, largest: float) -> str:
-        if not np.isfinite(score.iterate.bias).all():
+    def _stopped(self, state: FitState, bias: Array, largest: float) -> str:
+        """Why no step follows: of a model with these sums of the intercept and this size of the gradient."""
+        if not np.isfinite(bias).all():
             return "precision"
         if self.certified:
             return "tol" if state.gap <= self.settings.tol else ""
@@ -477,11 +489,6 @@ class LeveragingRounds(GreedyRounds):
         if back is not None and best is not None and -best.slope <= -back.slope:
             return back
         return best
-
-    def _more(self, largest: float, sure: float = math.nan) -> dict[str, float]:
-        """What records say beside those of other systems: the gradient before the step, and what the step promised."""
-        weight = self.problem.statistics.weight
-        return {"gradient": largest / weight, "promised": sure / weight}
 
 
 def learns(settings: FitSettings) -> bool:
@@ -499,40 +506,32 @@ def _largest(score: Score) -> float:
 class SteepestRounds(LeveragingRounds):
     """Rounds of steepest descent in the l2 norm: all hypotheses move, in proportion to their edges (Lemma 1.1)."""
 
-    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Leveraging) -> None:
-        super().__init__(problem, settings, null, system)
+    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Leveraging, n_rows: int) -> None:
+        super().__init__(problem, settings, null, system, n_rows)
         self.rows = every_row(problem)
 
-    def advance(self, state: FitState) -> tuple[FitState, str]:
-        """One round: state in, state out, and the reason to stop if there is one."""
-        clock, problem, before = self.clock(), self.problem, state
+    def looked(self, state: FitState) -> tuple[FitState, Array, float, Callable[[], Taken]]:
+        """As of ``LeveragingRounds``; the step is one of all hypotheses."""
+        problem = self.problem
         found = steepest(problem, self.rows, state.active, state.W, state.intercept)
-        value = problem.objective(found.iterate, 0.0)
-        state = self.valued(state, value)
-        sizes = np.append(np.abs(found.iterate.G[:, 0]), np.abs(found.iterate.bias) if problem.fit_intercept else 0.0)
-        largest, exact = float(sizes.max()), isinstance(self.system.step, str)
-        reason, step, sure = "", 0.0, math.nan
-        if not np.isfinite(found.iterate.bias).all():
-            reason = "precision"
-        elif largest <= self.settings.tol * self.largest:
-            reason = "gradient"
-        else:
-            step = step_along(problem, found) if exact else float(self.system.step)
-            sure = promised(problem, value, found.slope, found.reach, found.square) if exact else math.nan
-            W, intercept = found.iterate.W + step * found.D, found.iterate.intercept + step * found.d
-            keep = W[:, 0] != 0.0
-            state = replace(state, active=self.rows[keep], W=W[keep], intercept=intercept)
-            stands = np.array_equal(state.W, before.W) and np.array_equal(intercept, before.intercept)
-            reason = "precision" if stands else ""
-        kind = "certificate" if reason else "step"
-        return self.recorded(before, state, clock, kind, step, self._more(largest, sure)), reason
+        iterate, value = found.iterate, problem.objective(found.iterate, 0.0)
+        sizes = np.append(np.abs(iterate.G[:, 0]), np.abs(iterate.bias) if problem.fit_intercept else 0.0)
+
+        def step() -> Taken:
+            length = step_along(problem, found) if self.exact else float(self.system.step)
+            sure = promised(problem, value, found.slope, found.reach, found.square) if self.exact else math.nan
+            W, intercept = iterate.W + length * found.D, iterate.intercept + length * found.d
+            kept = W[:, 0] != 0.0
+            return Taken(self.rows[kept], W[kept], intercept, length, sure, "step")
+
+        return self.valued(state, value), iterate.bias, float(sizes.max()), step
 
 
 class BoxRounds(LeveragingRounds):
     """Rounds of coordinate descent within a box (Theorem 1). There is no certificate; they end by "gradient"."""
 
-    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Leveraging) -> None:
-        super().__init__(problem, settings, null, system)
+    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Leveraging, n_rows: int) -> None:
+        super().__init__(problem, settings, null, system, n_rows)
         assert system.bounds is not None
         self.certified = False
         self.rows = every_row(problem)
@@ -540,36 +539,29 @@ class BoxRounds(LeveragingRounds):
 
     def ended(self, state: FitState, reason: str) -> tuple[FitState, str]:
         """The state with the objective of the model it holds; there is no bound to look for."""
-        return GreedyRounds.ended(self, state, reason)
+        return Rounds.ended(self, state, reason)
 
-    def advance(self, state: FitState) -> tuple[FitState, str]:
-        """One round: state in, state out, and the reason to stop if there is one."""
-        clock, problem, before = self.clock(), self.problem, state
-        every = np.zeros((self.rows.shape[0], 1))
-        every[np.searchsorted(self.rows, state.active)] = state.W
-        offer = offered(problem, problem.evaluate(self.rows, every, state.intercept), self.lam)
-        state = self.valued(state, problem.objective(offer.iterate, self.lam))
+    def looked(self, state: FitState) -> tuple[FitState, Array, float, Callable[[], Taken]]:
+        """As of ``LeveragingRounds``; the step is the best one that the bounds allow."""
+        problem, rows = self.problem, self.rows
+        every = np.zeros((rows.shape[0], 1))
+        every[np.searchsorted(rows, state.active)] = state.W
+        offer = offered(problem, problem.evaluate(rows, every, state.intercept), self.lam)
         move = best_within(problem, offer, self.low, self.high, self.system.rule)
-        largest = 0.0 if move is None else -move.slope
-        reason, step = "", 0.0
-        if not np.isfinite(offer.iterate.bias).all():
-            reason = "precision"
-        elif move is None or largest <= self.settings.tol * self.largest:
-            reason = "gradient"
-        else:
-            step = exact_step(problem, offer, move)
-            W, intercept = offer.iterate.W.copy(), state.intercept
-            if move.place < W.shape[0]:
-                low, high = float(self.low[move.place]), float(self.high[move.place])
-                W[move.place] = after(move, float(W[move.place, 0]), step, low, high)
+
+        def step() -> Taken:
+            assert move is not None, "without a move there is no gradient"
+            length = exact_step(problem, offer, move)
+            W, intercept, place = offer.iterate.W.copy(), state.intercept, move.place
+            if place < W.shape[0]:
+                W[place] = after(move, float(W[place, 0]), length, float(self.low[place]), float(self.high[place]))
             else:
-                intercept = intercept + step * move.sign
-            keep = W[:, 0] != 0.0
-            stands = np.array_equal(W, offer.iterate.W) and np.array_equal(intercept, state.intercept)
-            state = replace(state, active=self.rows[keep], W=W[keep], intercept=intercept)
-            reason = "precision" if stands else ""
-        kind = "certificate" if reason else "step"
-        return self.recorded(before, state, clock, kind, step, self._more(largest)), reason
+                intercept = intercept + length * move.sign
+            kept = W[:, 0] != 0.0
+            return Taken(rows[kept], W[kept], intercept, length, kind="step")
+
+        value = problem.objective(offer.iterate, self.lam)
+        return self.valued(state, value), offer.iterate.bias, 0.0 if move is None else -move.slope, step
 
 
 def _leverages(loss: Loss) -> bool:
@@ -578,7 +570,7 @@ def _leverages(loss: Loss) -> bool:
 
 
 @dataclass(frozen=True)
-class Leveraging:
+class Leveraging(System):
     """Settings of the system. With a strength (``FitSettings.alpha``) it is Algorithm 2, otherwise Algorithm 1."""
 
     rule: str = "edge"  # The learner (``systems.rank``).
@@ -589,10 +581,8 @@ class Leveraging:
     bounds: tuple[Bound, Bound] | None = None
 
     name = "leveraging"
-    learns = True  # It asks for a hypothesis in every round, so that a family may learn one.
-    exponential = False  # It ranks by <d, h>.
-    optimises = False  # It ends by its own rules.
-    takes_factors = True  # Each hypothesis may have a strength of its own, the paper's vector gamma.
+    learns = True
+    takes_factors = True  # The paper's vector gamma.
 
     def penalty(self, alpha: Any) -> Penalty:
         """What scoring passes are given for a strength: the l1 penalty, or none for a strength of zero."""
@@ -614,9 +604,7 @@ class Leveraging:
             raise UsageError(f"learner={self.rule!r} fits residuals", hint="use it with the squared loss")
         fixed = not isinstance(self.step, str)
         number = isinstance(self.step, float | int) and not isinstance(self.step, bool)
-        if fixed and not (number and 0.0 < float(self.step) < math.inf):
-            raise UsageError(f"step={self.step!r}", hint="expected 'exact' or a finite number > 0")
-        if not fixed and self.step != "exact":
+        if not (number and 0.0 < float(self.step) < math.inf) and self.step != "exact":
             raise UsageError(f"step={self.step!r}", hint="expected 'exact' or a finite number > 0")
         self._check_norm(settings, penalty)
         self._check_bounds(settings, penalty)
@@ -661,17 +649,5 @@ class Leveraging:
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> LeveragingRounds:
         """The rounds of a fit."""
         refuse_searched(problem)
-        if self.bounds is not None:
-            return BoxRounds(problem, settings, null, self)
-        kind = LeveragingRounds if self.norm == "l1" else SteepestRounds
-        return kind(problem, settings, null, self)
-
-    def to_json(self) -> dict[str, Any]:
-        """Its parameters."""
-        found: dict[str, Any] = {"system": self.name, "rule": self.rule, "step": self.step}
-        # Checkpoints written before there were these choices say nothing of them.
-        if self.norm != "l1":
-            found["norm"] = self.norm
-        if self.bounds is not None:
-            found["bounds"] = [side if isinstance(side, float) else list(side) for side in self.bounds]
-        return found
+        kind = BoxRounds if self.bounds is not None else LeveragingRounds if self.norm == "l1" else SteepestRounds
+        return kind(problem, settings, null, self, n_rows)

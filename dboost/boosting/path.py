@@ -42,11 +42,11 @@ class PathKeeper(Protocol):
         """What was kept of the same path."""
         ...
 
-    def offer(self, progress: Progress) -> None:
+    def update(self, progress: Progress) -> None:
         """Keep this in place of what was offered before, now or later."""
         ...
 
-    def keeping(self) -> AbstractContextManager[None]:
+    def closing(self) -> AbstractContextManager[None]:
         """Keep the last of what was offered inside, also where an error or an interrupt ends it."""
         ...
 
@@ -77,9 +77,9 @@ def along(
 
     def keep(running: FitState | None = None) -> None:
         if keeper is not None:
-            keeper.offer(Progress(tuple(results), fitting.remembered, running))
+            keeper.update(Progress(tuple(results), fitting.remembered, running))
 
-    with nullcontext() if keeper is None else keeper.keeping():
+    with nullcontext() if keeper is None else keeper.closing():
         for place in range(len(results), len(alphas)):
             if ended():
                 break
@@ -115,11 +115,7 @@ def path(
     keeper: PathKeeper | None = None,
     after: Callable[[FitResult], None] | None = None,
 ) -> list[FitResult]:
-    """Fit a decreasing sequence of strengths, each from the last (docs/math.md 8 (iv)).
-
-    By default `n_alphas` values, geometric from alpha_max to `eps` alpha_max. `after` is called with each result that
-    the keeper had not kept.
-    """
+    """Fit a falling sequence of strengths, each from the last; `after` is called with each result not kept before."""
     fitting = Fitting(plan, engine, settings)
     warn_if_dropped(fitting)
     chosen, given = strengths(fitting, alphas, n_alphas, eps, empty=True), alphas is not None

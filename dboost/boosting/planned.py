@@ -72,10 +72,7 @@ class Planned(Protocol):
 
 
 def placed(plan: Planned, engine: Engine) -> Places | Groups:
-    """The places of the rows that an engine sees, by class where the labels are classes; one pass over the labels.
-
-    Where rows belong together, their groups; a DataError where all rows are in one.
-    """
+    """The places of the rows by class, or their groups where rows belong together; one pass over the labels."""
     classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 1)
     found = engine.map_reduce(count_rows, classes, name="places").parts
     if "groups" not in found:

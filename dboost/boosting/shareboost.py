@@ -20,7 +20,7 @@ Hassibi & Stork 1993).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +41,7 @@ from dboost.boosting.shareboost_choice import (
     tried,
     widened,
 )
-from dboost.boosting.systems import GreedyRounds, last_of_size, refuse_part, repeated
+from dboost.boosting.systems import Callback, Rounds, System, last_of_size, refuse_part, repeated
 from dboost.compiled.solves.positive import inverse_positive, solve_positive
 from dboost.errors import UsageError
 from dboost.hypotheses.capabilities import group_of
@@ -147,10 +147,7 @@ class WayBack:
         )
 
     def stages(self, most: int) -> StagesSoFar:
-        """The models of at most so many rows, smallest first, as a fit that only adds rows keeps them.
-
-        Where every model is larger, the smallest.
-        """
+        """The models of at most so many rows, or the smallest one, smallest first, as a fit that grows keeps them."""
         order = np.append(self.rest, self.left[::-1])
         fits = np.flatnonzero(self.counts <= most)
         chosen = (fits if fits.shape[0] else np.array([self.counts.shape[0] - 1]))[::-1]
@@ -215,7 +212,7 @@ _CONFIDENCE = 0.05
 
 
 @dataclass(frozen=True)
-class ShareBoost:
+class ShareBoost(System):
     """Forward greedy selection with full correction."""
 
     rule: str = "scaled"  # Which candidate enters; see ``greedy``.
@@ -231,8 +228,6 @@ class ShareBoost:
     corrective: str = "newton"  # What solves all weights again.
 
     name = "shareboost"
-    exponential = False  # It needs G alone.
-    optimises = False  # It ends by its own rules.
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse what cannot be combined (UsageError)."""
@@ -271,21 +266,7 @@ class ShareBoost:
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> ShareBoostRounds:
         """The rounds of one fit."""
         refuse_part(problem)
-        return ShareBoostRounds(self, problem, settings, null, n_rows)
-
-    def to_json(self) -> dict[str, Any]:
-        """Name and parameters."""
-        groups = None if self.groups is None else list(self.groups)
-        return {
-            "system": self.name,
-            "rule": self.rule,
-            "shortlist": None if self.shortlist is None else int(self.shortlist),
-            "groups": groups,
-            "bound": self.bound,
-            "keep": None if self.keep is None else int(self.keep),
-            # Checkpoints written before there was the choice say nothing of it.
-            **({} if self.corrective == "newton" else {"corrective": self.corrective}),
-        }
+        return ShareBoostRounds(problem, settings, null, self, n_rows)
 
 
 def _count(name: str, value: Any, otherwise: str = "") -> None:
@@ -293,13 +274,11 @@ def _count(name: str, value: Any, otherwise: str = "") -> None:
         raise UsageError(f"{name}={value!r}", hint=f"expected an integer >= 1{otherwise}")
 
 
-class ShareBoostRounds(GreedyRounds):
+class ShareBoostRounds(Rounds):
     """Rounds of one fit; `tol` is the gradient that a corrective step leaves, as a share of that of what entered."""
 
-    def __init__(self, system: ShareBoost, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> None:
-        super().__init__(problem, settings, null)
-        self.system = system
-        self.n_rows = n_rows
+    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: ShareBoost, n_rows: int) -> None:
+        super().__init__(problem, settings, null, system, n_rows)
         self._groups = self._checked_groups()
         if system.bound is not None and not math.isfinite(problem.n_candidates):
             raise UsageError(
@@ -320,7 +299,7 @@ class ShareBoostRounds(GreedyRounds):
             )
         return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
-    def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
+    def run(self, state: FitState, callback: Callback) -> tuple[FitState, str]:
         """Rounds until a reason to stop; where the bound ended the fit, the state is that of its best one.
 
         The reason is "max_rounds", "max_passes", "max_seconds", "max_features", "gradient" (no candidate has any pull),
@@ -339,7 +318,7 @@ class ShareBoostRounds(GreedyRounds):
             return state, "kept"
         return self._back(state, keep, callback)
 
-    def _grown(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
+    def _grown(self, state: FitState, callback: Callback) -> tuple[FitState, str]:
         """Rounds that add features, until a reason to stop."""
         if not state.carried:
             if state.active.size:
@@ -386,9 +365,7 @@ class ShareBoostRounds(GreedyRounds):
 
     # ---- the way back ----------------------------------------------------------------------------------------------
 
-    def _back(
-        self, state: FitState, keep: int, callback: Callable[[dict[str, Any], FitState], bool]
-    ) -> tuple[FitState, str]:
+    def _back(self, state: FitState, keep: int, callback: Callback) -> tuple[FitState, str]:
         """Rounds that remove features, down to the last one; then the model of at most `keep`, and the path to it."""
 
         def ended(state: FitState) -> str:

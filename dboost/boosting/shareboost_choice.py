@@ -81,10 +81,7 @@ def scores(norms: Array, length: Array, rule: str) -> Array:
 
 
 def tried(problem: Problem, rule: str, shortlist: int | None) -> int:
-    """How many groups a rule asks for, of which one enters: the shortlist, or all that there are where it is None.
-
-    A UsageError where all are asked for of a class of hypotheses that no pass sums whole.
-    """
+    """How many groups a rule asks for; shortlist=None is for a class that a pass sums whole (UsageError)."""
     if rule not in TRIED:
         return 1
     if shortlist is not None:
@@ -99,10 +96,7 @@ def tried(problem: Problem, rule: str, shortlist: int | None) -> int:
 
 
 def ranked(problem: Problem, iterate: Iterate, rule: str, groups: Rows | None, take: int) -> list[Group]:
-    """The best `take` groups outside of the model by "norm" or "scaled", best first; one pass over all candidates.
-
-    `groups` (n,) are numbers of groups of stored columns; None for one group per column, or those of the pool.
-    """
+    """The best `take` groups outside of the model, best first; one pass. `groups` (n,) number stored columns."""
     if problem.pool is not None:
         return _of_pool(problem, iterate, rule, take)
     norms = np.concatenate(problem.summed(iterate, row_norms))

@@ -71,10 +71,7 @@ class FromModel:
         )
 
     def _strong(self, active: Rows) -> Rows | None:
-        """Columns that the sequential strong rule keeps: ||G_j(lam_old)||_* >= 2 lam - lam_old, and the rows held.
-
-        The rule may err; a fit scores every column again before it stops (docs/math.md 8 (ii)).
-        """
+        """Rows held, and those with ||G_j(lam_old)||_* >= 2 lam - lam_old; it may err (docs/math.md 8 (ii))."""
         if self.before is None or not self.lam < self.before[0] or not self.accelerators.on("strong_rule"):
             return None
         previous, norms = self.before
@@ -138,10 +135,7 @@ _TOL = 1e-3
 def through_wider_bends(
     problem: Problem, settings: FitSettings, state: FitState, null: Score, lam: float, over: Callable[[int], bool]
 ) -> FitState:
-    """The state that the first round starts from, at the model of the narrowest of the wider bends, if there are any.
-
-    The fit would begin at `state`; `over` says whether it is to end after so many passes.
-    """
+    """The state at the model of the narrowest of the wider bends; `over` says whether so many passes are the end."""
     before = problem.passes
     wider = problem.loss.wider(null.iterate.loss / problem.statistics.weight) if not problem.searched else ()
     reached = state

@@ -1,7 +1,7 @@
 """What a way to boost is, and what all of them share: rounds until a reason to stop, records, rules of rank.
 
-A system is one file beside this one: a frozen dataclass with the parameters of its paper, which satisfies ``System``,
-and the class of its rounds, a ``GreedyRounds``. One that takes one step after each scoring pass gives that step alone
+A system is one file beside this one: a ``System``, a frozen dataclass with the parameters of its paper, and the
+class of its rounds, a ``Rounds``. One that takes one step after each scoring pass gives that step alone
 (``StepwiseSystem``). Everything around it is shared: data, hypotheses, engines, checkpoints, warm starts and models.
 """
 
@@ -12,7 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,57 +30,33 @@ from dboost.problem.limits import Limits
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
 
-if TYPE_CHECKING:
-    Callback = Callable[[dict[str, Any], FitState], bool]
+Callback = Callable[[dict[str, Any], FitState], bool]
+"""Sees the record of each round and the state after it; a true result stops the fit."""
 
 
-class Rounds(Protocol):
-    """The rounds of one fit."""
+class System(ABC):
+    """A way to boost; a subclass is a frozen dataclass, whose fields are the parameters of its paper."""
 
-    certified: bool  # Whether a state's `gap` and `lower_bound` are a certificate; otherwise both are missing.
-    norms: NDArray[np.float64]  # (n,): Last known ||G_j||_* of every column.
-    trace: list[tuple[float, float, float]]  # Passes, seconds and the objective (mean form) after every step.
-    accelerators: Accelerators  # Those that the fit may take, and how often it took each.
+    name: ClassVar[str]
+    exponential: bool = False  # Whether its scoring passes sum mu+ and mu- beside G.
+    # Whether a fit is the optimum of its objective to `tol`, by whatever way it gets there. Only then may columns be
+    # solved less a number, is a class of hypotheses certified as a whole, and does a fit that ends above `tol` warn.
+    # Others are more than their objective: what they do depends on the columns themselves.
+    optimises: ClassVar[bool] = False
+    takes_factors: ClassVar[bool] = False  # Whether each hypothesis may have a strength of its own.
+    learns: ClassVar[bool] = False  # Whether it asks for one hypothesis in every round, which a family may then learn.
 
-    def run(self, state: FitState, callback: Callback) -> tuple[FitState, str]:
-        """Rounds until a reason to stop; `callback` sees each record and the state after it, and may stop the fit."""
-        ...
-
-
-class System(Protocol):
-    """A way to boost, with its parameters. Frozen and picklable."""
-
-    @property
-    def name(self) -> str:
-        """Its name, as in ``to_json``."""
-        ...
-
-    @property
-    def exponential(self) -> bool:
-        """Whether its scoring passes sum mu+ and mu- beside G."""
-        ...
-
-    @property
-    def optimises(self) -> bool:
-        """Whether a fit is the optimum of its objective to `tol`, by whatever way it gets there.
-
-        Only then may columns be solved less a number, is a class of hypotheses certified as a whole, and does a fit
-        that ends above `tol` warn. Others are more than their objective: what they do depends on the columns
-        themselves.
-        """
-        ...
-
+    @abstractmethod
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse settings it cannot be combined with (UsageError)."""
-        ...
 
+    @abstractmethod
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> Rounds:
         """The rounds of a fit; `null` is the scoring pass at the null model, settings.alpha the strength decided."""
-        ...
 
     def to_json(self) -> dict[str, Any]:
-        """``{"system": name, parameter: value, ...}``, JSON values only: a checkpoint must agree with it."""
-        ...
+        """Its name and parameters, which a checkpoint must agree with."""
+        return {"system": self.name} | vars(self)
 
 
 def refuse_sweeps(settings: FitSettings, what: str) -> None:
@@ -95,9 +71,9 @@ def refuse_sweeps(settings: FitSettings, what: str) -> None:
 def recorded(
     problem: Problem,
     state: FitState,
+    clock: tuple[float, int],
     *,
-    gap: float,
-    lower_bound: float,
+    certified: bool,
     alpha: float,
     features_in: int,
     features_out: int,
@@ -105,26 +81,24 @@ def recorded(
     candidates: float,
     step: str,
     length: float,
-    started: float,
-    passes: int,
     subtrees: int = 0,
     more: Mapping[str, float] | None = None,
 ) -> FitState:
     """The state after a round, with the round's record.
 
-    `state` is from before the round is counted, its objective in the sum form; `held` the model after the round;
-    `started` and `passes` are ``time.perf_counter()`` and ``problem.passes`` when it began; `subtrees` were opened in
-    it, which is recorded where the class is searched; `more` are columns that a system of its own has beside those of
-    all.
+    `state` is from before the round is counted, its objective in the sum form; `clock` has ``time.perf_counter()`` and
+    ``problem.passes`` when the round began; `certified` says whether the bound is one of the whole problem; `held` is
+    the model after the round, `subtrees` the number that a search opened, `more` the columns of one system alone.
     """
-    done = problem.passes - passes
-    seconds = time.perf_counter() - started
+    done = problem.passes - clock[1]
+    seconds = time.perf_counter() - clock[0]
     scheduler, network, kernels = problem.runner.seconds()
+    weight = problem.statistics.weight
     record: dict[str, Any] = {
         "round": state.round + 1,
-        "objective": state.objective / problem.statistics.weight,
-        "gap": gap,
-        "lower_bound": lower_bound,
+        "objective": state.objective / weight,
+        "gap": state.gap if certified and math.isfinite(state.gap) else math.nan,
+        "lower_bound": state.lower_bound / weight if certified and math.isfinite(state.lower_bound) else math.nan,
         "alpha": alpha,
         "features_in": features_in,
         "features_out": features_out,
@@ -158,15 +132,10 @@ def last_of_size(history: Sequence[dict[str, Any]]) -> dict[int, dict[str, Any]]
     return {record["features"]: record for record in history}
 
 
-def spent(state: FitState, settings: FitSettings, limits: Limits) -> str:
-    """Which limit of rounds, passes or seconds is reached; empty to go on."""
-    return "max_rounds" if state.round >= settings.max_rounds else limits.reason(state.passes)
-
-
 def repeated(
     advance: Callable[[FitState], tuple[FitState, str]],
     state: FitState,
-    callback: Callable[[dict[str, Any], FitState], bool],
+    callback: Callback,
     ended: Callable[[FitState], str],
     reason: str = "",
 ) -> tuple[FitState, str]:
@@ -184,35 +153,35 @@ def repeated(
     return state, reason
 
 
-class GreedyRounds(ABC):
-    """Rounds of one fit (``Rounds``); a system gives `advance`, and `begun` and `ended` where it needs to.
+class Rounds(ABC):
+    """Rounds of one fit; a system gives `advance`, and `begun` and `ended` where it needs to."""
 
-    `null` is the scoring pass at the null model.
-    """
+    certified: bool = False  # Whether a state's `gap` and `lower_bound` are a certificate; otherwise both are missing.
 
-    certified = False
-
-    def __init__(self, problem: Problem, settings: FitSettings, null: Score) -> None:
+    def __init__(
+        self, problem: Problem, settings: FitSettings, null: Score, system: Any, n_rows: int, lam: float | None = None
+    ) -> None:
         self.problem = problem
         self.settings = settings
-        self.norms = null.norms.copy()
-        # Strength of the penalty, sum form; 0 without one.
-        self.lam = float(settings.alpha) * problem.statistics.weight
+        self.system = system
+        self.n_rows = n_rows
+        self.norms = null.norms  # (n,): Last known ||G_j||_* of every column, or a bound.
+        # Strength of the penalty, sum form; 0 without one. By default it is that of the settings.
+        self.lam = float(settings.alpha) * problem.statistics.weight if lam is None else lam
+        # Passes, seconds and the objective (mean form) after every step.
         self.trace: list[tuple[float, float, float]] = []
         self._started = time.perf_counter()
         self.limits = Limits.of(settings)
         self.accelerators = Accelerators.of(problem, settings)
 
-    def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
-        """Rounds until a reason to stop; `callback` sees each record and the state after it, and may stop the fit.
-
-        The reason is what `advance` or `ended` gave, "max_rounds", "max_passes", "max_seconds" or "callback".
-        """
+    def run(self, state: FitState, callback: Callback) -> tuple[FitState, str]:
+        """Rounds until the reason to stop that `advance`, `ended`, a limit or the callback gives."""
         state = self.begun(state)
         return self.ended(*repeated(self.advance, state, callback, self._spent, self._spent(state)))
 
     def _spent(self, state: FitState) -> str:
-        return spent(state, self.settings, self.limits)
+        """Which limit of rounds, passes or seconds is reached; empty to go on."""
+        return "max_rounds" if state.round >= self.settings.max_rounds else self.limits.reason(state.passes)
 
     @abstractmethod
     def advance(self, state: FitState) -> tuple[FitState, str]:
@@ -246,16 +215,12 @@ class GreedyRounds(ABC):
         length: float,
         more: Mapping[str, float] | None = None,
     ) -> FitState:
-        """The state after a round with its record; `before` is the one that the round began with.
-
-        The objective and the certificate are those before the round's step.
-        """
-        known = self.certified and math.isfinite(state.gap)
+        """The state with its record, whose certificate is that before the round's step; `before` is from its start."""
         return recorded(
             self.problem,
             state,
-            gap=state.gap if known else math.nan,
-            lower_bound=state.lower_bound / self.problem.statistics.weight if known else math.nan,
+            clock,
+            certified=self.certified,
             alpha=float(self.settings.alpha),
             features_in=int(np.setdiff1d(state.active, before.active).shape[0]),
             features_out=int(np.setdiff1d(before.active, state.active).shape[0]),
@@ -263,22 +228,15 @@ class GreedyRounds(ABC):
             candidates=self.problem.n_candidates,
             step=step,
             length=length,
-            started=clock[0],
-            passes=clock[1],
             more=more,
         )
 
 
-class StepwiseSystem(ABC):
-    """A system (``System``). A subclass is a frozen dataclass with the parameters of its paper as its fields.
+class StepwiseSystem(System):
+    """A system that gives `name` and `step`, and `check` where not every loss or penalty has a meaning.
 
-    It gives `name` and `step`, and `check` where not every loss or penalty has a meaning. A fit ends by "gradient" once
-    no step is taken, or by a limit; there is no certificate.
+    A fit ends by "gradient" once no step is taken, or by a limit; there is no certificate.
     """
-
-    name: ClassVar[str]
-    exponential = False
-    optimises = False
 
     @abstractmethod
     def step(self, iterate: Iterate) -> Iterate | None:
@@ -299,19 +257,11 @@ class StepwiseSystem(ABC):
 
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> StepwiseRounds:
         """The rounds of a fit."""
-        return StepwiseRounds(problem, settings, null, self)
-
-    def to_json(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return {"system": self.name} | vars(self)
+        return StepwiseRounds(problem, settings, null, self, n_rows)
 
 
-class StepwiseRounds(GreedyRounds):
+class StepwiseRounds(Rounds):
     """Rounds of one fit: one scoring pass each."""
-
-    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: StepwiseSystem) -> None:
-        super().__init__(problem, settings, null)
-        self.system = system
 
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""
@@ -428,10 +378,7 @@ def refuse_searched(problem: Problem) -> None:
 
 
 def refuse_part(problem: Problem) -> None:
-    """Refuse a class that has an end and is not summed, of which a round would look at a part (UsageError).
-
-    Of a class without end the part next to the model is all that a round can look at, and what is asked for.
-    """
+    """Refuse a class that has an end and of which a round would look at a part (UsageError)."""
     if math.isfinite(problem.n_candidates) and has_tree(problem.pool):
         raise UsageError(
             f"{_number(problem)} are not summed in every round, and some would not be looked at",

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.systems import recorded, refuse_sweeps, repeated, spent
+from dboost.boosting.systems import Callback, Rounds, System, recorded, refuse_sweeps, repeated
 from dboost.certificate.duality_gap import (
     dual_bound,
     expected_gap,
@@ -33,11 +33,9 @@ from dboost.certificate.duality_gap import (
 from dboost.losses import get_loss
 from dboost.penalties import Penalty
 from dboost.penalties.bound import BoundGroups
-from dboost.problem.accelerators import Accelerators
 from dboost.problem.free_rows import solved as solved_free
 from dboost.problem.free_rows import without_sums
 from dboost.problem.iterate import Iterate, Rows, Score
-from dboost.problem.limits import Limits
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
 from dboost.solvers.inner import PROMISED, Context, Goal, Solved, Trace
@@ -163,10 +161,7 @@ _BETTER = 0.9
 
 
 def stalled(history: Sequence[Mapping[str, Any]], least: float) -> str:
-    """The reason to end a fit whose last rounds led nowhere: "precision" or "stalled"; empty to go on.
-
-    `least` is the resolution of the objective, which is taken to be at least that far from zero.
-    """
+    """Why a fit whose last rounds led nowhere ends; empty to go on. `least` is the resolution of the objective."""
     recent = _last(history, _ROUNDED_ROUNDS)
     if recent:
         gain = _ROUNDED_GAIN * max(abs(recent[-1]["objective"]), least)
@@ -212,7 +207,7 @@ _TOWARD_NULL = np.array([0.5, 0.75, 0.9, 0.97, 0.99, 1.0])
 
 
 @dataclass(frozen=True)
-class TotallyCorrective:
+class TotallyCorrective(System):
     """The system of Duchi & Singer 2009: all rows held are solved again in every round, to a certified optimum."""
 
     exponential: bool = False  # Whether rows are scored by the exponential bound rather than the quadratic one.
@@ -238,24 +233,14 @@ class TotallyCorrective:
         """The rounds of a fit."""
         return Loop(problem, settings, float(settings.alpha) * problem.statistics.weight, null, n_rows)
 
-    def to_json(self) -> dict[str, Any]:
-        """Its name."""
-        return {"system": self.name}
 
-
-class Loop:
-    """Rounds of one fit at one final strength `lam`, in the sum form.
-
-    `null` is the scoring pass at the null model: its norms bound the repair of the dual point.
-    """
+class Loop(Rounds):
+    """Rounds of one fit at one final strength `lam`, in the sum form; `null` is the scoring pass at the null model."""
 
     def __init__(self, problem: Problem, settings: FitSettings, lam: float, null: Score, n_rows: int) -> None:
-        self.problem = problem
-        self.settings = settings
-        self.lam = lam
+        super().__init__(problem, settings, null, None, n_rows, lam)
         self.weight = problem.statistics.weight
         self.certified = problem.penalty.certified
-        self.accelerators = Accelerators.of(problem, settings)
         # rows vanish one by one: only then are there rows to keep out
         sparse = problem.objective.sparse
         self.entering = entering_of(problem, settings, sparse)
@@ -272,18 +257,15 @@ class Loop:
             mark=self._mark,
         )
         self.inner = self._context.solver()
-        # last known ||G_j||_* of every column, or a bound, for the strong rule at the next strength
-        self.norms = null.norms
-        self.limits = Limits.of(settings)
         self._null = null
 
-    def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
+    def run(self, state: FitState, callback: Callback) -> tuple[FitState, str]:
         """The state after the last round, and why it was; `callback` sees records and states, and may stop the fit."""
-        reason = spent(state, self.settings, self.limits)
+        reason = self._spent(state)
         # a fit that is resumed may have ended before
         if state.history and state.history[-1]["step"] == "certificate" and state.gap <= self.settings.tol:
             reason = "tol"
-        state, reason = repeated(self.advance, state, callback, lambda s: spent(s, self.settings, self.limits), reason)
+        state, reason = repeated(self.advance, state, callback, self._spent, reason)
         if reason in ("tol", "max_opened"):
             return state, reason
         # the certificate so far is that of the model the round began with, and perhaps not of all columns
@@ -441,10 +423,7 @@ class Loop:
         return stalled(state.history, self.problem.objective.resolution / self.weight)
 
     def _promised(self, step: Step, iterate: Iterate) -> float:
-        """What the next step promises; without any penalty at least what one row by itself is sure to gain.
-
-        A step that conjugate gradients left unfinished may promise little far from the optimum.
-        """
+        """What the next step promises; without a penalty, as CG may end early, at least what one row alone gains."""
         problem = self.problem
         if not problem.penalty.weightless or not math.isfinite(problem.loss.kappa):
             return step.promised
@@ -462,20 +441,15 @@ class Loop:
         dropped: int = 0,
         step: Step | None = None,
     ) -> FitState:
-        """The state with the round's record; without a step that of a certificate.
-
-        `begun` has the seconds (``time.perf_counter()``) and passes of the problem when the round began.
-        """
-        weight = self.weight
-        # while the strong rule holds columns back, the bound is not one of the whole problem
-        whole = not state.provisional
+        """The state with the record of a round, or of a certificate; `begun` are seconds and passes at its start."""
         candidates = state.candidates
         return recorded(
             self.problem,
             state,
-            gap=state.gap if np.isfinite(state.gap) and whole else math.nan,
-            lower_bound=state.lower_bound / weight if np.isfinite(state.lower_bound) and whole else math.nan,
-            alpha=self.lam / weight,
+            begun,
+            # while the strong rule holds columns back, the bound is not one of the whole problem
+            certified=not state.provisional,
+            alpha=self.lam / self.weight,
             features_in=added,
             features_out=dropped,
             held=iterate,
@@ -483,8 +457,6 @@ class Loop:
             candidates=self.problem.n_candidates if candidates is None else int(candidates.shape[0]),
             step=step.kind if step is not None else "certificate",
             length=step.length if step is not None else 0.0,
-            started=begun[0],
-            passes=begun[1],
             subtrees=opened,
         )
 

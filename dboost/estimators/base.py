@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_n_features, check_is_fitted, validate_data
 
+from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import (
     FitResult,
     FitSettings,
@@ -39,8 +40,8 @@ from dboost.estimators.fitting import PROCESS, model_of, model_so_far, prepared,
 from dboost.estimators.params import fit_settings
 from dboost.estimators.repr import ShownMixin
 from dboost.estimators.rounds import (
+    CallbackDispatcher,
     CallbackSupportMixin,
-    Rounds,
     Table,
     induction_stop,
     live_line,
@@ -106,14 +107,17 @@ class BoostedEstimator(ByReferenceMixin, ShownMixin, CallbackSupportMixin, BaseE
     # ---- fit -------------------------------------------------------------------------------------------------------
 
     def _settings(self) -> FitSettings:
-        """The parameters, checked together, as settings of the core fit."""
+        """The parameters, checked one by one and together, as settings of the core fit."""
+        settings = self._given_settings()
+        check_settings(settings)
+        return settings
+
+    def _given_settings(self) -> FitSettings:
+        """The parameters as settings, checked one by one."""
         return fit_settings(self)
 
     def _for_tables(self, settings: FitSettings) -> dict[str, Any]:
-        """What a fit of a table has that one of sparse rows has not, where nobody said: it is standardised.
-
-        A penalty that follows no scale is not, nor are hypotheses that are computed from the columns.
-        """
+        """What a fit of a table has by default: it is standardised, unless penalty or hypotheses follow no scale."""
         penalty = get_penalty(settings.penalty)
         plain = settings.hypotheses is None and settings.system is None and settings.update != "forward"
         can = plain and penalty.degree > 0 and not penalty.weightless
@@ -207,41 +211,36 @@ class BoostedEstimator(ByReferenceMixin, ShownMixin, CallbackSupportMixin, BaseE
                 warn_if_uneven(fitting)
             if start is not None:
                 start = followed(self.model_, start, fitting.problem.pool)
-            rounds = Rounds(self, [*functions, *line], X, y, sample_weight)
-            last: list[FitState] = []
+            rounds = CallbackDispatcher(self, [*functions, *line], X, y, sample_weight)
+            so_far: list[Callable[[str], Model]] = []
+            record: dict[str, Any] = {}
+
+            def note(state: FitState, as_given: Callable[[FitState], FitState] = fitting.as_given) -> None:
+                """Remember how the model of this round is made, which few ask for."""
+                pool = fitting.problem.pool
+                so_far[:] = [lambda reason: model_so_far(self, parts, as_given(state), pool, reason)]
 
             def on_round(record: dict[str, Any], state: FitState) -> bool:
-                def stopped_here() -> dict[str, Any]:
-                    return _attributes(model_so_far(self, parts, fitting.as_given(state), fitting.problem.pool))
-
-                return rounds(record, stopped_here)
-
-            record: dict[str, Any] = {}
-            refit: list[FitState] = []
-
-            def on_select(record: dict[str, Any], state: FitState) -> bool:
-                last[:] = [state]
-                return on_round(record, state)
+                note(state)
+                return rounds(record, lambda: _attributes(so_far[0]("running")))
 
             def on_refit(record: dict[str, Any], state: FitState) -> bool:
-                refit[:] = [state]
-                return rounds(record, lambda: _attributes(model_so_far(self, parts, state, fitting.problem.pool)))
+                note(state, lambda state: state)
+                return rounds(record, lambda: _attributes(so_far[0]("running")))
 
             def last_fit(fitting: Fitting, alpha: float, start: Any, callback: Any) -> FitResult:
-                return run(fitting, replace(fitting.settings, alpha=alpha), start, self.checkpoint, callback, [])
+                return run(fitting, replace(fitting.settings, alpha=alpha), start, self.checkpoint, callback)
 
             try:
                 if choosing:
-                    searched = Chosen(parts, fitting, self.prefer, most, rounds.told)
-                    result, record = searched.fit(start, on_select, on_refit, last_fit)
+                    searched = Chosen(parts, fitting, self.prefer, most, rounds.after_judged_round)
+                    result, record = searched.fit(start, on_round, on_refit, last_fit)
                 else:
-                    result = run(fitting, settings, start, self.checkpoint, on_round, last)
+                    result = run(fitting, settings, start, self.checkpoint, on_round, note)
             except (KeyboardInterrupt, ClusterError) as error:
-                if last or refit:
-                    state = refit[0] if refit else fitting.as_given(last[0])
-                    so_far = model_so_far(self, parts, state, fitting.problem.pool, INTERRUPTED)
+                if so_far:
                     # a note, since a warning may be turned into another exception than the one that ends the fit
-                    error.add_note(self._keep_so_far(so_far))
+                    error.add_note(self._keep_so_far(so_far[0](INTERRUPTED)))
                 raise
             model = model_of(self, parts, result)
             self._adopt(replace(model, manifest={**model.manifest, **record}))
@@ -315,10 +314,7 @@ class BoostedEstimator(ByReferenceMixin, ShownMixin, CallbackSupportMixin, BaseE
     @quoting_no_values()
     @config_context(array_api_dispatch=False)  # type: ignore[untyped-decorator]
     def _readable(self, X: Any) -> tuple[str, Any]:
-        """The kind of the rows of a prediction, and the rows, checked as scikit-learn does where they are in memory.
-
-        What the fit was given by name among the columns of a table, such as its labels, is left out where it is there.
-        """
+        """The kind of some rows, and the rows as scikit-learn checks them, without labels that were given by name."""
         if "model_" not in self.__dict__:
             check_is_fitted(self, "model_")
         kind = predicting.kind_of(X)

@@ -9,6 +9,7 @@ fits, of which those that are done are not made again. Does not cover: the two g
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -32,7 +33,6 @@ from dboost.files.generations import read_generation, restore, write_generation
 from dboost.files.paths import PathLike
 from dboost.files.storage import check_writable, pack_arrays, sha256_json, unpack_arrays
 from dboost.files.stores import AnyPath, StorePath, any_path
-from dboost.former_names import PARAMETERS, renamed
 from dboost.notices import warn_user
 from dboost.passes.folds import Folds
 from dboost.problem.accelerators import EVERY, allowed
@@ -47,11 +47,8 @@ SHARE = 0.05
 MOST_SECONDS = 60.0
 
 
-class Keeper(Generic[Kept]):
-    """Writes some of the states it is offered, the first of them and the last.
-
-    `write`: Replaces the checkpoint by a state. `clock`: Seconds, by a clock that never goes back.
-    """
+class CheckpointWriter(Generic[Kept]):
+    """Writes some of the states it is offered, the first of them and the last."""
 
     def __init__(self, write: Callable[[Kept], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._write = write
@@ -59,14 +56,14 @@ class Keeper(Generic[Kept]):
         self._due = -float("inf")
         self._held: Kept | None = None
 
-    def offer(self, state: Kept) -> None:
+    def update(self, state: Kept) -> None:
         """Write the state, or hold it while the last one was written a moment ago."""
         self._held = state
         if self._clock() >= self._due:
             self._settle()
 
     @contextlib.contextmanager
-    def keeping(self) -> Iterator[None]:
+    def closing(self) -> Iterator[None]:
         """Write the last state offered inside, also where an error or an interrupt ends the fit."""
         try:
             yield
@@ -89,8 +86,8 @@ class Keeper(Generic[Kept]):
 
 FORMAT = "dboost-checkpoint"
 # Version 2 had one generation, and checksums that left out types and shapes of arrays. States of version 3 were left on
-# the way by accelerators that there are no more.
-VERSION = 4
+# the way by accelerators that there are no more. Version 4 had former names of settings and records.
+VERSION = 5
 FORM = f"{FORMAT} {VERSION}"
 # The header holds the history, one record per round.
 MAX_HEADER_BYTES = 256 << 20
@@ -99,8 +96,6 @@ MAX_HEADER_BYTES = 256 << 20
 _FREE = ("tol", "max_rounds", "max_passes", "max_seconds")
 _NUMBERS = ("lam", "lower_bound", "objective", "gap")
 _COUNTS = ("round", "passes")
-# A setting of files of earlier versions, which had this value in every estimator.
-_GONE = ("curvature", "newton")
 # Arrays of a system of its own, and those of an anchor, are stored beside the others under these prefixes.
 _CARRIED = "carried."
 _ANCHOR = "anchor."
@@ -119,24 +114,18 @@ class Identity:
 def identity(plan: Planned, settings: FitSettings) -> Identity:
     """The identity of a fit."""
     shown = {name: value for name, value in vars(settings).items() if name not in _FREE}
-    # those that the library chooses are no choice of the fit, and files written before there were others say nothing
+    # those that the library chooses are no choice of the fit
     del shown["accelerators"], shown["tuning"]
     if set(allowed(settings)) != set(EVERY):
         shown["accelerators"] = sorted(allowed(settings))
     if settings.tuning != Tuning():
         shown["tuning"] = repr(settings.tuning)
-    # a hash: there may be a factor for each of many features; files written before there were factors say nothing
+    # a hash: there may be a factor for each of many features
     for name in ("penalty_factors", "signs", "column_groups"):
-        of_columns = shown.pop(name)
-        if of_columns is not None:
-            shown[name] = of_columns.digest()
-    if shown["offset"] is None:
-        del shown["offset"]
-    shown["penalty"] = penalty_spec(settings.penalty)
-    loss = loss_spec(settings.loss)
-    shown["loss"] = loss if len(loss) > 1 else loss["name"]
-    shown["system"] = None if settings.system is None else settings.system.to_json()
-    shown["hypotheses"] = None if settings.hypotheses is None else settings.hypotheses.to_json()
+        shown[name] = None if shown[name] is None else shown[name].digest()
+    shown["penalty"], shown["loss"] = penalty_spec(settings.penalty), loss_spec(settings.loss)
+    for name in ("system", "hypotheses"):
+        shown[name] = None if shown[name] is None else shown[name].to_json()
     shown["classes"] = None if plan.classes is None else [str(label) for label in plan.classes.tolist()]
     return Identity(plan.fingerprint, plain(shown))
 
@@ -157,8 +146,7 @@ def check_place(path: PathLike, folder: bool) -> None:
 
 def write_checkpoint(path: PathLike, fit: Identity, state: FitState) -> None:
     """Make `state` the newest checkpoint; the one before it is kept."""
-    arrays, document = packed_state(state)
-    write_sealed(path, fit, arrays, document)
+    write_sealed(path, fit, *packed_state(state))
 
 
 def packed_state(state: FitState) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -253,46 +241,34 @@ def unpacked_state(
 
 def _anchor(arrays: dict[str, NDArray[Any]]) -> Anchor | None:
     """The anchor of one output; most fits have none."""
-    if _ANCHOR + "rows" not in arrays:
-        return None
-    return Anchor(**{field.name: arrays[_ANCHOR + field.name] for field in fields(Anchor)})
+    found = _under(arrays, _ANCHOR)
+    return Anchor(**found) if found else None
 
 
 def _sound_anchor(arrays: dict[str, NDArray[Any]], n: int) -> bool:
-    names = [_ANCHOR + field.name for field in fields(Anchor)]
-    if not any(name in arrays for name in names):
+    found = _under(arrays, _ANCHOR)
+    if not found:
         return True
-    if not all(name in arrays for name in names):
+    if set(found) != {field.name for field in fields(Anchor)} or not _is_model(found, n, 1):
         return False
-    active, W, intercept, rows, added = (arrays[name] for name in names)
-    numbers = W.dtype == intercept.dtype == np.float64 and W.shape == (len(active), 1) and intercept.shape == (1,)
+    rows, added = found["rows"], found["added"]
     whole = added.dtype == np.int64 and added.ndim == 1 and bool(np.all(added >= 0)) and int(added.sum()) == len(rows)
-    return (
-        numbers
-        and bool(np.all(np.isfinite(W)) and np.all(np.isfinite(intercept)))
-        and whole
-        and _ascending(active, n)
-        and rows.ndim == 1
-        and _ascending(np.sort(rows), n)
-    )
+    return whole and rows.ndim == 1 and _ascending(np.sort(rows), n)
+
+
+def _is_model(arrays: dict[str, NDArray[Any]], n: int, k: int) -> bool:
+    """Whether there are rows of W and an intercept: finite, of n columns and k outputs."""
+    active, W, intercept = arrays.get("active"), arrays.get("W"), arrays.get("intercept")
+    if active is None or W is None or intercept is None or not _ascending(active, n):
+        return False
+    numbers = all(one.dtype == np.float64 and bool(np.all(np.isfinite(one))) for one in (W, intercept))
+    return numbers and W.shape == (len(active), k) and intercept.shape == (k,)
 
 
 def _check_arrays(arrays: dict[str, NDArray[Any]], n: int, k: int, file: str) -> None:
     """Shapes, types and ranges: compiled code trusts them."""
-    active, W, intercept = arrays.get("active"), arrays.get("W"), arrays.get("intercept")
-    sound = (
-        active is not None
-        and W is not None
-        and intercept is not None
-        and W.dtype == intercept.dtype == np.float64
-        and active.ndim == 1
-        and W.shape == (len(active), k)
-        and intercept.shape == (k,)
-        and bool(np.all(np.isfinite(W)) and np.all(np.isfinite(intercept)))
-        and all(_ascending(arrays[name], n) for name in ("active", "candidates") if name in arrays)
-        and _sound_anchor(arrays, n)
-    )
-    if not sound:
+    rows_left = arrays.get("candidates", np.zeros(0, np.int64))
+    if not (_is_model(arrays, n, k) and _ascending(rows_left, n) and _sound_anchor(arrays, n)):
         raise ModelFormatError("the arrays of the checkpoint do not fit together", file=file)
 
 
@@ -306,9 +282,7 @@ def _refuse_other(fit: Identity, document: Document, file: str) -> None:
     hint = "give another path, or delete the file to start again"
     if document.text("fingerprint") != fit.fingerprint:
         raise UsageError("the checkpoint belongs to other data", file=file, hint=hint)
-    theirs = {PARAMETERS.get(name, name): value for name, value in document.mapping("settings").items()}
-    if theirs.get(_GONE[0]) == _GONE[1]:
-        del theirs[_GONE[0]]
+    theirs = document.mapping("settings")
     different = sorted(name for name in {*fit.settings, *theirs} if fit.settings.get(name) != theirs.get(name))
     if different:
         raise UsageError(f"the checkpoint belongs to other settings of {', '.join(different)}", file=file, hint=hint)
@@ -319,15 +293,10 @@ _HINT = "give another path, or delete the folder to start again"
 _STATE, _FIT = "state.", "fit."
 _RESULT_ARRAYS = ("active", "W", "intercept", "trace")
 _RESULT_NUMBERS = ("objective", "lower_bound", "gap", "alpha", "alpha_max")
-# Whatever ends a fit decides what the next one starts from: a path goes on under the same limits only.
-_LIMITS = ("tol", "max_rounds", "max_passes", "max_seconds")
 
 
 class PathFolder:
-    """Keeps the progress of one path in a folder.
-
-    `path`: Made when it is missing. `more`: What else must be the same, as JSON.
-    """
+    """Keeps the progress of one path in a folder; `more` is what else must be the same, as JSON."""
 
     def __init__(self, path: PathLike, settings: FitSettings, more: dict[str, Any] | None = None) -> None:
         self._folder = any_path(path, "checkpoint").resolve()
@@ -335,7 +304,7 @@ class PathFolder:
         self._more = more or {}
         self._identity: Identity | None = None
         self._written = 0
-        self._keeper: Keeper[Progress] = Keeper(self._write)
+        self._keeper: CheckpointWriter[Progress] = CheckpointWriter(self._write)
 
     def progress(self, fitting: Fitting, alphas: Sequence[float]) -> Progress:
         """What was kept of the same path."""
@@ -359,13 +328,13 @@ class PathFolder:
         self._written = count
         return Progress(finished, remembered, running)
 
-    def offer(self, progress: Progress) -> None:
+    def update(self, progress: Progress) -> None:
         """Keep this, now or, where the last write was a moment ago, later."""
-        self._keeper.offer(progress)
+        self._keeper.update(progress)
 
-    def keeping(self) -> AbstractContextManager[None]:
+    def closing(self) -> AbstractContextManager[None]:
         """Write the last progress offered inside, also where an error or an interrupt ends it."""
-        return self._keeper.keeping()
+        return self._keeper.closing()
 
     def _write(self, progress: Progress) -> None:
         assert self._identity is not None, "a path asks for its progress first"
@@ -397,20 +366,12 @@ class PathFolder:
         arrays, document = opened(found.data, os.fspath(found.file), self._identity)
         state = unpacked_state(_under(arrays, _STATE), document.child("state"), self._identity, *sizes)
         mine = _under(arrays, _FIT)
-        active, W, intercept, trace = (mine.get(name) for name in _RESULT_ARRAYS)
+        # a fit holds rows that are zero, and no part of its model (``Objective.shown``)
         sound = (
-            active is not None
-            and W is not None
-            and intercept is not None
-            and trace is not None
-            and active.dtype == np.int64
-            and all(array.dtype == np.float64 and np.all(np.isfinite(array)) for array in (W, intercept))
-            and W.shape == (len(active), sizes[1])
-            and intercept.shape == (sizes[1],)
-            # a fit holds rows that are zero, and no part of its model (``Objective.shown``)
-            and np.all(np.diff(active) > 0)
-            and np.isin(active, state.active).all()
-            and not state.W[~np.isin(state.active, active)].any()
+            "trace" in mine
+            and _is_model(mine, max(sizes[0], len(state.keys)), sizes[1])
+            and np.isin(mine["active"], state.active).all()
+            and not state.W[~np.isin(state.active, mine["active"])].any()
         )
         if not sound:
             raise ModelFormatError("the arrays of the fit do not fit together", file=document.file, hint=_HINT)
@@ -428,12 +389,7 @@ class PathFolder:
 
 
 class FoldFolder:
-    """Keeps the progress of a cross-validation in a folder.
-
-    `settings`: Of the fits to all rows. `fold_tol`: Gap of the fits without a fold. `scorer`: Name of what judges the
-    fits without a fold beside their loss and error. `gammas`: Shares of the blends with their refits that are judged
-    beside them; empty for none.
-    """
+    """Keeps the progress of a cross-validation in a folder; `settings` are those of the fits to all rows."""
 
     def __init__(
         self,
@@ -449,11 +405,11 @@ class FoldFolder:
         self._plan = plan
         self._settings = settings
         self._fold_tol = fold_tol
-        # before, folds were drawn by what rows hold, and a folder of that time is of other folds
-        self._folds: dict[str, Any] = {"count": folds.count, "seed": folds.seed, "given": _digest(folds)}
-        self._folds |= {"drawn": "by place"} if folds.given is None else {}
-        self._judged: dict[str, Any] = {} if scorer is None else {"scorer": scorer}
-        self._judged |= {"gammas": list(gammas)} if gammas else {}
+        self._more = {
+            "folds": {"count": folds.count, "seed": folds.seed, "given": _digest(folds)},
+            "scorer": scorer,
+            "gammas": list(gammas),
+        }
         self._blends = max(1, len(gammas))
 
     def path(self, fold: int | None) -> PathKeeper:
@@ -461,7 +417,7 @@ class FoldFolder:
         if fold is None:
             return PathFolder(self._folder / "all", self._settings)
         settings = replace(self._settings, tol=self._fold_tol)
-        return PathFolder(self._path(fold), settings, self._more(fold))
+        return PathFolder(self._path(fold), settings, self._more | {"fold": fold})
 
     def scores(self, fold: int, alphas: Sequence[float]) -> FoldScores | None:
         """What the path without a fold is worth on it, if that was kept."""
@@ -470,11 +426,7 @@ class FoldFolder:
         if found is None:
             return None
         arrays, document = opened(found.data, os.fspath(found.file), self._identity(fold, alphas))
-        arrays = renamed(arrays)
         names = [item.name for item in fields(FoldScores)]
-        if "score" not in arrays and "loss" in arrays:
-            # a folder from before there were scorers
-            arrays["score"] = np.full_like(arrays["loss"], np.nan)
         if sorted(arrays) != sorted(names) or arrays["loss"].shape != (1, len(alphas) * self._blends):
             raise ModelFormatError("the scores of the fold do not fit together", file=document.file, hint=_HINT)
         return FoldScores(**arrays)
@@ -494,17 +446,15 @@ class FoldFolder:
     def _scores(self, fold: int) -> AnyPath:
         return self._folder / f"fold-{fold}.scores"
 
-    def _more(self, fold: int) -> dict[str, Any]:
-        return {"fold": fold, "folds": self._folds} | self._judged
-
     def _identity(self, fold: int, alphas: Sequence[float]) -> Identity:
         settings = replace(self._settings, tol=self._fold_tol)
-        return _identity(self._plan, settings, self._more(fold) | {"alphas": list(alphas)})
+        return _identity(self._plan, settings, self._more | {"fold": fold, "alphas": list(alphas)})
 
 
 def _identity(plan: Any, settings: FitSettings, more: dict[str, Any]) -> Identity:
     found = identity(plan, settings)
-    limits = {name: getattr(settings, name) for name in _LIMITS}
+    # whatever ends a fit decides what the next one starts from: a path goes on under the same limits only
+    limits = {name: getattr(settings, name) for name in _FREE}
     # the strengths of a path are those in `more`
     shown = {name: value for name, value in found.settings.items() if name != "alpha"}
     # as JSON has it: lists for tuples
@@ -512,8 +462,6 @@ def _identity(plan: Any, settings: FitSettings, more: dict[str, Any]) -> Identit
 
 
 def _digest(folds: Folds) -> str | None:
-    import hashlib
-
     if folds.given is None:
         return None
     digest = hashlib.sha256()

@@ -25,6 +25,7 @@ from dboost.data.named_columns import take_column
 from dboost.data.planned import Plan, count_rows
 from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.checkpoint import FoldFolder
 from dboost.estimators.fitting import Prepared, model_of
 from dboost.estimators.held_out import HeldOut
 from dboost.estimators.params import number, parameters
@@ -102,11 +103,7 @@ Array = NDArray[np.float64]
 
 
 def recorded(models: Sequence[Model], scores: FoldScores, scoring: str, gammas: Sequence[float] = ()) -> dict[str, Any]:
-    """What cross-validation found, as JSON.
-
-    `models`: Of all rows, one for each strength. `scoring`: The name of what judges the strengths. `gammas`: The shares
-    of each model that were judged, one after the other; empty for the model alone.
-    """
+    """What cross-validation found of the models of all rows, as JSON; `gammas` are the shares judged of each model."""
     shares = max(1, len(gammas))
     loss, se_loss = _mean_and_error(scores.loss, scores.weight)
     error, se_error = _mean_and_error(scores.error, scores.weight)
@@ -228,11 +225,11 @@ class ChoiceParameters:
 
 
 @parameters
-class Choice(ChoiceParameters):
+class CrossValidation(ChoiceParameters):
     """The same by itself, apart from the estimator that takes it."""
 
     @classmethod
-    def of(cls, estimator: Any) -> Choice:
+    def of(cls, estimator: Any) -> CrossValidation:
         """That of an estimator with these parameters."""
         return cls(**{item.name: getattr(estimator, item.name) for item in fields(ChoiceParameters)})
 
@@ -270,7 +267,7 @@ class Choice(ChoiceParameters):
 
 
 @dataclass(frozen=True)
-class Validated:
+class CrossValidated:
     """What a cross-validation came to."""
 
     models: tuple[Model, ...]  # The path of all rows, strongest penalty first
@@ -341,7 +338,7 @@ def cross_validated(
     >>> model.fold_losses_.shape, bool(model.alpha_ >= model.alpha_best_)
     ((5, 10), True)
     """
-    choice = Choice(
+    choice = CrossValidation(
         cv=cv,
         folds=folds,
         alphas=alphas,
@@ -359,7 +356,7 @@ def cross_validated(
         chosen.set_params(alpha="auto")
     chosen._fits_several = True
     template = clone(estimator).set_params(checkpoint=None, callbacks=None)
-    found = validated(chosen, choice, X, y, sample_weight, template, on_model, feature_names, groups)
+    found = run_cross_validation(chosen, choice, X, y, sample_weight, template, on_model, feature_names, groups)
     fitted: Any = clone(template)
     fitted.set_params(client=client)._adopt(found.model)
     for name, value in attributes(found.record).items():
@@ -369,9 +366,9 @@ def cross_validated(
     return fitted
 
 
-def validated(
+def run_cross_validation(
     estimator: Any,
-    choice: Choice,
+    choice: CrossValidation,
     X: Any,
     y: Any,
     sample_weight: Any,
@@ -379,12 +376,8 @@ def validated(
     on_model: Callable[[Model], None] | None = None,
     feature_names: Sequence[str] | None = None,
     groups: Any = None,
-) -> Validated:
-    """Fit the path of an estimator with and without each fold; `choice` was checked.
-
-    Its `checkpoint` is a folder, and its `callbacks` are told of all fits; `template` is the unfitted estimator of one
-    strength, copies of which a scorer is asked about.
-    """
+) -> CrossValidated:
+    """Fit the path of an estimator with and without each fold; `template` is the unfitted one of one strength."""
     given = choice.folds
     if given is not None and groups is not None:
         raise UsageError("folds= and groups= both say which rows are held out together", hint="use one of them")
@@ -404,7 +397,7 @@ def validated(
         X, given = take_column(X, given, "folds")
     elif given is not None and kind_of(X) not in ("table", "matrix"):
         raise UsageError("folds= is for data in memory", hint="use a number as cv=")
-    with for_several_fits(estimator, X, y, sample_weight, feature_names, groups) as (parts, told):
+    with for_several_fits(estimator, X, y, sample_weight, feature_names, groups) as (parts, callback):
         if isinstance(choice.folds, str):
             parts = replace(parts, named={**parts.named, "folds": choice.folds})
         settings, plan = parts.settings, parts.plan
@@ -426,18 +419,16 @@ def validated(
         fold_tol = max(FOLD_TOL, settings.tol) if choice.fold_tol is None else float(choice.fold_tol)
         keeper = None
         if estimator.checkpoint is not None:
-            from dboost.estimators.checkpoint import FoldFolder
-
-            named = None if scorer is None else scorer.name
-            keeper = FoldFolder(estimator.checkpoint, plan, settings, folds, fold_tol, named, gammas)
+            name = None if scorer is None else scorer.name
+            keeper = FoldFolder(estimator.checkpoint, plan, settings, folds, fold_tol, name, gammas)
         grid = (alphas, choice.n_alphas, choice.eps)
 
-        def tell(result: FitResult) -> None:
+        def report(result: FitResult) -> None:
             if on_model is not None:
                 on_model(model_of(estimator, parts, result))
 
         results, scores = cross_validate(
-            plan, parts.engine, settings, folds, fold_tol, *grid, told, keeper, tell, judge, relaxation
+            plan, parts.engine, settings, folds, fold_tol, *grid, callback, keeper, report, judge, relaxation
         )
         models = tuple(model_of(estimator, parts, result) for result in results)
         record, place, refit = _chosen(choice, parts, models, results, scores)
@@ -450,11 +441,11 @@ def validated(
     if refit is not None:
         warn_of_refit(refit, RELAXED_TOL)
         _warn_of_infinite_refits(record, gammas)
-    return Validated(models, record, model)
+    return CrossValidated(models, record, model)
 
 
 def _chosen(
-    choice: Choice, parts: Prepared, models: Sequence[Model], results: Sequence[FitResult], scores: FoldScores
+    choice: CrossValidation, parts: Prepared, models: Sequence[Model], results: Sequence[FitResult], scores: FoldScores
 ) -> tuple[dict[str, Any], int, Refit | None]:
     """The record, the place in its table that the rule chooses, and the refit of all rows there; None without relax."""
     gammas = choice.gammas
@@ -486,7 +477,7 @@ def _warn_of_infinite_refits(record: dict[str, Any], gammas: tuple[float, ...]) 
         )
 
 
-def _strengths(settings: FitSettings, choice: Choice) -> Sequence[float] | None:
+def _strengths(settings: FitSettings, choice: CrossValidation) -> Sequence[float] | None:
     """The strengths; None where they begin at the least that uses no feature."""
     if choice.alphas is not None:
         for alpha in choice.alphas:
@@ -510,7 +501,7 @@ def _warn_of_gaps(result: FitResult, settings: FitSettings, scores: FoldScores, 
         )
 
 
-def warn_of_ends(fitted: Any, choice: Choice) -> None:
+def warn_of_ends(fitted: Any, choice: CrossValidation) -> None:
     """Warn where the best strength is at an end of them, beyond which there may be a better one."""
     best, alphas, end = fitted.alpha_best_, fitted.alphas_, None
     if len(alphas) < 2:

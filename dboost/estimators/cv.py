@@ -16,7 +16,13 @@ from sklearn.base import clone
 from dboost.errors import ClusterError, UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifier import BoostedClassifier, MultiTaskBoostedClassifier
-from dboost.estimators.cross_validated import Choice, ChoiceParameters, attributes, validated, warn_of_ends
+from dboost.estimators.cross_validated import (
+    ChoiceParameters,
+    CrossValidation,
+    attributes,
+    run_cross_validation,
+    warn_of_ends,
+)
 from dboost.estimators.params import parameters
 from dboost.estimators.path import RegularizationPath
 from dboost.estimators.regressor import BoostedRegressor, MultiTaskBoostedRegressor
@@ -78,7 +84,7 @@ class ChosenByFoldsMixin(ChoiceParameters, BoostedEstimator):
         DboostWarning
             When the best strength is an end of the grid, beyond which there may be a better one.
         """
-        choice = Choice.of(self)
+        choice = CrossValidation.of(self)
         choice.check()
         penalty = get_penalty(self.penalty)
         if penalty.weightless:
@@ -86,7 +92,7 @@ class ChosenByFoldsMixin(ChoiceParameters, BoostedEstimator):
         so_far: list[Model] = []
         try:
             given = (X, y, sample_weight, self._template(), so_far.append, feature_names, groups)
-            found = validated(self, choice, *given)
+            found = run_cross_validation(self, choice, *given)
         except (KeyboardInterrupt, ClusterError) as error:
             if so_far:
                 self.path_ = RegularizationPath(tuple(so_far), self._template())

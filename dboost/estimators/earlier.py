@@ -105,10 +105,7 @@ def _by_name(model: Model, W: Float, names: Sequence[str]) -> tuple[NDArray[np.i
 
 
 def followed(model: Model, start: FitResult, pool: Any) -> FitResult:
-    """A start whose hypotheses are candidates of this fit, with weights that mean the same among them.
-
-    `model`: Of the earlier fit. `start`: ``start_from`` of it. `pool`: The candidates of this fit.
-    """
+    """A start whose hypotheses are among those of the pool, with weights that mean the same there."""
     if model.origin is None or model.origin.token == pool.token:
         return start
     try:

@@ -18,6 +18,7 @@ from dboost.data.features.kinds import Told
 from dboost.data.features.look import DROP, NUMBERS_IN_TEXTS, TEXT, Seen
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.estimators.on_partitions import column_names
+from dboost.estimators.params import parameters
 from dboost.estimators.table_features import (
     ColumnFeatures,
     as_format_errors,
@@ -66,6 +67,7 @@ class Kinds(dict[str, str]):
         return "\n".join(f"{name:<{wide}}  {kind:<9}  {self.why[name]}".rstrip() for name, kind in self.items())
 
 
+@parameters
 class Features(ColumnFeatures):
     """Any table as named features: each column by its kind, which is found out or told.
 
@@ -126,26 +128,8 @@ class Features(ColumnFeatures):
     ['price', 'tags=air', 'tags=sea', 'tags=sky']
     """
 
-    kinds_: Kinds
-
-    def __init__(
-        self,
-        columns: Mapping[str, Any] | None = None,
-        *,
-        others: str = FIND,
-        missing: str = "refuse",
-        min_count: int = 1,
-        max_values: int = 100_000,
-        scale: str = "none",
-        text: TextFeatures | None = None,
-    ) -> None:
-        self.columns = columns
-        self.others = others
-        self.missing = missing
-        self.min_count = min_count
-        self.max_values = max_values
-        self.scale = scale
-        self.text = text
+    others: str = FIND
+    text: TextFeatures | None = None
 
     def look(self, X: Any, y: Any = None) -> Kinds:
         """The kinds that ``fit`` would take the columns for; nothing is learned.

@@ -35,7 +35,7 @@ from dboost.data.planned import Plan
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
 from dboost.errors import DataError, UsageError, quoting_no_values
-from dboost.estimators.checkpoint import Keeper
+from dboost.estimators.checkpoint import CheckpointWriter, check_place, identity, read_checkpoint, write_checkpoint
 from dboost.estimators.named_rows import named as with_feature_names
 from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
@@ -89,8 +89,6 @@ def prepared(
     announce()
     settings: FitSettings = estimator._settings()
     if estimator.checkpoint is not None:
-        from dboost.estimators.checkpoint import check_place
-
         check_place(estimator.checkpoint, folder=estimator._fits_several)
     task = estimator._task if estimator.loss is None else get_loss(estimator.loss).task
     kind = kind_of(X)
@@ -181,10 +179,7 @@ def _seen(plan: Plan) -> NDArray[np.bool_]:
 @quoting_no_values()
 @config_context(array_api_dispatch=False)  # type: ignore[untyped-decorator]
 def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tuple[Any, Any]:
-    """scikit-learn's checks, with its messages and warnings, for what is in memory.
-
-    Arrays of other libraries become NumPy's here, also where scikit-learn is told to leave them as they are.
-    """
+    """scikit-learn's checks, messages and warnings of data in memory; arrays of other libraries become NumPy's."""
     from scipy.sparse import issparse
     from sklearn.utils import assert_all_finite, column_or_1d
     from sklearn.utils.multiclass import check_classification_targets
@@ -234,37 +229,28 @@ def run(
     start: FitResult | None,
     checkpoint: Any,
     on_round: Callable[[dict[str, Any], FitState], bool],
-    so_far: list[FitState],
+    note: Callable[[FitState], None] | None = None,
 ) -> FitResult:
-    """Run the core fit, from the checkpoint where there is one, and keep it up to date.
-
-    `so_far` holds the state after the last round, also while that is written or told, and after an error.
-    """
-
-    def told(record: dict[str, Any], state: FitState) -> bool:
-        so_far[:] = [state]
-        return on_round(record, state)
-
+    """Run the core fit from its checkpoint, if it has one; `note` takes each state before it is written."""
     if checkpoint is None:
         with as_raised():
-            return fitting.fit(settings.alpha, start, told)
-    from dboost.estimators.checkpoint import identity, read_checkpoint, write_checkpoint
-
+            return fitting.fit(settings.alpha, start, on_round)
     plan = fitting.plan
     mine = identity(plan, settings)
     resume = read_checkpoint(checkpoint, mine, plan.n_features, plan.n_outputs)
 
-    def kept(record: dict[str, Any], state: FitState) -> bool:
+    def write_and_report(record: dict[str, Any], state: FitState) -> bool:
+        if note is not None:
+            note(state)
         # The last round only certifies; from the state before it, a finished fit ends again with the same bits. So
         # does, from the state before it, one whose last round a limit has cut short.
-        so_far[:] = [state]
         if record["step"] != "certificate" and not state.cut:
-            keeper.offer(state)
+            writer.update(state)
         return on_round(record, state)
 
-    keeper: Keeper[FitState] = Keeper(lambda state: write_checkpoint(checkpoint, mine, state))
-    with keeper.keeping(), as_raised():
-        return fitting.fit(settings.alpha, start, kept, resume)
+    writer: CheckpointWriter[FitState] = CheckpointWriter(lambda state: write_checkpoint(checkpoint, mine, state))
+    with writer.closing(), as_raised():
+        return fitting.fit(settings.alpha, start, write_and_report, resume)
 
 
 def class_places(parts: Prepared) -> NDArray[np.int64]:
@@ -462,10 +448,7 @@ def _installed() -> dict[str, str]:
 
 
 def few_integers(y: Any) -> bool:
-    """Whether labels are integers of so small a range that scikit-learn neither refuses them nor warns of many.
-
-    It sorts them to know, which on small data takes a tenth of a fit.
-    """
+    """Whether labels are integers of a small range; scikit-learn sorts them to know, which takes a tenth of a fit."""
     return bool(y.dtype.kind in "iu") and y.size > 0 and 2 * (int(y.max()) - int(y.min()) + 1) <= y.size
 
 
@@ -503,10 +486,7 @@ def check_tasks(y: Any) -> None:
 
 
 def two_labels(y: Any) -> bool:
-    """Whether finite numbers are all 0 or 1, or all -1 or +1.
-
-    scikit-learn sorts them, which takes as long as several rounds of a fit where tasks are many.
-    """
+    """Whether finite numbers are all 0 or 1, or all -1 or +1; scikit-learn sorts them, which takes rounds of a fit."""
     if not y.size or y.min() < -1 or y.max() > 1 or (y.dtype.kind == "f" and not np.array_equal(y, np.rint(y))):
         return False
     return bool(y.min() >= 0 or np.all(y))

@@ -8,13 +8,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from dboost.boosting.adaboost_l1 import AdaBoostL1
-from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.jointboost import JointBoost
 from dboost.boosting.leveraging import Bound, Leveraging, given_bounds, learns
@@ -44,13 +42,24 @@ from dboost.penalties import get_penalty
 
 
 @parameters
-class AdaBoostL1Estimator(FitParameters, BoostedEstimator, ABC):
-    """What both estimators share; not public."""
+class WeakHypothesesEstimator(FitParameters, BoostedEstimator, ABC):
+    """What the systems share whose papers boost weak hypotheses, not columns; not public."""
 
     hypotheses: Any = None
+    fit_intercept: bool = True
+
+    def _for_tables(self, settings: FitSettings) -> dict[str, Any]:
+        """Stumps, where nobody said what is weighed, or something of single columns."""
+        said = ("hypotheses", "bounds", "penalty_factors")
+        return {"hypotheses": Stumps()} if all(getattr(self, name, None) is None for name in said) else {}
+
+
+@parameters
+class AdaBoostL1Estimator(WeakHypothesesEstimator):
+    """What both estimators share; not public."""
+
     nu: float = 1.0
     keep_zeros: bool = False
-    fit_intercept: bool = True
     tol: float = 1e-3
     max_rounds: int = 100
 
@@ -63,18 +72,12 @@ class AdaBoostL1Estimator(FitParameters, BoostedEstimator, ABC):
     def _constant(self) -> bool:
         """Whether the constant 1 is a hypothesis, whose weight counts in the budget."""
 
-    def _for_tables(self, settings: FitSettings) -> dict[str, Any]:
-        """Stumps, where nobody said what is weighed: the systems of the papers boost weak hypotheses, not columns."""
-        return {"hypotheses": Stumps()} if self.hypotheses is None else {}
-
-    def _settings(self) -> FitSettings:
+    def _given_settings(self) -> FitSettings:
         constant = self._constant()
         system = AdaBoostL1(number("nu", self.nu), constant, flag("keep_zeros", self.keep_zeros))
         # a constant that is a hypothesis of the system is no free intercept
         free = flag("fit_intercept", self.fit_intercept) and not constant
-        settings = FitSettings(**shared_settings(self), penalty=NormalisedEdges(), fit_intercept=free, system=system)
-        check_settings(settings)
-        return settings
+        return FitSettings(**shared_settings(self), penalty=NormalisedEdges(), fit_intercept=free, system=system)
 
     def _last(self, name: str) -> float:
         history = self._fitted_attribute(name + "_").history
@@ -123,13 +126,7 @@ class AdaBoostL1Classifier(TwoClassMixin, AdaBoostL1Estimator):
         enough to guarantee that ("budget"), or when no hypothesis has an edge above `tol` ("edge"): then no weights
         separate the classes, and the best margin is at most `tol`.
     max_rounds : int, default 100
-    max_passes : int, optional
-    max_seconds : float, optional
-    class_weight : "balanced" or dict of label to weight, optional
-    classes : sequence of two labels, optional
-    checkpoint : path, optional
-    callbacks : list, optional
-    client : distributed.Client, optional
+    max_passes, max_seconds, class_weight, classes, checkpoint, callbacks, client
         As in ``BoostedClassifier``.
 
     Attributes
@@ -239,15 +236,13 @@ class AdaBoostL1Regressor(RegressingMixin, AdaBoostL1Estimator):
 
 
 @parameters
-class LeveragingEstimator(FitParameters, BoostedEstimator, ABC):
+class LeveragingEstimator(WeakHypothesesEstimator):
     """What both leveraging estimators share; not public."""
 
     alpha: float | str = 0.0
     step: str | float = "exact"
     bounds: Any = None
     penalty_factors: Any = None
-    hypotheses: Any = None
-    fit_intercept: bool = True
     max_rounds: int = 200
     warm_start: bool = False
 
@@ -255,12 +250,7 @@ class LeveragingEstimator(FitParameters, BoostedEstimator, ABC):
     def _system(self) -> Leveraging:
         """The settings that the two do not share."""
 
-    def _for_tables(self, settings: FitSettings) -> dict[str, Any]:
-        """Stumps, where nobody said what is weighed: the systems of the papers boost weak hypotheses, not columns."""
-        of_columns = self.penalty_factors is not None or self.bounds is not None
-        return {} if of_columns or self.hypotheses is not None else {"hypotheses": Stumps()}
-
-    def _settings(self) -> FitSettings:
+    def _given_settings(self) -> FitSettings:
         flag("warm_start", self.warm_start)
         alpha, system = given_alpha(self.alpha), self._system()
         settings = FitSettings(
@@ -281,7 +271,6 @@ class LeveragingEstimator(FitParameters, BoostedEstimator, ABC):
                 "alpha='auto' is a share of the largest useful strength, which hypotheses=Learned(...) do not have",
                 hint="give a number",
             )
-        check_settings(settings)
         return settings
 
 
@@ -329,14 +318,7 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
         Without a penalty the fit ends when no ``|sum_i d_i h(x_i)|`` is above `tol` times the largest at the start
         ("gradient"). With one it is the certified relative duality gap ("tol").
     max_rounds : int, default 200
-    max_passes : int, optional
-    max_seconds : float, optional
-    class_weight : "balanced" or dict of label to weight, optional
-    classes : sequence of two labels, optional
-    warm_start : bool, default False
-    checkpoint : path, optional
-    callbacks : list, optional
-    client : distributed.Client, optional
+    max_passes, max_seconds, class_weight, classes, warm_start, checkpoint, callbacks, client
         As in ``BoostedClassifier``.
 
     Attributes
@@ -435,9 +417,6 @@ class JointBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
     ----------
     max_rounds : int, default 100
         Stumps to add; one that was added before may be added again.
-    max_passes : int, optional
-    max_seconds : float, optional
-        As in ``BoostedClassifier``.
     hypotheses : Stumps, optional
         The stumps; by default ``dboost.Stumps()``. Where these lie in bins, the candidates are the ends of the bins.
     search : {"greedy", "exhaustive"}, default "greedy"
@@ -448,14 +427,7 @@ class JointBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
     tol : float, default 1e-4
         The fit ends once a round takes less than ``0.1 * tol`` of it off the weighted squares (set ``tol=0`` for all
         rounds).
-    class_weight : "balanced" or dict of label to weight, optional
-    classes : sequence, optional
-        All labels there may be, where the data does not hold every one.
-    checkpoint : path, optional
-        As in ``BoostedClassifier``.
-    callbacks : list, optional
-        As in ``BoostedClassifier``.
-    client : distributed.Client, optional
+    max_passes, max_seconds, class_weight, classes, checkpoint, callbacks, client
         As in ``BoostedClassifier``.
 
     Attributes
@@ -486,13 +458,9 @@ class JointBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
     hypotheses: Any = None
     search: str = "greedy"
 
-    def _settings(self) -> FitSettings:
-        """The parameters, checked together, as settings of the core fit."""
-        settings = FitSettings(**shared_settings(self), penalty="none", system=JointBoost(self.search))
-        if self.hypotheses is None:
-            settings = replace(settings, hypotheses=Stumps())
-        check_settings(settings)
-        return settings
+    def _given_settings(self) -> FitSettings:
+        given = shared_settings(self) | ({"hypotheses": Stumps()} if self.hypotheses is None else {})
+        return FitSettings(**given, penalty="none", system=JointBoost(self.search))
 
     @classmethod
     def _minimises(cls, loss: Loss) -> bool:
@@ -520,9 +488,6 @@ class ShareBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
     ----------
     max_rounds : int, default 100
         Features, or groups of them, to add.
-    max_passes : int, optional
-    max_seconds : float, optional
-        As in ``BoostedClassifier``; with `keep`, what they end is the way back too.
     loss : {"margin_softmax", "multinomial", "log"}, default "margin_softmax"
         ``"margin_softmax"`` is the paper's; the margin belongs to training, and predictions are the softmax and the
         largest of f. ``"log"`` is for two classes, with one score.
@@ -577,17 +542,10 @@ class ShareBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
     standardize : bool or None, default None
         Penalise each feature by its deviation, as if columns had been scaled. None means so under ``"l2_squared"``; the
         rounded norms do not follow a scale.
-    class_weight : "balanced" or dict of label to weight, optional
-    classes : sequence, optional
-        All labels there may be, where the data does not hold every one.
     random_state : int, RandomState or None, default 0
         For what a family of hypotheses draws.
-    checkpoint : path, optional
-        As in ``BoostedClassifier``.
-    callbacks : list, optional
-        As in ``BoostedClassifier``.
-    client : distributed.Client, optional
-        As in ``BoostedClassifier``.
+    max_passes, max_seconds, class_weight, classes, checkpoint, callbacks, client
+        As in ``BoostedClassifier``; with `keep`, what a limit ends is the way back too.
     max_active_rows : optional
         The former name of `max_features`, for one version; it warns (FutureWarning).
 
@@ -639,8 +597,7 @@ class ShareBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
         """Losses of classes with a largest curvature, which the choice of features is by."""
         return super()._minimises(loss) and math.isfinite(loss.kappa)
 
-    def _settings(self) -> FitSettings:
-        """The parameters, checked together, as settings of the core fit."""
+    def _given_settings(self) -> FitSettings:
         if self.loss is None:
             raise UsageError("loss=None", hint=f"expected one of {', '.join(map(repr, self._losses()))}")
         shared = shared_settings(self)
@@ -649,7 +606,7 @@ class ShareBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
             alpha = RIDGE
         asked = self.standardize
         scaled = penalty.degree > 0 and not penalty.weightless if asked is None else flag("standardize", asked)
-        settings = FitSettings(
+        return FitSettings(
             **shared,
             penalty=self.penalty,
             alpha=alpha,
@@ -659,8 +616,6 @@ class ShareBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
             random_state=resolve_seed(self.random_state),
             system=ShareBoost(self.rule, self.shortlist, _groups(self.groups), self.bound, self.keep, self.corrective),
         )
-        check_settings(settings)
-        return settings
 
     def _adopt(self, model: Model) -> Self:
         super()._adopt(model)

@@ -16,7 +16,6 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from dboost.boosting.checks import check_settings
 from dboost.boosting.cross_validation import judged, kept, rungs
 from dboost.boosting.planned import placed
 from dboost.data.named_columns import without
@@ -133,17 +132,17 @@ def successive_halving(
             raise UsageError("scoring='error' of a regression, which has no wrong labels", hint="use scoring='loss'")
         candidates = _candidates(base, given, parts, scoring)
         parts.engine.set_plan(parts.plan.items, parts.plan.rows, uuid.uuid4().hex[:12])
-        results, best = _climbed(parts, candidates, factor, cv, scoring, min_rows)
+        results, best = _run_rungs(parts, candidates, factor, cv, scoring, min_rows)
     fitted: Any = clone(base).set_params(**best["params"])
-    told = {} if feature_names is None else {"feature_names": feature_names}
+    names = {} if feature_names is None else {"feature_names": feature_names}
     if isinstance(groups, str):
         X = without(X, [groups])
-    fitted.fit(X, y, sample_weight=sample_weight, **told)
+    fitted.fit(X, y, sample_weight=sample_weight, **names)
     fitted.halving_results_, fitted.best_params_, fitted.best_score_ = results, best["params"], best["mean"]
     return fitted
 
 
-def _climbed(
+def _run_rungs(
     parts: Prepared, candidates: list[_Candidate], factor: float, cv: int, scoring: str, min_rows: int
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """What every rung says of its candidates, and the row of the best in the last."""
@@ -155,8 +154,8 @@ def _climbed(
         rows = [{} for _ in candidates]
         for group in sorted({candidates[c].group for c in left}):
             mine = [c for c in left if candidates[c].group == group]
-            told = _told(parts, [candidates[c] for c in mine], places, rung.share, cv, scoring)
-            for c, said in zip(mine, told, strict=True):
+            scores = _scores_of_group(parts, [candidates[c] for c in mine], places, rung.share, cv, scoring)
+            for c, said in zip(mine, scores, strict=True):
                 rows[c] = {"rung": number, **said}
         # of equals the one that was given first
         ranked = sorted(left, key=lambda c: (rows[c]["mean"], c))
@@ -168,7 +167,7 @@ def _climbed(
     return results, rows[left[0]]
 
 
-def _told(
+def _scores_of_group(
     parts: Prepared, some: list[_Candidate], rows_of_all: Places | Groups, share: float, cv: int, scoring: str
 ) -> list[dict[str, Any]]:
     """What the folds of a rung say of the candidates of one group."""
@@ -239,7 +238,6 @@ def _candidates(base: BoostedEstimator, given: list[dict[str, Any]], parts: Prep
                 f"loss={one.loss!r} is of the task {get_loss(one.loss).task!r}, others are of {plan.task!r}",
                 hint="judge losses of one task at a time",
             )
-        check_settings(settings)
         settings = replace(settings, loss=one._loss_of(plan.task, plan.n_outputs))
         # by what is fitted: parameters may be arrays, which do not compare as a whole
         kind = pickle.dumps(replace(settings, alpha=0.0))

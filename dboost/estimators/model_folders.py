@@ -32,11 +32,7 @@ _RUN = ("run.toml", "stages.json")
 
 
 def find_model(path: PathLike) -> str:
-    """The folder that holds the model itself, which `path` is, or has in it.
-
-    `path`: Folder of a model, of ``save_model`` of a pipeline, of a run, or of a retraining, whose champion is meant.
-    One that is none of them is given back as it is, for its reader to refuse.
-    """
+    """The folder of the model itself, in that of a pipeline, run or retraining; others are given back as they are."""
     given = os.fspath(path)
     # a store holds models and pipelines; runs and homes are kept on disks
     if is_store(given):

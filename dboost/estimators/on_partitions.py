@@ -79,10 +79,7 @@ def _in_part(fn: Callable[[Any], Any], part: Any, number: int) -> Any:
 
 
 def rows_of_parts(X: Any, transform: Any, names: Any, width: int, dtype: Any, table: Any = None) -> Any:
-    """The rows of a dask DataFrame or Series as a dask array of sparse chunks, computed where the parts lie.
-
-    `names`: Of the features. `table`: What `X` are some columns of.
-    """
+    """A dask array of sparse chunks of the rows of a frame, some columns of `table`, computed where the parts lie."""
     import dask
     import dask.array as da
     from dask.highlevelgraph import HighLevelGraph
@@ -109,10 +106,7 @@ def _plain_rows(transform: Any, part: Any) -> Any:
 
 
 def side_by_side(blocks: Sequence[Any], n_rows: int) -> sparse.csr_array:
-    """Blocks of columns as one matrix of float64, the entries of a row in the order of the blocks.
-
-    The columns of `blocks` are sorted.
-    """
+    """Blocks of sorted columns as one matrix of float64, the entries of a row in the order of the blocks."""
     indptr = np.zeros(n_rows + 1, np.int64)
     for block in blocks:
         indptr += block.indptr

@@ -314,11 +314,7 @@ _SEALED_FROM = 2
 
 
 def _write(path: PathLike, classes: NDArray[Any], models: Sequence[Any], given: bool, force: bool) -> None:
-    """Write the folder, which appears whole or not at all.
-
-    `classes`: Labels. `given`: Whether the estimator was given, or the default. `force`: Replace the folder of an
-    earlier model.
-    """
+    """Write the folder, which appears whole or not at all; `given` says whether the estimator is not the default."""
     labels = encode_labels(classes)
     with write_folder(path, marker=ONE_VS_REST, force=force) as folder:
         digests = []
@@ -330,10 +326,7 @@ def _write(path: PathLike, classes: NDArray[Any], models: Sequence[Any], given: 
 
 
 def read_one_vs_rest(path: PathLike, load: Callable[[PathLike], Any]) -> tuple[NDArray[Any], list[Any], bool]:
-    """The classes, the estimators and whether their template was given, trusting nothing in the folder.
-
-    `load`: Reads the estimator of one folder.
-    """
+    """The classes, the estimators and whether their template was given, trusting nothing in the folder."""
     document = read_document(path, ONE_VS_REST, _FORMAT, _VERSIONS, _SEALED_FROM)
     file = document.file
     classes = decode_labels(document.child("classes"))

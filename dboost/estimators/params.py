@@ -16,7 +16,6 @@ from typing import Any, dataclass_transform
 
 import numpy as np
 
-from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.frontier import PREFER
 from dboost.columns.given import PENALTY_FACTORS, ColumnGroups, PerColumn, Signs, given_offset
@@ -95,13 +94,13 @@ def limit_of(estimator: Any, name: str) -> Any:
 
 
 def fit_settings(estimator: Any) -> FitSettings:
-    """The settings of the core fit, from an estimator with ``ObjectiveParameters``, checked one by one and together."""
+    """The settings of the core fit, from an estimator with ``ObjectiveParameters``, checked one by one."""
     shared = shared_settings(estimator)
     check_prefer(estimator.prefer, estimator.alpha)
     flag("warm_start", estimator.warm_start)
     groups = estimator.column_groups
     signs = Signs.given(estimator.positive, estimator.lower, estimator.upper)
-    settings = FitSettings(
+    return FitSettings(
         **shared,
         penalty=estimator.penalty,
         alpha=given_alpha(estimator.alpha),
@@ -118,8 +117,6 @@ def fit_settings(estimator: Any) -> FitSettings:
         column_groups=None if groups is None else ColumnGroups.given(groups),
         random_state=resolve_seed(estimator.random_state),
     )
-    check_settings(settings)
-    return settings
 
 
 def shared_settings(estimator: Any) -> dict[str, Any]:

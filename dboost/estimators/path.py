@@ -19,10 +19,11 @@ from dboost.boosting.fit import Callback, FitResult
 from dboost.boosting.path import path
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.checkpoint import PathFolder
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import Prepared, model_of, prepared
 from dboost.estimators.params import count
-from dboost.estimators.rounds import OfModels, Table, live_line, split
+from dboost.estimators.rounds import ModelCallback, Table, live_line, split
 from dboost.former_names import warn_renamed
 from dboost.model.fitted import Model
 from dboost.penalties import get_penalty
@@ -185,22 +186,18 @@ def regularization_path(
         raise UsageError("alpha and warm_start have no meaning for a path", hint="give alphas= for the strengths")
     chosen._fits_several = True
     check_grid(alphas, n_alphas, eps)
-    with for_several_fits(chosen, X, y, sample_weight, feature_names) as (parts, told):
+    with for_several_fits(chosen, X, y, sample_weight, feature_names) as (parts, callback):
         penalty = get_penalty(parts.settings.penalty)
         if penalty.weightless:
             raise UsageError(f"penalty {penalty.name!r} has no path", hint="use another penalty, or fit once")
-        keeper = None
-        if chosen.checkpoint is not None:
-            from dboost.estimators.checkpoint import PathFolder
+        keeper = None if chosen.checkpoint is None else PathFolder(chosen.checkpoint, parts.settings)
 
-            keeper = PathFolder(chosen.checkpoint, parts.settings)
-
-        def tell(result: FitResult) -> None:
+        def report(result: FitResult) -> None:
             if on_model is not None:
                 on_model(model_of(chosen, parts, result))
 
         grid = (alphas, n_alphas, eps)
-        results = path(parts.plan, parts.engine, parts.settings, *grid, told, keeper, tell)
+        results = path(parts.plan, parts.engine, parts.settings, *grid, callback, keeper, report)
         models = tuple(model_of(chosen, parts, result) for result in results)
     return RegularizationPath(models, clone(chosen).set_params(checkpoint=None, callbacks=None))
 
@@ -216,7 +213,7 @@ def for_several_fits(
 ) -> Iterator[tuple[Prepared, Callback | None]]:
     """As ``prepared``, with one callback for the rounds of several fits: what all functions of `callbacks` are told."""
     hooks, functions = split(estimator.callbacks)
-    of_models = [one for one in functions if isinstance(one, OfModels)]
+    of_models = [one for one in functions if isinstance(one, ModelCallback)]
     if of_models:
         raise UsageError(
             f"the callback {of_models[0]!r} is one of a single fit",

@@ -261,18 +261,21 @@ def _param(name: str, value: Any, model: Model) -> Any:
         return loss_from_spec(value)
     if name == "hypotheses" and value is not None:
         return family_from_json(value)
-    if name == "penalty_factors" and value is not None:
-        return {key: float(one) for key, one in value.items()} if isinstance(value, dict) else [*map(float, value)]
+    if name in ("penalty_factors", "lower", "upper") and value is not None:
+        return _each(float, value)
     if name == "column_groups" and value is not None:
-        return {key: list(one) for key, one in value.items()} if isinstance(value, dict) else [*map(int, value)]
-    if name in ("lower", "upper") and value is not None:
-        if not isinstance(value, dict | list):
-            return float(value)
-        return {key: float(one) for key, one in value.items()} if isinstance(value, dict) else [*map(float, value)]
+        return _each(list if isinstance(value, dict) else int, value)
     if name == "bounds" and value is not None:
-        return tuple([*map(float, side)] if isinstance(side, list) else float(side) for side in value)
+        return tuple(_each(float, side) for side in value)
     if name == "classes" and value == "given":
         return model.classes.tolist()
     if name == "class_weight" and isinstance(value, list):
         return dict(zip(model.classes.tolist(), value, strict=True))
     return value
+
+
+def _each(kind: Callable[[Any], Any], value: Any) -> Any:
+    """A value, or each one of a list or of a dict, as one of a type."""
+    if isinstance(value, dict):
+        return {key: kind(one) for key, one in value.items()}
+    return [*map(kind, value)] if isinstance(value, list) else kind(value)

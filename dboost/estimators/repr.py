@@ -43,10 +43,7 @@ class FeatureUse:
 
 
 def sparsity_map(model: Model, limit: int | None = None) -> list[FeatureUse]:
-    """The features a model uses, largest first, each with the classes that share it.
-
-    `limit`: At most so many features.
-    """
+    """The features a model uses, largest first and at most `limit`, each with the classes that share it."""
     labels = output_labels(model)
     W = model.weights
     sizes = np.abs(W).max(axis=1, initial=0.0)
@@ -186,11 +183,7 @@ def html_maps(models: Sequence[Model], labels: Sequence[str]) -> str:
 
 
 def _uses_table(uses: Sequence[FeatureUse], heads: Sequence[str], labels: Sequence[str], held: int) -> str:
-    """The sparsity map as a table of HTML.
-
-    `heads`: Headings of the columns of weights: one for each label, of which the first are shown. `held`: Number of
-    features in use, of which these are the first.
-    """
+    """The first of the `held` features in use as a table of HTML, whose columns of weights have the headings."""
     if not uses:
         return ""
     places = {label: place for place, label in enumerate(labels)}

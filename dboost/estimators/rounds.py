@@ -143,11 +143,7 @@ class Table(Sequence[Mapping[str, Any]]):
 
 
 def induction_stop(history: Sequence[Mapping[str, Any]]) -> int | None:
-    """The round after which no feature entered any more.
-
-    `history`: One per round, with "round", "step" and "features_in". Returns: 0 when none ever entered; None when
-    features still entered in the last round that changed the model, or the records do not say.
-    """
+    """The round after which no feature entered, 0 if none ever did; None if one did in the last, or nobody knows."""
     if not all({"round", "step", "features_in"} <= record.keys() for record in history):
         return None
     rounds = [record for record in history if record["step"] != "certificate"]
@@ -182,7 +178,7 @@ else:
     HAS_PROTOCOL = True
 
 
-class OfModels(ABC):
+class ModelCallback(ABC):
     """A callback that is told of the model after each round of a single fit, and not of its record alone."""
 
     @abstractmethod
@@ -206,7 +202,7 @@ def split(callbacks: Any) -> tuple[list[Any], list[Any]]:
                 f"the callback {callback!r} has hooks of scikit-learn's protocol, but not all of them are usable here",
                 hint="it needs setup, on_fit_task_begin, on_fit_task_end and teardown, and scikit-learn >= 1.9",
             )
-        elif isinstance(callback, OfModels) or (callable(callback) and not isinstance(callback, type)):
+        elif isinstance(callback, ModelCallback) or (callable(callback) and not isinstance(callback, type)):
             functions.append(callback)
         else:
             raise UsageError(
@@ -230,17 +226,13 @@ def registered(estimator: Any, hooks: list[Any]) -> Iterator[None]:
         estimator.set_callbacks(*before)
 
 
-class Rounds:
-    """Tells every callback of one fit about its rounds.
-
-    `functions`: Each gets the record of a round; a true value ends the fit after it. `X`, `y`, `sample_weight`: Handed
-    to hooks that ask for it.
-    """
+class CallbackDispatcher:
+    """Tells every callback of one fit about its rounds; X, y and weights are for hooks that ask for them."""
 
     def __init__(self, estimator: Any, functions: list[Any], X: Any, y: Any, weight: Any) -> None:
         self._estimator = estimator
-        self._functions = [one for one in functions if not isinstance(one, OfModels)]
-        self._of_models = [one for one in functions if isinstance(one, OfModels)]
+        self._functions = [one for one in functions if not isinstance(one, ModelCallback)]
+        self._of_models = [one for one in functions if isinstance(one, ModelCallback)]
         for one in self._of_models:
             one.begin()
         self._context: Any = None
@@ -253,11 +245,7 @@ class Rounds:
             self._context.call_on_fit_task_begin(**self._data)
 
     def __call__(self, record: Record, attributes: Callable[[], dict[str, Any]] | None = None) -> bool:
-        """Report the end of a round.
-
-        `record`: The round's record; each function gets its own copy. `attributes`: Gives the fitted attributes of an
-        estimator that had stopped here. Returns: Whether a callback asks the fit to stop.
-        """
+        """Report the end of a round; returns whether a callback asks the fit to stop."""
         stop = False
         for function in self._functions:
             stop |= bool(function(UnderBothNames(record)))
@@ -272,7 +260,7 @@ class Rounds:
             stop |= bool(task.call_on_fit_task_end(**self._data, reconstruction_attributes=attributes))
         return stop
 
-    def told(self, record: dict[str, Any], state: Any) -> bool:
+    def after_judged_round(self, record: dict[str, Any], state: Any) -> bool:
         """Report the end of a round of a fit that is only judged, to functions of the record alone."""
         return any([bool(function(UnderBothNames(record))) for function in self._functions])
 
@@ -299,11 +287,7 @@ def kernel_shell() -> Any:
 
 @contextmanager
 def live_line(callbacks: Any, X: Any, tol: float | None = None) -> Iterator[list[Callable[[Record], None]]]:
-    """The functions of a round's record that draw the line while the fit inside runs: one or none.
-
-    `callbacks`: The parameter of the estimator. `X`: What is fitted to. What has to be read first has a line before the
-    first round. `tol`: What the gap goes to.
-    """
+    """The function of a round's record that draws the line while the fit runs, or none; X may have to be read first."""
     shell = kernel_shell() if callbacks is None and os.environ.get(VARIABLE) != "0" else None
     if shell is None or not _drawing.acquire(blocking=False):
         yield []
@@ -390,4 +374,12 @@ class LiveLine:
             LiveLine._last = (self._cell, display(data, raw=True, display_id=True))
 
 
-__all__ = ["CallbackSupportMixin", "HAS_PROTOCOL", "OfModels", "Rounds", "registered", "split", "with_callbacks"]
+__all__ = [
+    "CallbackSupportMixin",
+    "HAS_PROTOCOL",
+    "ModelCallback",
+    "CallbackDispatcher",
+    "registered",
+    "split",
+    "with_callbacks",
+]

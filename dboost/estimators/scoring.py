@@ -33,7 +33,7 @@ from dboost.estimators import predicting
 from dboost.estimators.fitting import Prepared, check_labels
 from dboost.estimators.params import count, loss_name, parameters
 from dboost.estimators.predicting import MARGINS, Margins, kind_of
-from dboost.estimators.rounds import OfModels, Record
+from dboost.estimators.rounds import ModelCallback, Record
 from dboost.hypotheses.columns import ColumnSet
 from dboost.losses import Loss, get_loss, loss_of_model, refuse_invalid
 from dboost.model.fitted import Certificate, Model
@@ -43,10 +43,7 @@ Agree = Callable[[Any, NDArray[Any]], tuple[Any, Any]]
 
 
 def accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any, agree: Agree) -> float:
-    """Weighted share of correct labels.
-
-    `agree`: ``agree(y, predicted)`` gives, per example, the correct and the counted labels.
-    """
+    """Weighted share of correct labels; ``agree(y, predicted)`` gives those that are correct and those that count."""
     predicted, y, weight = _compared(estimator, X, y, sample_weight)
     correct, counted = agree(y, predicted)
     correct, counted = (np.asarray(part, dtype=np.float64).reshape(len(weight), -1) for part in (correct, counted))
@@ -113,11 +110,14 @@ def _explained_on_average(
 
 def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], Any, NDArray[np.float64]]:
     """Predictions, labels and weights of the same rows, in memory."""
-    if kind_of(X) in ("array", "frame"):
-        predicted, y, sample_weight = _computed(estimator, X, y, sample_weight)
-    else:
-        X, y, sample_weight = labels_and_weights(X, y, sample_weight)
-        predicted = estimator.predict(X)
+    lazy = kind_of(X) in ("array", "frame")
+    X, y, sample_weight = labels_and_weights(X, y, sample_weight, compute=not lazy)
+    predicted = estimator.predict(X)
+    if lazy:
+        import dask
+
+        predicted, y, sample_weight = dask.compute(predicted, y, sample_weight)
+        predicted = np.asarray(predicted)
     if count_rows(y) != len(predicted):
         raise DataError(
             f"Found input variables with inconsistent numbers of samples: X has {len(predicted)} rows, "
@@ -126,11 +126,8 @@ def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArr
     return predicted, y, check_weight(sample_weight, len(predicted))
 
 
-def labels_and_weights(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """The rows without columns that are labels or weights, and labels and weights in memory.
-
-    Returns: As it was given; of data on disk those of the column, or of ones.
-    """
+def labels_and_weights(X: Any, y: Any, sample_weight: Any, compute: bool = True) -> tuple[Any, Any, Any]:
+    """The rows without columns that are labels or weights, and labels and weights, of Dask computed or as they are."""
     kind = kind_of(X)
     if kind == "parquet":
         if y is not None or sample_weight is not None:
@@ -145,22 +142,11 @@ def labels_and_weights(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, An
     X, y, sample_weight, _, _ = split_named(X, y, sample_weight)
     if y is None:
         raise UsageError("score needs y")
-    if kind in ("array", "frame"):
+    if compute and kind in ("array", "frame"):
         import dask
 
         y, sample_weight = dask.compute(y, sample_weight)
     return X, y, sample_weight
-
-
-def _computed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-    """Predictions, labels and weights of dask collections, computed in one go."""
-    import dask
-
-    X, y, sample_weight, _, _ = split_named(X, y, sample_weight)
-    if y is None:
-        raise UsageError("score needs y")
-    predicted, y, sample_weight = dask.compute(estimator.predict(X), y, sample_weight)
-    return np.asarray(predicted), y, sample_weight
 
 
 @parameters
@@ -356,10 +342,7 @@ def scorer_of(scoring: Any) -> Scorer | None:
 
 
 def check_scorer(scorer: Scorer, template: Any, parts: Prepared) -> None:
-    """Refuse, before any fit, a scorer that cannot be asked about the models of an estimator.
-
-    `template`: Unfitted, of one strength.
-    """
+    """Refuse, before any fit, a scorer that cannot be asked about models of the unfitted `template`."""
     if scorer.metric is None:
         # nobody knows what a function does with rows, which cannot be made up for it
         return
@@ -406,10 +389,7 @@ def _tried(scorer: Scorer, template: Any, model: Model, y: NDArray[Any], F: NDAr
 
 
 def check_rows(scorer: Scorer, weighted: bool, missing: bool) -> None:
-    """Refuse a scorer that cannot be asked about such rows.
-
-    `weighted`: Whether rows have weights other than one. `missing`: Whether labels of tasks are missing.
-    """
+    """Refuse a scorer that cannot be asked about rows of different weights, or about missing labels of tasks."""
     if weighted and not scorer.takes_weights:
         raise UsageError(
             f"scoring={scorer.name!r} takes no sample_weight, and the rows have weights",
@@ -475,7 +455,7 @@ def _called(scoring: Any) -> str:
     return f"{getattr(scoring, '__module__', type(scoring).__module__)}.{name}"
 
 
-class EarlyStopping(OfModels):
+class EarlyStopping(ModelCallback):
     """A callback that ends a fit once `rounds` rounds in a row have not raised a score.
 
     The fitted estimator has the model of the round after which it ended, and `stop_reason_` "callback"; the best one is

@@ -369,13 +369,13 @@ class StabilitySelection(ByReferenceMixin, ShownMixin, SelectorMixin, BaseEstima
         base, seed = self._checked(), resolve_seed(self.random_state)
         ended: list[HalfFits] = []
         given = (X, y, sample_weight, feature_names, groups)
-        with for_several_fits(base, *given) as (parts, told):
+        with for_several_fits(base, *given) as (parts, callback):
             settings, plan = parts.settings, parts.plan
             n_candidates = candidates_of(parts)
             grid = (strengths_of(settings, self.alphas), self.n_alphas, self.eps)
             try:
                 fit_halves(
-                    plan, parts.engine, settings, seed, self.n_pairs, *grid, told, ended.append, self.max_seconds
+                    plan, parts.engine, settings, seed, self.n_pairs, *grid, callback, ended.append, self.max_seconds
                 )
             except (KeyboardInterrupt, ClusterError) as error:
                 found = found_of(ended, plan.n_features)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from dboost.data.named_columns import names_of, unknown_column
 from dboost.errors import DataError, DboostError, ModelFormatError, UsageError
 from dboost.estimators.named_rows import Behind, with_names
 from dboost.estimators.on_partitions import column_names, is_lazy, over_parts, rows_of_parts, side_by_side
+from dboost.estimators.params import parameters
 from dboost.estimators.text_features import TextFeatures
 from dboost.files.documents import Document
 
@@ -35,16 +36,15 @@ Planned = tuple[Mapping[str, str], dict[str, Told], dict[str, TextFeatures]]
 """The kinds of the columns, what is said of each that is no text, and how each that is one is read."""
 
 
+@parameters
 class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """What the transforms of tables share; each says which column is of which kind."""
 
-    missing: str
-    min_count: int
-    max_values: int
-    scale: str
-    kinds_: Mapping[str, str]
-    texts_: dict[str, TextFeatures]
-    unseen_: dict[str, int]
+    columns: Mapping[str, Any] | None = field(default=None, kw_only=False)
+    missing: str = "refuse"
+    min_count: int = 1
+    max_values: int = 100_000
+    scale: str = "none"
 
     def _plan(self, X: Any, y: Any) -> Planned:
         raise NotImplementedError
@@ -111,10 +111,7 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         columns: Mapping[str, str] | None = None,
         named: bool = True,
     ) -> Any:
-        """Take the features from what all rows say (``count``, ``merge``), as ``fit`` does.
-
-        Beside the counts of the terms stands how many there are, where those beyond the limits are no more among them.
-        """
+        """Take the features from the merged counts of all rows; terms beyond the limits are counted by number alone."""
         values, terms, rows = counted
         if not rows:
             raise DataError("no rows: Found array with 0 sample(s) while a minimum of 1 is required")
@@ -135,14 +132,14 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         refuse_twice(names)
         self._columns, self.texts_, self._names, self._named = columns, texts, names, named
         own = {column.name: column.kind for column in columns} | dict.fromkeys(texts, TEXT)
-        self.kinds_ = own if of_kind is None else of_kind
+        self.kinds_: Any = own if of_kind is None else of_kind
         self._used = [name for name in self.kinds_ if name in own]
         self.n_features_in_ = len(self._used)
         if named:
             self.feature_names_in_ = np.array(self._used, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.unseen_ = {}
+        self.unseen_: dict[str, int] = {}
         return self
 
     def transform(self, X: Any) -> Any:
@@ -248,6 +245,7 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+@parameters
 class TableFeatures(ColumnFeatures):
     """Columns of a table as features, each by its kind; a column of text is one of categories.
 
@@ -302,21 +300,6 @@ class TableFeatures(ColumnFeatures):
     >>> features.transform(pa.table({"size": [2.0], "colour": ["red"]})).toarray().tolist()
     [[2.0, 0.0, 1.0]]
     """
-
-    def __init__(
-        self,
-        columns: Mapping[str, Any] | None = None,
-        *,
-        missing: str = "refuse",
-        min_count: int = 1,
-        max_values: int = 100_000,
-        scale: str = "none",
-    ) -> None:
-        self.columns = columns
-        self.missing = missing
-        self.min_count = min_count
-        self.max_values = max_values
-        self.scale = scale
 
     def _plan(self, X: Any, y: Any) -> Planned:
         named = list(column_names(X))
@@ -391,10 +374,7 @@ def columns_of_document(document: Document) -> tuple[list[Column], bool]:
 def told_columns(
     given: Any, names: Sequence[Any], defaults: Told, passed: Collection[str] | None = None
 ) -> dict[str, Told | None]:
-    """What a user says of some columns; None for those that are no features, and nothing of those of `passed`, text.
-
-    Raises UsageError, DataError: It has no meaning, or names a column that is not there.
-    """
+    """What a user says of some columns, None for those that are dropped; nothing of those of `passed`, text."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.estimators.named_rows import Behind, with_names
 from dboost.estimators.on_partitions import is_lazy, over_parts, rows_of_parts
+from dboost.estimators.params import parameters
 from dboost.files.documents import Document, decode_names, encode_names, expect_array
 
 SCHEMA = 1
@@ -43,6 +44,7 @@ _OF_THE_PROCESS = "n_threads"
 ANALYZERS = ("word", "char", "char_wb")
 
 
+@parameters
 class TextFeatures(TransformerMixin, BaseEstimator):
     r"""Documents to rows of tf-idf, with the terms, weights and values of scikit-learn's ``TfidfVectorizer``.
 
@@ -132,51 +134,27 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     [[0.0, 0.0, 0.0, 1.0]]
     """
 
-    _terms: Any
-    _idf: Any
-    _numbers: Any
-    _found_table: Any
+    column: str | None = None
+    lowercase: bool = True
+    token_pattern: str = WORDS
+    ngram_range: tuple[int, int] = (1, 1)
+    stop_words: Any = None
+    analyzer: Any = "word"
+    min_df: int | float = 1
+    max_df: int | float = 1.0
+    max_features: int | None = None
+    hashing: int | None = None
+    alternate_sign: bool = False
+    binary: bool = False
+    norm: str | None = "l2"
+    use_idf: bool = True
+    smooth_idf: bool = True
+    sublinear_tf: bool = False
+    dtype: Any = np.float64
+    n_threads: int | None = None
 
-    def __init__(
-        self,
-        *,
-        column: str | None = None,
-        lowercase: bool = True,
-        token_pattern: str = WORDS,
-        ngram_range: tuple[int, int] = (1, 1),
-        stop_words: Any = None,
-        analyzer: Any = "word",
-        min_df: int | float = 1,
-        max_df: int | float = 1.0,
-        max_features: int | None = None,
-        hashing: int | None = None,
-        alternate_sign: bool = False,
-        binary: bool = False,
-        norm: str | None = "l2",
-        use_idf: bool = True,
-        smooth_idf: bool = True,
-        sublinear_tf: bool = False,
-        dtype: Any = np.float64,
-        n_threads: int | None = None,
-    ) -> None:
-        self.column = column
-        self.lowercase = lowercase
-        self.token_pattern = token_pattern
-        self.ngram_range = ngram_range
-        self.stop_words = stop_words
-        self.analyzer = analyzer
-        self.min_df = min_df
-        self.max_df = max_df
-        self.max_features = max_features
-        self.hashing = hashing
-        self.alternate_sign = alternate_sign
-        self.binary = binary
-        self.norm = norm
-        self.use_idf = use_idf
-        self.smooth_idf = smooth_idf
-        self.sublinear_tf = sublinear_tf
-        self.dtype = dtype
-        self.n_threads = n_threads
+    # Both are made from the terms when they are asked for, and again after a pickle.
+    _numbers = _found_table = cast(Any, None)
 
     def fit(self, X: Any, y: Any = None) -> TextFeatures:
         """Learn the terms and their document frequencies.
@@ -246,10 +224,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return {name: getattr(self, name) for name in ("min_df", "max_df", "max_features")}
 
     def settle(self, counted: tuple[int, Any], n_terms: int | None = None) -> TextFeatures:
-        """Take the terms from what all documents say (``count``, ``merge``), as ``fit`` does.
-
-        `n_terms` says how many terms there are where those beyond the limits are not counted any more.
-        """
+        """Take the terms from merged counts of all documents; `n_terms` counts those that are no more among them."""
         self._check()
         n_documents, counts = counted
         terms, df = None, counts
@@ -332,7 +307,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             raise AttributeError("vocabulary_ is there after fitting without hashing")
         if self._numbers is None:
             self._numbers = {term: j for j, term in enumerate(self._terms.to_pylist())}
-        return self._numbers
+        numbers: dict[str, int] = self._numbers
+        return numbers
 
     @property
     def idf_(self) -> NDArray[Any]:
@@ -456,14 +432,12 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             raise UsageError(f"max_features={self.max_features!r}", hint="give a number of at least 1, or leave it out")
 
     def __getstate__(self) -> dict[str, Any]:
-        # Both are made again from the terms when they are asked for.
-        return super().__getstate__() | {name: None for name in ("_found_table", "_numbers") if hasattr(self, name)}
+        return super().__getstate__() | {name: None for name in ("_found_table", "_numbers") if name in vars(self)}
 
     def _adopt(self, df: NDArray[np.int64], n_documents: int, terms: Any, idf: NDArray[Any]) -> TextFeatures:
         """Take what was learned; `terms` is an Arrow array, None where terms are hashed."""
         self.document_frequency_, self.n_documents_ = df, n_documents
         self._terms, self._idf = terms, idf
-        # Made when they are asked for.
         self._numbers = self._found_table = None
         return self
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.special import xlogy
 
 from dboost.boosting.checks import UPDATES
@@ -375,6 +375,37 @@ def optimum(data, penalty, lam, intercept=True, steps=60_000):
             best = min(best, value(V))
     b = V[n] if intercept else np.zeros(data.k)
     return Optimum(V[:n], b, min(best, value(V)))
+
+
+def least(data, size=lambda W: (0.0, 0.0), bounds=None, intercept=True, start=None):
+    """(P, W, b) by SciPy's L-BFGS-B, sum form; `size` gives the penalty and its slope, `bounds` those of each row."""
+    n, k = data.X.shape[1], data.k
+
+    def value(x):
+        W, b = x[: n * k].reshape(n, k), x[n * k :]
+        U, (charge, slope) = data.residual(data.X @ W + b), size(W)
+        return data.value(data.X @ W + b) + charge, np.append((slope - data.X.T @ U).ravel(), -U.sum(axis=0))
+
+    each = [end for end in bounds or [(None, None)] * n for _ in range(k)]
+    each += [(None, None) if intercept else (0.0, 0.0)] * k
+    options = {"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-10, "maxcor": 40}
+    x = np.append(np.zeros(n * k) if start is None else np.ravel(start), np.zeros(k))
+    found = minimize(value, x, jac=True, method="L-BFGS-B", bounds=each, options=options)
+    return found.fun, found.x[: n * k].reshape(n, k), found.x[n * k :]
+
+
+def least_l1(data, lam, bounds, intercept=True):
+    """`least` of an l1 penalty, lam one for each row: weights are differences of two that are not negative."""
+    twice = replace(data, X=np.hstack([data.X, -data.X]))
+    both = np.tile(np.broadcast_to(lam, len(bounds)), 2)[:, None]
+    sides = [(0.0, high) for _, high in bounds] + [(0.0, None if low is None else -low) for low, _ in bounds]
+    value, V, b = least(twice, lambda V: (np.sum(both * V), both * np.ones(data.k)), sides, intercept)
+    return value, V[: len(bounds)] - V[len(bounds) :], b
+
+
+def sided(signs):
+    """The bounds of weights of these signs, 0 for any."""
+    return [(0.0 if sign > 0 else None, 0.0 if sign < 0 else None) for sign in signs]
 
 
 def near_copies(m=3000, a=60, k=4):

@@ -103,16 +103,21 @@ def test_only_zero_columns(loss, penalty):
     assert (result.stop_reason, result.gap) == ("tol", pytest.approx(0.0, abs=least))
 
 
-@pytest.mark.parametrize("loss,penalty,intercept", plain.covering(LOSSES, plain.SIZED, [True, False]))
+SCALED = plain.covering(LOSSES, [*plain.SIZED, "l2", "l2_squared"], [True, False])
+
+
+@pytest.mark.parametrize("loss,penalty,intercept", SCALED)
 def test_standardize_is_scaling_the_columns_by_hand(loss, penalty, intercept):
     data = plain.make(loss, m=100, n=10, weights=True, seed=9)
-    data = replace(data, X=data.X * 10.0 ** np.random.default_rng(0).uniform(-3, 3, 10))
+    reach = 2 if penalty.startswith("l2") else 3
+    data = replace(data, X=data.X * 10.0 ** np.random.default_rng(0).uniform(-reach, reach, 10))
     mean = data.s @ data.X / data.s.sum()
     deviation = np.sqrt(data.s @ (data.X - mean) ** 2 / data.s.sum())
     fitting = plain.fitting(data, penalty=penalty, tol=1e-9, standardize=True, fit_intercept=intercept)
     by_hand = plain.fitting(replace(data, X=data.X / deviation), penalty=penalty, tol=1e-9, fit_intercept=intercept)
-    assert fitting.alpha_max() == pytest.approx(by_hand.alpha_max(), rel=1e-10)
-    alpha = 0.1 * by_hand.alpha_max()
+    largest = by_hand.alpha_max()
+    assert fitting.alpha_max() == pytest.approx(largest, rel=1e-10, nan_ok=True)
+    alpha = 0.1 * largest if np.isfinite(largest) else 0.02
     result, expected = fitting.fit(alpha), by_hand.fit(alpha)
     assert result.stop_reason == expected.stop_reason == "tol"
     assert result.objective == pytest.approx(expected.objective, rel=1e-8)

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from dboost import (
     BoostedClassifier,
@@ -37,22 +36,11 @@ def fitting(data, bounds, alpha=0.0, rule="edge", **settings):
 
 
 def minimum(data, bounds, lam):
-    """The least objective within the box by L-BFGS-B, each weight a difference of two that are not negative."""
-    n = data.X.shape[1]
-    low, high = (np.broadcast_to(side, n) for side in bounds)
-    X = np.hstack([data.X, -data.X, np.ones((len(data.s), 1))])
-
-    def value(v):
-        F = (X @ v)[:, None]
-        gradient = -X.T @ data.residual(F)[:, 0]
-        gradient[: 2 * n] += lam
-        return data.value(F) + lam * v[: 2 * n].sum(), gradient
-
-    limits = [(0, top) for top in high] + [(0, -least) for least in low] + [(None, None)]
-    limits = [(a, None if b is not None and not np.isfinite(b) else b) for a, b in limits]
-    options = {"maxiter": 20_000, "maxfun": 50_000, "ftol": 1e-16, "gtol": 1e-10}
-    found = minimize(value, np.zeros(2 * n + 1), jac=True, bounds=limits, method="L-BFGS-B", options=options)
-    return found.fun, found.x[:n] - found.x[n : 2 * n]
+    """The least objective within the box, and its weights."""
+    sides = zip(*(np.broadcast_to(side, data.X.shape[1]).tolist() for side in bounds), strict=True)
+    finite = [tuple(end if math.isfinite(end) else None for end in pair) for pair in sides]
+    value, W, _ = plain.least_l1(data, lam, finite)
+    return value, W[:, 0]
 
 
 @pytest.mark.parametrize("box", BOXES)

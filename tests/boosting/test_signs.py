@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from dboost.boosting import fit as fits
 from dboost.boosting import path as paths
@@ -95,20 +94,14 @@ def bounded(data, penalty, alpha, weights, signs):
     """(W, objective) of SciPy's quasi-Newton method, for penalties that have a slope wherever W is not zero."""
     total, k = data.s.sum(), data.k
 
-    def value(x):
-        V, b = x[:-k].reshape(N, k), x[-k:]
-        U = data.residual(data.X @ V + b)
-        size = get_penalty(penalty).total(V, alpha * weights)
+    def size(V):
+        found = get_penalty(penalty).total(V, alpha * weights)
         strength = alpha * (penalty != "none") * weights[:, None]
-        strength = strength**2 / max(size, 1e-300) if penalty == "l2" else strength
-        slope = np.append((strength * V - data.X.T @ U / total).ravel(), -U.sum(axis=0) / total)
-        return data.value(data.X @ V + b) / total + size, slope
+        return total * found, total * V * (strength**2 / max(found, 1e-300) if penalty == "l2" else strength)
 
-    sides = np.append(np.repeat(signs, k), np.zeros(k, np.int8))
-    ends = [(0.0 if side > 0 else None, 0.0 if side < 0 else None) for side in sides]
-    asked = {"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9}
-    found = minimize(value, np.where(sides == 0, 1.0, sides), jac=True, method="L-BFGS-B", bounds=ends, options=asked)
-    return found.x[:-k].reshape(N, k), found.fun
+    start = np.where(np.repeat(signs, k) == 0, 1.0, np.repeat(signs, k))
+    value, W, _ = plain.least(data, size, plain.sided(signs), start=start)
+    return W, value / total
 
 
 @pytest.mark.parametrize("penalty", ["l2", "l2_squared", "none"])

@@ -10,7 +10,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from dboost.boosting import fit as fits
 from dboost.boosting import path as paths
@@ -44,23 +43,14 @@ def value(data, penalty, lam, W, b):
 
 def reference(data, penalty, lam, intercept=True):
     """(P, W, b) of the optimum by scipy, from a start away from the kink of ``l2``."""
-    rule = get_penalty(penalty)
-    X = np.hstack([data.X, np.ones((len(data.s), 1))]) if intercept else data.X
-    n, shape = data.X.shape[1], (X.shape[1], data.k)
+    rule, n = get_penalty(penalty), data.X.shape[1]
     strength = np.broadcast_to(lam, (n,))
 
-    def function(v):
-        V = v.reshape(shape)
-        F, W = X @ V, V[:n]
-        slope = -(X.T @ data.residual(F))
-        slope[:n] += rule.face(W).gradient(strength).reshape(W.shape)
-        return data.value(F) + rule.total(W, strength), slope.ravel()
+    def size(W):
+        return rule.total(W, strength), rule.face(W).gradient(strength).reshape(W.shape)
 
-    start = 0.1 * np.random.default_rng(0).normal(size=shape).ravel()
-    options = {"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-10, "maxcor": 50}
-    V = minimize(function, start, jac=True, method="L-BFGS-B", options=options).x.reshape(shape)
-    b = V[n] if intercept else np.zeros(data.k)
-    return value(data, penalty, strength, V[:n], b), V[:n], b
+    start = 0.1 * np.random.default_rng(0).normal(size=(n, data.k))
+    return plain.least(data, size, intercept=intercept, start=start)
 
 
 @cache
@@ -189,27 +179,6 @@ def test_l2_is_zero_as_a_whole_from_alpha_max_on(loss, update, intercept):
     # and back to zero from there
     again = fitting.fit(1.5 * largest, start=below)
     assert (again.stop_reason, len(again.active)) == ("tol", 0)
-
-
-def test_standardize_is_scaling_the_columns_by_hand(loss):
-    data = plain.make(loss, m=100, n=10, weights=True, seed=9)
-    data = replace(data, X=data.X * 10.0 ** np.random.default_rng(0).uniform(-2, 2, 10))
-    mean = data.s @ data.X / data.s.sum()
-    deviation = np.sqrt(data.s @ (data.X - mean) ** 2 / data.s.sum())
-    constant = np.hstack([data.X, np.ones((100, 1))])
-    for penalty in ("l2", "l2_squared"):
-        for wide in (data, replace(data, X=constant)):
-            fitting = plain.fitting(wide, penalty=penalty, tol=1e-9, standardize=True)
-            result = fitting.fit(ALPHA[penalty])
-            by_hand = replace(data, X=data.X / deviation)
-            expected = plain.fitting(by_hand, penalty=penalty, tol=1e-9).fit(ALPHA[penalty])
-            assert result.stop_reason == expected.stop_reason == "tol"
-            assert result.objective == pytest.approx(expected.objective, rel=1e-8)
-            W = plain.dense(result, wide.X.shape[1])[:10] * deviation[:, None]
-            np.testing.assert_allclose(W, plain.dense(expected, 10), atol=1e-3 * np.abs(W).max())
-            assert 10 not in result.active
-    with pytest.raises(UsageError, match="standardize=True.*smooth_l1"):
-        plain.fitting(data, penalty="smooth_l1", standardize=True)
 
 
 def test_a_path_needs_strengths_where_there_is_no_largest(loss):

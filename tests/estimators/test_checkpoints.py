@@ -11,6 +11,7 @@ import pytest
 
 from dboost import BoostedClassifier, ConvergenceWarning, DboostWarning, ModelFormatError, StorageError, UsageError
 from dboost.estimators import checkpoint as module
+from dboost.estimators import fitting
 from dboost.files.generations import read_generation
 from dboost.files.storage import pack_arrays
 
@@ -41,7 +42,7 @@ def killed(multiclass, tmp_path):
 def read(killed, multiclass, monkeypatch):
     """Reads the checkpoint of a path as the fit would."""
     seen = []
-    monkeypatch.setattr(module, "read_checkpoint", lambda path, *fit: seen.append(fit))
+    monkeypatch.setattr(fitting, "read_checkpoint", lambda path, *fit: seen.append(fit))
     BoostedClassifier(**PARAMS | {"tol": 1e3}, checkpoint=killed / "other").fit(*multiclass)
     monkeypatch.undo()
     (killed / "other").unlink(missing_ok=True)
@@ -163,7 +164,7 @@ def test_a_file_that_is_no_checkpoint_is_told_as_such_and_left_alone(multiclass,
     old.write_bytes(pack_arrays({"W": np.zeros(3)}, {"state": "{}"}))
     with pytest.raises(ModelFormatError, match="of an earlier version of dboost"):
         BoostedClassifier(**PARAMS, checkpoint=old).fit(*multiclass)
-    with pytest.raises(ModelFormatError, match="is 'dboost-checkpoint 4', this version reads 'dboost-checkpoint 9'"):
+    with pytest.raises(ModelFormatError, match="is 'dboost-checkpoint 5', this version reads 'dboost-checkpoint 9'"):
         BoostedClassifier(**PARAMS, checkpoint=tmp_path / "state").fit(*multiclass)
         read_generation(tmp_path / "state", "dboost-checkpoint 9", "")
 

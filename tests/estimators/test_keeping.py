@@ -18,7 +18,7 @@ import pytest
 import dboost
 from dboost.boosting.fit import FitState
 from dboost.errors import ConvergenceWarning, StorageError
-from dboost.estimators.checkpoint import MOST_SECONDS, SHARE, Keeper
+from dboost.estimators.checkpoint import MOST_SECONDS, SHARE, CheckpointWriter
 
 
 def state(number: int) -> FitState:
@@ -43,11 +43,11 @@ def run(every: float, cost: float, rounds: int) -> tuple[list[int], Clock]:
         written.append(kept.round)
         clock.now += cost
 
-    keeper = Keeper(write, clock)
-    with keeper.keeping():
+    keeper = CheckpointWriter(write, clock)
+    with keeper.closing():
         for number in range(1, rounds + 1):
             clock.now += every
-            keeper.offer(state(number))
+            keeper.update(state(number))
     return written, clock
 
 
@@ -69,10 +69,10 @@ def test_a_state_is_never_older_than_a_minute_and_a_round() -> None:
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_after_an_error_or_an_interrupt_the_last_state_is_there(error: type[BaseException]) -> None:
     clock, written = Clock(), []
-    keeper = Keeper(lambda kept: written.append(kept.round) or setattr(clock, "now", clock.now + 1.0), clock)
-    with pytest.raises(error), keeper.keeping():
+    keeper = CheckpointWriter(lambda kept: written.append(kept.round) or setattr(clock, "now", clock.now + 1.0), clock)
+    with pytest.raises(error), keeper.closing():
         for number in (1, 2, 3):
-            keeper.offer(state(number))
+            keeper.update(state(number))
         raise error
     assert written == [1, 3]
 
@@ -84,9 +84,9 @@ def test_a_checkpoint_that_cannot_be_written_is_told_once() -> None:
         calls.append(kept.round)
         raise StorageError("no space")
 
-    keeper = Keeper(broken, clock)
-    with pytest.raises(StorageError, match="no space"), keeper.keeping():
-        keeper.offer(state(1))
+    keeper = CheckpointWriter(broken, clock)
+    with pytest.raises(StorageError, match="no space"), keeper.closing():
+        keeper.update(state(1))
     assert calls == [1]
 
 

@@ -55,15 +55,6 @@ def test_without_penalty_it_is_least_squares(data):
     np.testing.assert_allclose(model.coef_[0], plain.coef_, atol=1e-5)
 
 
-# ---- every kind of input -------------------------------------------------------------------------------------------
-
-
-# ---- what outlives a fit -------------------------------------------------------------------------------------------
-
-
-# ---- induction -----------------------------------------------------------------------------------------------------
-
-
 def test_induction_stop_follows_from_the_history(data):
     X, y, _ = data
     model = BoostedRegressor(alpha=0.02, tol=1e-10, update="gradboost", features_per_round=1).fit(X, y)

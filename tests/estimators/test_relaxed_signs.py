@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import minimize, nnls
+from scipy.optimize import nnls
 
 import dboost
 from dboost import (
@@ -46,21 +46,8 @@ def estimator(data, **params):
 
 
 def least(data, active, intercept=True):
-    """The least loss over some features with their signs: L-BFGS-B."""
-    X, k = data.X[:, active], data.k
-
-    def value(x):
-        W, b = x[: len(active) * k].reshape(-1, k), x[len(active) * k :]
-        F = X @ W + b
-        U = data.residual(F)
-        return data.value(F), -np.r_[(X.T @ U).ravel(), U.sum(axis=0)]
-
-    ends = {1: (0.0, None), -1: (None, 0.0), 0: (None, None)}
-    bounds = [ends[sign] for sign in np.repeat(SIGNS[active], k).tolist()]
-    bounds += [(None, None) if intercept else (0.0, 0.0)] * k
-    limits = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 40}
-    start = np.zeros((len(active) + 1) * k)
-    return minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=limits).fun / data.s.sum()
+    """The least loss over some features with their signs."""
+    return plain.least(data.columns(active), bounds=plain.sided(SIGNS[active]), intercept=intercept)[0] / data.s.sum()
 
 
 @pytest.mark.parametrize("intercept", [True, False])
