@@ -26,7 +26,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from dboost.data.labels.factorise import factorise
 from dboost.data.labels.labels import check_weight
 from dboost.data.labels.targets import many_targets, regression_targets
-from dboost.data.named_columns import split_named
+from dboost.data.named_columns import as_trained, labels_as_trained, split_named
 from dboost.data.planned import count_rows
 from dboost.errors import DataError, UsageError
 from dboost.estimators import predicting
@@ -37,7 +37,7 @@ from dboost.estimators.rounds import OfModels, Record
 from dboost.hypotheses.columns import ColumnSet
 from dboost.losses import Loss, get_loss, loss_of_model, refuse_invalid
 from dboost.model.fitted import Certificate, Model
-from dboost.partition import NUMBERS
+from dboost.partition import NUMBERS, SEVERAL
 
 Agree = Callable[[Any, NDArray[Any]], tuple[Any, Any]]
 
@@ -116,7 +116,7 @@ def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArr
     if kind_of(X) in ("array", "frame"):
         predicted, y, sample_weight = _computed(estimator, X, y, sample_weight)
     else:
-        X, y, sample_weight = labels_and_weights(X, y, sample_weight)
+        X, y, sample_weight = labels_and_weights(estimator.model_, X, y, sample_weight)
         predicted = estimator.predict(X)
     if count_rows(y) != len(predicted):
         raise DataError(
@@ -126,10 +126,11 @@ def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArr
     return predicted, y, check_weight(sample_weight, len(predicted))
 
 
-def labels_and_weights(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+def labels_and_weights(model: Model, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """The rows without columns that are labels or weights, and labels and weights in memory.
 
-    Returns: As it was given; of data on disk those of the column, or of ones.
+    Several label columns that have the names of the model's come in its order. Weights are as they were given; of data
+    on disk those of the column, or of ones.
     """
     kind = kind_of(X)
     if kind == "parquet":
@@ -137,6 +138,9 @@ def labels_and_weights(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, An
             raise UsageError("y and sample_weight were given beside ParquetData", hint="it names its own columns")
         from dboost.data.parquet.plan import blocks_of
 
+        if model.task in SEVERAL and not isinstance(X.label, str | None):
+            given, X = X.label, copy.copy(X)
+            X.label = as_trained(given, model.classes.tolist())
         raws = [block.read(features=False, label=True) for block in blocks_of(X, labels=True)]
         if not raws:
             raise DataError("no rows to score", file=str(X.path))
@@ -149,7 +153,12 @@ def labels_and_weights(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, An
         import dask
 
         y, sample_weight = dask.compute(y, sample_weight)
-    return X, y, sample_weight
+    return X, _ordered(model, y), sample_weight
+
+
+def _ordered(model: Model, y: Any) -> Any:
+    """Labels in the order of the model, where they are several columns with names."""
+    return labels_as_trained(y, model.classes.tolist()) if model.task in SEVERAL and model.tags is None else y
 
 
 def _computed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
@@ -160,7 +169,7 @@ def _computed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, 
     if y is None:
         raise UsageError("score needs y")
     predicted, y, sample_weight = dask.compute(estimator.predict(X), y, sample_weight)
-    return np.asarray(predicted), y, sample_weight
+    return np.asarray(predicted), _ordered(estimator.model_, y), sample_weight
 
 
 @parameters
@@ -566,7 +575,7 @@ class EarlyStopping(OfModels):
 
     def _score(self, estimator: Any) -> float:
         if self._known is None:
-            X, y, weight = labels_and_weights(self._rows, *self._given)
+            X, y, weight = labels_and_weights(estimator.model_, self._rows, *self._given)
             weight = None if weight is None else check_weight(weight, count_rows(y))
             # a scorer that knows of no weights can be asked about rows that all weigh the same
             self._known = X, y, None if weight is None or np.all(weight == weight[0]) else weight
