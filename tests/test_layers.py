@@ -46,7 +46,7 @@ ALLOWED: dict[str, set[str]] = {
     "hypotheses": {"capability", "errors", "files", "partition", "compiled", "hypotheses.clusters", "engine.base"},
     "hypotheses.clusters": {"errors"},
     "passes": {"errors", "partition", "losses", "hypotheses", "compiled", "engine.views"},
-    "data": {"errors", "notices", "partition", "compiled", "files", "redact", "notebook_html"},
+    "data": {"errors", "notices", "partition", "compiled", "files", "redact", "notebook_html", "engine.machine"},
     "data.daskml": {"errors"},
     "metrics": {"errors", "partition", "compiled"},
     "plots": {"errors", "former_names"},

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import signature
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from dboost.data.prepared.mapper import Clustered, Mapper
-
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+from dboost.engine.machine import available_memory
 
 
 @runtime_checkable
@@ -27,11 +25,11 @@ class Budgeted(Protocol):
 
 
 def memory_budget(engine: Mapper) -> int:
-    """Bytes of decoded partitions that fit: as a ``Budgeted`` engine states, 40 % of workers' limits, or half here."""
-    if isinstance(engine, Budgeted):
+    """Bytes of decoded partitions that fit: 40 % of workers' limits, as a ``Budgeted`` engine states, or half here."""
+    if isinstance(engine, Budgeted) and not isinstance(engine, Clustered):
         return engine.memory_budget
     limits = _limits_of(engine)
-    return sum(limits) * 2 // 5 if limits else _half_of_here()
+    return sum(limits) * 2 // 5 if limits else available_memory() // 2
 
 
 def block_budget(engine: Mapper) -> int:
@@ -59,17 +57,3 @@ def _limits_of(engine: Mapper) -> list[int]:
         return []
     limits = [int(worker.get("memory_limit") or 0) for worker in workers_of(engine.client).values()]
     return limits if all(limits) else []
-
-
-def _half_of_here() -> int:
-    """Half of the memory of this machine or container."""
-    import psutil
-
-    total = int(psutil.virtual_memory().total)
-    for name in _LIMITS:
-        path = Path(name)
-        if path.is_file():
-            text = path.read_text().strip()
-            if text.isdigit():
-                total = min(total, int(text))
-    return total // 2

@@ -5,11 +5,11 @@ Covers: pandas, Arrow and polars tables, and dask DataFrames. Does not cover: th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dboost.data.absent_column import listed, nearest
-from dboost.errors import UsageError
+from dboost.errors import DataError, UsageError
 
 WEIGHT, GROUPS = "sample_weight", "groups"
 # The attribute of rows that a transform made in which they keep what they were made from.
@@ -93,6 +93,34 @@ def split_named(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple
             rest, found[what] = take_column(X if table is None else table, value, what)
             X = rest if table is None else X
     return X, found["y"], found[WEIGHT], found[GROUPS], named
+
+
+def as_trained(given: Sequence[Any], trained: Sequence[Any]) -> list[Any]:
+    """Names of several label columns in the order of the training; other names stay in their order.
+
+    Raises DataError: A column of the training stands in the place of another one.
+    """
+    if set(given) == set(trained):
+        return list(trained)
+    for name, other in zip(given, trained, strict=False):
+        if name != other and name in trained:
+            raise DataError(
+                f"this label is given in the place of {other!r}",
+                column=str(name),
+                hint=f"give the labels as in the training: {', '.join(map(repr, trained))}",
+            )
+    return list(given)
+
+
+def labels_as_trained(labels: Any, trained: Sequence[Any]) -> Any:
+    """Several columns of labels in the order of the training; labels without names stay as they are."""
+    given = names_of(labels)
+    if not given:
+        return labels
+    order = as_trained(given, trained)
+    if order == given:
+        return labels
+    return labels.select(order) if hasattr(labels, "column_names") else labels[order]
 
 
 def flat(named: Named) -> list[Any]:

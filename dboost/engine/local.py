@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from dboost import interruption
 from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, View, finishing_args
@@ -37,13 +37,10 @@ class LocalEngine:
     partitions and margins are remembered (default: the store of this process).
     """
 
-    n_workers = 1
-
     def __init__(self, n_threads: int | None = None, memo: MemoStore | None = None) -> None:
         if n_threads is not None and n_threads < 1:
             raise UsageError(f"n_threads is {n_threads}; expected a positive number, or None for all cores")
         self.n_threads = _cores(_affinity()) if n_threads is None else int(n_threads)
-        self.bytes_moved = 0
         self.seconds = Seconds()
         self._store = process_store(lambda: int(SHARE_OF_MEMORY * available_memory())) if memo is None else memo
         self._token = uuid.uuid4().hex[:8]
@@ -54,14 +51,29 @@ class LocalEngine:
         self._closed = False
 
     @property
+    def n_workers(self) -> int:
+        return 1
+
+    @property
+    def bytes_moved(self) -> int:
+        return 0
+
+    @property
     def memory_budget(self) -> int:
         """Bytes of decoded partitions and derived arrays that stay in memory between passes."""
         return self._store.budget
 
     def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
-        """Name the partitions that `map_reduce` sums over."""
         self._plan = EnginePlan(tuple(items), tuple(int(r) for r in rows), f"{run_id}-{self._token}")
         self._runs.add(self._plan.run_id)
+
+    def planned(self, name: str) -> EnginePlan:
+        """The plan of the pass `name`; UsageError where no plan was set, or the engine is closed."""
+        if self._closed:
+            raise UsageError("the engine is closed; open a new one")
+        if self._plan is None:
+            raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
+        return self._plan
 
     def label(self, *words: str) -> None:
         """Take note of nothing: nobody watches the threads; see `Engine.label`."""
@@ -76,11 +88,9 @@ class LocalEngine:
         return items if items and all(isinstance(item, Partition) for item in items) else None
 
     def in_this_process(self) -> LocalEngine:
-        """An engine like this one; see `Engine.in_this_process`."""
         return LocalEngine(self.n_threads, self._store)
 
     def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
-        """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""
         start = time.perf_counter()
         fn = counted(fn, name, len(items))
         results: list[T] = self.on_driver(lambda item: fn(item, *args), items)
@@ -88,7 +98,6 @@ class LocalEngine:
         return results
 
     def on_driver(self, fn: Callable[[S], T], items: Sequence[S]) -> list[T]:
-        """Return ``[fn(item) for item in items]``; see `Engine.on_driver`."""
         interruption.check()
         if len(items) == 1 and not self._closed:
             # most work of a small fit is not worth a second thread, nor the ways to share it
@@ -128,10 +137,8 @@ class LocalEngine:
         finish: Finish | None = None,
         finish_args: FinishArgs | None = None,
     ) -> Any:
-        """Sum `leaf` over the partitions along the fixed tree; see `Engine.map_reduce`."""
         start = time.perf_counter()
-        if self._plan is None:
-            raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
+        plan = self.planned(name)
         results: list[Any] = [None] * (1 if shards is None else len(shards))
 
         def done(s: int, node: int, total: Sums) -> None:
@@ -139,15 +146,15 @@ class LocalEngine:
             results[s] = total if finish is None else finish(total, shard, *finishing_args(finish_args, shard))
 
         run_bundle(
-            self._plan.items,
-            self._plan.rows,
-            [(0, len(self._plan.rows))],
+            plan.items,
+            plan.rows,
+            [(0, len(plan.rows))],
             leaf,
             args,
             shards,
             done,
             store=self._store,
-            run=self._plan.run_id,
+            run=plan.run_id,
             threads=self.n_threads,
             helpers=self._pool(),
             stop=_stops(),
@@ -156,16 +163,11 @@ class LocalEngine:
         return results[0] if shards is None else results
 
     def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
-        """Carry `state` through the partitions in their order; see `Engine.scan`."""
         start = time.perf_counter()
-        if self._closed:
-            raise UsageError("the engine is closed; open a new one")
-        if self._plan is None:
-            raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
-        items = self._plan.items
-        for item, stays in zip(items, staying(items, self._store), strict=True):
+        plan = self.planned(name)
+        for item, stays in zip(plan.items, staying(plan.items, self._store), strict=True):
             interruption.check()
-            state = step(open_partition(item, self._store, self._plan.run_id, stays), state, *args)
+            state = step(open_partition(item, self._store, plan.run_id, stays), state, *args)
         self.seconds.kernels += time.perf_counter() - start
         return state
 
@@ -181,7 +183,7 @@ class LocalEngine:
         for run in self._runs:
             self._store.drop(run)
 
-    def __enter__(self) -> LocalEngine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -34,7 +34,6 @@ class LaneMemo:
 
     @property
     def budget(self) -> int:
-        """As of the other memo."""
         return int(self._memo.budget)
 
 
@@ -124,7 +123,6 @@ class EngineView:
         """Keep the plan of the other engine: it is its partitions that are seen."""
 
     def through(self, view: View, *words: str) -> EngineView:
-        """As ``Engine.through``, of the partitions as they are seen."""
         return EngineView(self, view, words)
 
     def label(self, *words: str) -> None:
@@ -132,16 +130,13 @@ class EngineView:
         self._engine.label(*self._words, *words)
 
     def resident_partitions(self) -> tuple[Partition, ...] | None:
-        """The partitions as they are seen, where they are made in this process."""
         return self._there
 
     def map_reduce(self, leaf: Leaf, *args: Any, name: str, shards: Sequence[Any] | None = None, **how: Any) -> Any:
-        """As ``Engine.map_reduce``, over the partitions as they are seen."""
         seeing = through if shards is None else shard_through
         return self._engine.map_reduce(seeing, self._view, leaf, *args, name=name, shards=shards, **how)
 
     def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
-        """As ``Engine.scan``, through the partitions as they are seen."""
         return self._engine.scan(step_through, state, self._view, step, *args, name=name)
 
     def close(self) -> None:

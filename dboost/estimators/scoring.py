@@ -26,7 +26,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from dboost.data.labels.factorise import factorise
 from dboost.data.labels.labels import check_weight
 from dboost.data.labels.targets import many_targets, regression_targets
-from dboost.data.named_columns import split_named
+from dboost.data.named_columns import as_trained, labels_as_trained, split_named
 from dboost.data.planned import count_rows
 from dboost.errors import DataError, UsageError
 from dboost.estimators import predicting
@@ -37,7 +37,7 @@ from dboost.estimators.rounds import ModelCallback, Record
 from dboost.hypotheses.columns import ColumnSet
 from dboost.losses import Loss, get_loss, loss_of_model, refuse_invalid
 from dboost.model.fitted import Certificate, Model
-from dboost.partition import NUMBERS
+from dboost.partition import NUMBERS, SEVERAL
 
 Agree = Callable[[Any, NDArray[Any]], tuple[Any, Any]]
 
@@ -111,13 +111,13 @@ def _explained_on_average(
 def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], Any, NDArray[np.float64]]:
     """Predictions, labels and weights of the same rows, in memory."""
     lazy = kind_of(X) in ("array", "frame")
-    X, y, sample_weight = labels_and_weights(X, y, sample_weight, compute=not lazy)
+    X, y, sample_weight = labels_and_weights(estimator.model_, X, y, sample_weight, compute=not lazy)
     predicted = estimator.predict(X)
     if lazy:
         import dask
 
         predicted, y, sample_weight = dask.compute(predicted, y, sample_weight)
-        predicted = np.asarray(predicted)
+        predicted, y = np.asarray(predicted), _ordered(estimator.model_, y)
     if count_rows(y) != len(predicted):
         raise DataError(
             f"Found input variables with inconsistent numbers of samples: X has {len(predicted)} rows, "
@@ -126,14 +126,23 @@ def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArr
     return predicted, y, check_weight(sample_weight, len(predicted))
 
 
-def labels_and_weights(X: Any, y: Any, sample_weight: Any, compute: bool = True) -> tuple[Any, Any, Any]:
-    """The rows without columns that are labels or weights, and labels and weights, of Dask computed or as they are."""
+def labels_and_weights(
+    model: Model, X: Any, y: Any, sample_weight: Any, compute: bool = True
+) -> tuple[Any, Any, Any]:
+    """The rows without columns that are labels or weights, and labels and weights, of Dask computed or as they are.
+
+    Several label columns that have the names of the model's come in its order once they are computed. Weights of data on
+    disk are those of the column, or ones.
+    """
     kind = kind_of(X)
     if kind == "parquet":
         if y is not None or sample_weight is not None:
             raise UsageError("y and sample_weight were given beside ParquetData", hint="it names its own columns")
         from dboost.data.parquet.plan import blocks_of
 
+        if model.task in SEVERAL and not isinstance(X.label, str | None):
+            given, X = X.label, copy.copy(X)
+            X.label = as_trained(given, model.classes.tolist())
         raws = [block.read(features=False, label=True) for block in blocks_of(X, labels=True)]
         if not raws:
             raise DataError("no rows to score", file=str(X.path))
@@ -142,11 +151,18 @@ def labels_and_weights(X: Any, y: Any, sample_weight: Any, compute: bool = True)
     X, y, sample_weight, _, _ = split_named(X, y, sample_weight)
     if y is None:
         raise UsageError("score needs y")
-    if compute and kind in ("array", "frame"):
+    if kind in ("array", "frame"):
+        if not compute:
+            return X, y, sample_weight
         import dask
 
         y, sample_weight = dask.compute(y, sample_weight)
-    return X, y, sample_weight
+    return X, _ordered(model, y), sample_weight
+
+
+def _ordered(model: Model, y: Any) -> Any:
+    """Labels in the order of the model, where they are several columns with names."""
+    return labels_as_trained(y, model.classes.tolist()) if model.task in SEVERAL and model.tags is None else y
 
 
 @parameters
@@ -546,7 +562,7 @@ class EarlyStopping(ModelCallback):
 
     def _score(self, estimator: Any) -> float:
         if self._known is None:
-            X, y, weight = labels_and_weights(self._rows, *self._given)
+            X, y, weight = labels_and_weights(estimator.model_, self._rows, *self._given)
             weight = None if weight is None else check_weight(weight, count_rows(y))
             # a scorer that knows of no weights can be asked about rows that all weigh the same
             self._known = X, y, None if weight is None or np.all(weight == weight[0]) else weight

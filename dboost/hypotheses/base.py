@@ -13,7 +13,7 @@ hypothesis becomes a stored column of a partition only while a model holds it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.engine.base import Engine
-from dboost.errors import DataError
+from dboost.errors import DataError, ModelFormatError
 from dboost.partition import Partition, Sums
 
 T = TypeVar("T")
@@ -140,6 +140,41 @@ class SummedWhole:
         return False
 
 
+class InRanges(SummedWhole):
+    """A pool whose hypotheses are numbered, `each` of them to a unit; a shard is a range of units (first, last).
+
+    A subclass gives `units`, and says which hypotheses some numbers are where that is not (number,).
+    """
+
+    each = 1
+    step = 1  # The units of a shard are a multiple of this, but for those of the last one.
+
+    @property
+    def units(self) -> int:
+        """How many units there are."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> float:
+        """Number of hypotheses; the last unit may have fewer than `each`."""
+        return self.units * self.each
+
+    def numbered(self, numbers: NDArray[np.int64]) -> list[Key]:
+        """The hypotheses of some numbers."""
+        return [(number,) for number in numbers.tolist()]
+
+    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[tuple[int, int]]:
+        """All units as ranges, whatever is active."""
+        fitting = shard_bytes // max(1, row_bytes * self.each)
+        width = max(1, fitting // self.step) * self.step
+        return [(first, min(first + width, self.units)) for first in range(0, self.units, width)]
+
+    def keys(self, shard: tuple[int, int], places: NDArray[np.int64] | None = None) -> list[Key]:
+        """The hypotheses at some places of a range, or all of them."""
+        first, end = shard[0] * self.each, min(shard[1] * self.each, int(self.size))
+        return self.numbered(np.arange(first, end) if places is None else first + np.asarray(places, np.int64))
+
+
 def tiles(
     memo: Any, what: str, token: str, numbers: Iterable[int], build: Callable[[int], T], keeps: Callable[[int], bool]
 ) -> Iterator[tuple[int, T]]:
@@ -161,6 +196,11 @@ def is_positive(value: Any) -> bool:
     """Whether a parameter is a finite number above zero."""
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     return bool(number and 0.0 < value < math.inf)
+
+
+def stored(partition: Partition) -> Block:
+    """The raw features of a partition."""
+    return Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
 
 
 def sums_of_columns(block: Block, columns: range, weight: Array, plus: Array, minus: Array | None) -> Sums:
@@ -228,6 +268,45 @@ class Chosen(Protocol):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Numeric arrays saved beside the JSON; their names are unique within the family."""
         ...
+
+
+class NamedSet:
+    """Hypotheses of a model that have their names with them, and by default no arrays."""
+
+    names: tuple[str, ...]
+
+    @property
+    def n_hypotheses(self) -> int:
+        """How many there are."""
+        return len(self.names)
+
+    def words(self) -> list[str]:
+        """Their names."""
+        return list(self.names)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """None: the JSON says all."""
+        return {}
+
+
+def saved_arrays(
+    family: str, arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, tuple[Any, int]], file: str
+) -> list[NDArray[Any]]:
+    """The arrays of saved hypotheses: those expected and no others, of these types and axes, floats finite.
+
+    Raises ModelFormatError.
+    """
+    odd = sorted(set(arrays) - set(expected))
+    if odd:
+        raise ModelFormatError(f"hypotheses of family {family!r} with an array {odd[0]!r}", file=file)
+    for name, (kinds, axes) in expected.items():
+        value, known = arrays.get(name), [np.dtype(kind) for kind in (kinds if isinstance(kinds, tuple) else (kinds,))]
+        if value is None or value.dtype not in known or value.ndim != axes:
+            found = "nothing" if value is None else f"{value.dtype} with {value.ndim}"
+            raise ModelFormatError(f"array {name!r}: expected {known[-1]} with {axes} axes, found {found}", file=file)
+        if value.dtype.kind == "f" and not np.all(np.isfinite(value)):
+            raise ModelFormatError(f"array {name!r} holds NaN or infinity", file=file)
+    return [arrays[name] for name in expected]
 
 
 def evaluate_rows(hypotheses: Chosen, batch: Any) -> Any:

@@ -16,7 +16,18 @@ from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError
 from dboost.files.documents import Document
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, SummedWhole, sums_of_columns, taken
+from dboost.hypotheses.base import (
+    Array,
+    Block,
+    Chosen,
+    Context,
+    InRanges,
+    Key,
+    saved_arrays,
+    stored,
+    sums_of_columns,
+    taken,
+)
 from dboost.hypotheses.union import Joinable
 from dboost.partition import Partition, Sums
 
@@ -31,13 +42,10 @@ class Columns(Joinable):
     {'family': 'columns'}
     """
 
-    def prepare(self, context: Context) -> ColumnsPool:
-        """The pool of the data's columns."""
-        return ColumnsPool(context.n_features)
+    name = "columns"
 
-    def to_json(self) -> dict[str, Any]:
-        """``{"family": "columns"}``."""
-        return {"family": "columns"}
+    def prepare(self, context: Context) -> ColumnsPool:
+        return ColumnsPool(context.n_features)
 
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> ColumnSet:
@@ -48,48 +56,31 @@ class Columns(Joinable):
         names = spec.strings("names")
         if names is not None and len(names) != len(indices):
             raise ModelFormatError(f"{len(names)} names for {len(indices)} active features", file=spec.file)
-        if arrays:
-            raise ModelFormatError(f"hypotheses of family 'columns' with an array {min(arrays)!r}", file=spec.file)
+        saved_arrays(Columns.name, arrays, {}, spec.file)
         return ColumnSet(indices, names)
 
 
 @dataclass(frozen=True)
-class ColumnsPool(SummedWhole):
+class ColumnsPool(InRanges):
     """All raw columns of a data set; the key of column j is (j,), a shard is a range (start, stop)."""
 
     n_features: int
 
     @property
-    def size(self) -> float:
-        """Number of columns."""
+    def units(self) -> int:
         return self.n_features
 
     @property
     def token(self) -> str:
-        """Names the pool."""
         return f"columns-{self.n_features}"
 
     def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
-        """The columns `keys` of a block of all columns, in that order; values are those of the block."""
         return taken(raw, np.array([j for (j,) in keys], dtype=np.int64))
 
-    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[tuple[int, int]]:
-        """Ranges of columns that cover them all, whatever is active."""
-        width = max(1, shard_bytes // max(1, row_bytes))
-        return [(start, min(start + width, self.n_features)) for start in range(0, self.n_features, width)]
-
-    def keys(self, shard: tuple[int, int], places: NDArray[np.int64] | None = None) -> list[Key]:
-        """The columns at some places of a range, or all of them."""
-        start, stop = shard
-        return [(start + place,) for place in (range(stop - start) if places is None else places.tolist())]
-
     def sums(self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None) -> Sums:
-        """Sums of a range of columns over one partition, as ``base.Pool.sums`` says."""
-        raw = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
-        return sums_of_columns(raw, range(*shard), partition.weight, plus, minus)
+        return sums_of_columns(stored(partition), range(*shard), partition.weight, plus, minus)
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
-        """The columns' own names, or x0, x1, ... by position."""
         return [f"x{j}" if features is None else features[j] for (j,) in keys]
 
     def follow(self, held: Chosen, keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
@@ -109,33 +100,27 @@ class ColumnSet:
     indices: NDArray[np.int64]  # (a,): Columns, ascending and distinct.
     names: tuple[str, ...] | None = None  # Their names, when the data has names.
 
-    family = "columns"
+    family = Columns.name
 
     @property
     def inputs(self) -> NDArray[np.int64]:
-        """The columns themselves."""
         return self.indices
 
     @property
     def n_hypotheses(self) -> int:
-        """How many columns."""
         return len(self.indices)
 
     def words(self) -> list[str]:
-        """Names for a reader: the columns' own, or x0, x1, ... by position."""
         return list(self.names) if self.names is not None else [f"x{j}" for j in self.indices.tolist()]
 
     def evaluate(self, raw: Block) -> Block:
-        """The block itself."""
         return raw
 
     def to_json(self) -> dict[str, Any]:
-        """The columns as JSON."""
         names = None if self.names is None else list(self.names)
         return {"family": "columns", "indices": self.indices.tolist(), "names": names}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """None: the JSON says all."""
         return {}
 
     def __eq__(self, other: object) -> bool:

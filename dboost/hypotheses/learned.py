@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import UsageError
-from dboost.hypotheses.base import Array, Block, Context, Key, SummedWhole
+from dboost.hypotheses.base import Array, Block, Context, Key, NamedSet, SummedWhole
 from dboost.partition import Partition, Sums
 
 
@@ -68,7 +68,6 @@ class Learned:
             raise UsageError(f"max_samples={self.max_samples!r}", hint="expected an integer >= 1")
 
     def prepare(self, context: Context) -> LearnedPool:
-        """A pool with nothing learned yet."""
         return LearnedPool(self, context.n_features, context.seed, min(1.0, self.max_samples / max(context.n_rows, 1)))
 
     def to_json(self) -> dict[str, Any]:
@@ -121,12 +120,10 @@ class LearnedPool(SummedWhole):
 
     @property
     def size(self) -> float:
-        """Nobody knows how many there are."""
         return np.inf
 
     @property
     def token(self) -> str:
-        """Names the pool."""
         return f"learned-{len(self.fitted)}"
 
     def learn(self, X: Any, d: Array, weight: Array) -> LearnedPool:
@@ -150,7 +147,6 @@ class LearnedPool(SummedWhole):
         return replace(self, fitted=(*self.fitted, estimator))
 
     def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
-        """The hypotheses `keys` as columns, in that order."""
         return outputs([self.fitted[number] for (number,) in keys], raw, self.family.sparse)
 
     def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[Any]:
@@ -158,25 +154,21 @@ class LearnedPool(SummedWhole):
         return []
 
     def keys(self, shard: Any, places: NDArray[np.int64] | None = None) -> list[Key]:
-        """None."""
         return []
 
     def sums(self, partition: Partition, memo: Any, shard: Any, plus: Array, minus: Array | None) -> Sums:
-        """Of no candidates there are no sums."""
         raise UsageError("learned hypotheses are not summed", hint="use them in a leveraging fit")
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
-        """The kind of estimator and its round."""
         return [f"{type(self.fitted[number]).__name__} {number + 1}" for (number,) in keys]
 
     def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> LearnedSet:
-        """The hypotheses `keys`."""
         estimators = tuple(self.fitted[number] for (number,) in keys)
         return LearnedSet(estimators, tuple(self.names(keys, features)), self.n_features, self.family.sparse)
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedSet:
+class LearnedSet(NamedSet):
     """The fitted estimators that a model holds."""
 
     estimators: tuple[Any, ...]
@@ -191,17 +183,7 @@ class LearnedSet:
         """All raw columns: an estimator reads what it wants."""
         return np.arange(self.n_features)
 
-    @property
-    def n_hypotheses(self) -> int:
-        """How many estimators."""
-        return len(self.estimators)
-
-    def words(self) -> list[str]:
-        """Their names."""
-        return list(self.names)
-
     def evaluate(self, raw: Block) -> Block:
-        """Their predictions."""
         return outputs(self.estimators, raw, self.sparse)
 
     def to_json(self) -> dict[str, Any]:
@@ -211,7 +193,3 @@ class LearnedSet:
             "code from the file",
             hint="pickle the model, or fit it with a family of hypotheses",
         )
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """None."""
-        return {}

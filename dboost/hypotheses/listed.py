@@ -13,15 +13,26 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError, UsageError
-from dboost.files.documents import Document, plain
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, SummedWhole, side_by_side, sums_of_columns
+from dboost.files.documents import Document
+from dboost.hypotheses.base import (
+    Array,
+    Block,
+    Chosen,
+    Context,
+    InRanges,
+    Key,
+    NamedSet,
+    saved_arrays,
+    side_by_side,
+    stored,
+    sums_of_columns,
+)
 from dboost.hypotheses.union import Joinable
 from dboost.partition import Partition, Sums
 
@@ -34,9 +45,6 @@ class ListedFamily(Joinable, ABC):
 
     It gives `name`, `keys`, `value` and `word`, and everything else follows.
     """
-
-    name: ClassVar[str]
-    """Name of the family in JSON, and in ``dboost.hypotheses.FAMILIES``."""
 
     @abstractmethod
     def keys(self, n_features: int) -> Iterable[Key]:
@@ -64,17 +72,12 @@ class ListedFamily(Joinable, ABC):
             )
         return ListedPool(self, listed)
 
-    def to_json(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return {"family": self.name} | {name: plain(value) for name, value in vars(self).items()}
-
     @classmethod
     def restore(cls, spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> ListedSet:
         """The hypotheses of a saved model, trusting nothing in it."""
         keys, names = spec.integer_lists("keys"), spec.strings("names")
         family = cls.from_json({"family": cls.name, **spec.mapping("parameters")})
-        if arrays:
-            raise ModelFormatError(f"hypotheses of family {cls.name!r} with an array {min(arrays)!r}", file=spec.file)
+        saved_arrays(cls.name, arrays, {}, spec.file)
         if names is None or len(names) != len(keys) or len(set(keys)) != len(keys):
             raise ModelFormatError("'keys' and 'names' are not distinct lists of one length", file=spec.file)
         if not set(keys) <= set(family.keys(n_features)):
@@ -101,39 +104,29 @@ def _dense(raw: Block, j: int) -> Array:
 
 
 @dataclass(frozen=True)
-class ListedPool(SummedWhole):
+class ListedPool(InRanges):
     """All hypotheses of a family over one data set; a shard is a range (start, stop) of `listed`."""
 
     family: ListedFamily
     listed: tuple[Key, ...]
 
     @property
-    def size(self) -> float:
-        """Number of hypotheses."""
+    def units(self) -> int:
         return len(self.listed)
+
+    def numbered(self, numbers: NDArray[np.int64]) -> list[Key]:
+        return [self.listed[number] for number in numbers.tolist()]
 
     @property
     def token(self) -> str:
-        """Hash of the family and of what it lists."""
         return hashlib.sha256(json.dumps([self.family.to_json(), self.listed]).encode()).hexdigest()[:16]
 
     def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
-        """The hypotheses `keys` as columns, in that order, from all raw columns of some rows."""
         return formed(self.family, raw, keys)
-
-    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[tuple[int, int]]:
-        """Ranges that cover all hypotheses, whatever is active."""
-        width = max(1, shard_bytes // max(1, row_bytes))
-        return list(pairwise([*range(0, len(self.listed), width), len(self.listed)]))
-
-    def keys(self, shard: tuple[int, int], places: NDArray[np.int64] | None = None) -> list[Key]:
-        """The hypotheses at some places of a range, or all of them."""
-        mine = self.listed[slice(*shard)]
-        return list(mine) if places is None else [mine[place] for place in places.tolist()]
 
     def sums(self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None) -> Sums:
         """Sums of a range of hypotheses over one partition, as ``base.Pool.sums`` says; some are formed at a time."""
-        raw = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
+        raw = stored(partition)
         first, last = shard
         width = max(1, FORMED_VALUES // max(1, partition.n_rows))
         parts = []
@@ -143,7 +136,6 @@ class ListedPool(SummedWhole):
         return side_by_side(parts)
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
-        """Names in words; raw features without names are x0, x1, ..."""
         return [self.family.word(*(f"x{j}" if features is None else features[j] for j in key)) for key in keys]
 
     def follow(self, held: Chosen, keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
@@ -153,12 +145,11 @@ class ListedPool(SummedWhole):
         return places, np.ones(len(places))
 
     def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> ListedSet:
-        """The hypotheses `keys` as a model holds them."""
         return ListedSet(self.family, tuple(keys), tuple(self.names(keys, features)))
 
 
 @dataclass(frozen=True)
-class ListedSet:
+class ListedSet(NamedSet):
     """The hypotheses of a model, with their names in words."""
 
     of: ListedFamily
@@ -167,34 +158,17 @@ class ListedSet:
 
     @property
     def family(self) -> str:
-        """Name of the family."""
         return self.of.name
 
     @property
     def inputs(self) -> NDArray[np.int64]:
-        """Raw columns that occur, ascending."""
         return np.array(sorted({j for key in self.keys for j in key}), dtype=np.int64)
 
-    @property
-    def n_hypotheses(self) -> int:
-        """How many there are."""
-        return len(self.keys)
-
-    def words(self) -> list[str]:
-        """Their names."""
-        return list(self.names)
-
     def evaluate(self, raw: Block) -> Block:
-        """The hypotheses as columns, from a block of the columns `inputs`."""
         place = {int(j): c for c, j in enumerate(self.inputs)}
         return formed(self.of, raw, [tuple(place[j] for j in key) for key in self.keys])
 
     def to_json(self) -> dict[str, Any]:
-        """Family, its parameters, hypotheses and names."""
         parameters = {name: value for name, value in self.of.to_json().items() if name != "family"}
         keys = [list(key) for key in self.keys]
         return {"family": self.family, "parameters": parameters, "keys": keys, "names": list(self.names)}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """None: the JSON says all."""
-        return {}

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError, UsageError
-from dboost.files.documents import Document
+from dboost.files.documents import Document, plain
 from dboost.hypotheses import family_from_fields, family_from_json, restore_chosen
 from dboost.hypotheses.base import Array, Block, Chosen, Context, Family, Key, side_by_side, taken
 from dboost.hypotheses.capabilities import (
@@ -36,14 +36,25 @@ Shard = tuple[int, Any]
 
 
 class Joinable:
-    """Gives a family the operator ``|``, ``from_json`` where its JSON holds its fields, and comparison by its JSON."""
+    """Gives a family, a dataclass, its JSON, comparison by it, and the operator ``|``."""
+
+    name: ClassVar[str]
+    """Name of the family in JSON, and in ``dboost.hypotheses.FAMILIES``."""
+
+    shown = staticmethod(plain)
+    """A parameter in JSON's own types."""
 
     def __eq__(self, other: object) -> bool:
         # of a family whose parameters may be arrays; that of others is made of their fields
-        return type(other) is type(self) and self.to_json() == other.to_json()  # type: ignore[attr-defined]
+        return type(other) is type(self) and self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
-        return hash(repr(self.to_json()))  # type: ignore[attr-defined]
+        return hash(repr(self.to_json()))
+
+    def to_json(self) -> dict[str, Any]:
+        """Name and parameters."""
+        given = {one.name: self.shown(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
+        return {"family": self.name, **given}
 
     @classmethod
     def from_json(cls, spec: dict[str, Any]) -> Self:
@@ -71,6 +82,7 @@ class Union(Joinable):
     2
     """
 
+    name = "union"
     # At least one. A hypothesis that two members offer, such as a raw column, is offered twice.
     members: tuple[Any, ...]
 
@@ -79,12 +91,10 @@ class Union(Joinable):
             raise UsageError(f"a union of {self.members!r}", hint="give at least one family of hypotheses")
 
     def to_json(self) -> dict[str, Any]:
-        """The members in their order."""
         return {"family": "union", "members": [member.to_json() for member in self.members]}
 
     @classmethod
     def from_json(cls, spec: dict[str, Any]) -> Union:
-        """Undo `to_json`."""
         members = spec.get("members")
         if set(spec) != {"family", "members"} or not isinstance(members, list):
             raise UsageError("hypotheses of family 'union' have members, a list of families")
@@ -109,7 +119,6 @@ class Union(Joinable):
         return UnionSet(tuple(parts), owner)
 
     def prepare(self, context: Context) -> UnionPool:
-        """Prepare every member."""
         return UnionPool(tuple(member.prepare(context) for member in self.members))
 
 
@@ -121,18 +130,15 @@ class UnionPool:
 
     @property
     def size(self) -> float:
-        """Number of hypotheses of all members."""
         found: float = sum(pool.size for pool in self.pools)
         return found
 
     @property
     def searched(self) -> bool:
-        """Whether a member is too large to be summed whole."""
         return any(pool.searched for pool in self.pools)
 
     @property
     def token(self) -> str:
-        """Hash of the members' tokens."""
         return hashlib.sha256(repr([pool.token for pool in self.pools]).encode()).hexdigest()[:16]
 
     def _trees(self) -> list[tuple[int, Any]]:
@@ -147,17 +153,14 @@ class UnionPool:
         return [key[1:] for key in keys if key[0] == member]
 
     def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
-        """The hypotheses in the order of `keys`."""
         made = [pool.columns(raw, self._mine(keys, place)) for place, pool in enumerate(self.pools)]
         return _in_order(made, [key[0] for key in keys], raw.n_rows)
 
     def held(self, partition: Partition, memo: Any, keys: Sequence[Key]) -> Block:
-        """The hypotheses in the order of `keys`, each member's from what it remembers."""
         made = [made_of(pool, partition, memo, self._mine(keys, place)) for place, pool in enumerate(self.pools)]
         return _in_order(made, [key[0] for key in keys], partition.n_rows)
 
     def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[Shard]:
-        """The shards of every member."""
         return [
             (place, shard)
             for place, pool in enumerate(self.pools)
@@ -165,33 +168,26 @@ class UnionPool:
         ]
 
     def keys(self, shard: Shard, places: NDArray[np.int64] | None = None) -> list[Key]:
-        """The hypotheses of a shard."""
         return [(shard[0], *key) for key in self.pools[shard[0]].keys(shard[1], places)]
 
     def sums(self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None) -> Sums:
-        """Sums of a member's shard."""
         found: Sums = self.pools[shard[0]].sums(partition, memo, shard[1], plus, minus)
         return found
 
     def complete(self, shard: Shard, total: Sums) -> Sums:
-        """What a member's sums come to."""
         return completed(self.pools[shard[0]], shard[1], total)
 
     def narrowed(self, shard: Shard, total: Sums) -> Shard:
-        """The hypotheses of a member's shard that the sums are of."""
         return shard[0], narrowed(self.pools[shard[0]], shard[1], total)
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
-        """Names by the members."""
         return [self.pools[key[0]].names([key[1:]], features)[0] for key in keys]
 
     def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> UnionSet:
-        """What a model holds of each member."""
         parts = [pool.chosen(self._mine(keys, place), features) for place, pool in enumerate(self.pools)]
         return UnionSet(tuple(parts), np.array([key[0] for key in keys], dtype=np.int64))
 
     def follow(self, held: Chosen, keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
-        """What follows of each member's hypotheses."""
         owner = np.array([key[0] for key in keys], dtype=np.int64)
         stays, factors = np.zeros(len(keys), dtype=bool), np.ones(len(keys))
         for place, pool in enumerate(self.pools):
@@ -210,13 +206,11 @@ class UnionPool:
         return pool.groups(part) if isinstance(pool, Grouped) else np.arange(len(pool.keys(part)), dtype=np.int64)
 
     def group(self, key: Key) -> list[Key]:
-        """The group of a hypothesis within its member."""
         return [(key[0], *other) for other in group_of(self.pools[key[0]], key[1:])]
 
     # ---- the trees of the members that are searched ---------------------------------------------------------------
 
     def roots(self) -> list[Key]:
-        """Where a search begins in every member that is searched."""
         return [(place, *key) for place, pool in self._trees() for key in pool.roots()]
 
     def branch(self, parents: Sequence[Key]) -> Shard:
@@ -225,17 +219,14 @@ class UnionPool:
         return place, self.pools[place].branch([key[1:] for key in parents])
 
     def grows(self, key: Key) -> bool:
-        """Whether a hypothesis has children."""
         found: bool = self.pools[key[0]].grows(key[1:])
         return found
 
     def counts(self, key: Key) -> bool:
-        """Whether a hypothesis is a candidate itself."""
         found: bool = self.pools[key[0]].counts(key[1:])
         return found
 
     def reach(self, plus: Array, minus: Array) -> Array:
-        """The weakest of the members' bounds."""
         found: Array = np.maximum.reduce([pool.reach(plus, minus) for _, pool in self._trees()])
         return found
 
@@ -250,11 +241,9 @@ class UnionPool:
         return Gaps(none, nothing, np.zeros(0), nothing, nothing, none)
 
     def nodes(self, shard: Shard, total: Sums, places: NDArray[np.int64]) -> list[Any]:
-        """Some groups of a member's shard, with its place."""
         return [(shard[0], node) for node in self.pools[shard[0]].nodes(shard[1], total, places)]
 
     def inside(self, partition: Partition, memo: Any, nodes: Sequence[Any], U: Array) -> Sums:
-        """What one partition contributes to some groups, under the place of the member."""
         found = Sums()
         for place, mine in _by_member(nodes):
             part = self.pools[place].inside(partition, memo, mine, U)
@@ -263,7 +252,6 @@ class UnionPool:
         return found
 
     def settle(self, nodes: Sequence[Any], total: Sums, k: int) -> tuple[list[Key], Sums]:
-        """The hypotheses in some groups, member after member."""
         keys: list[Key] = []
         every: list[Sums] = []
         for place, mine in _by_member(nodes):
@@ -297,38 +285,31 @@ class UnionSet:
 
     @property
     def n_hypotheses(self) -> int:
-        """How many hypotheses there are."""
         return len(self.owner)
 
     @property
     def inputs(self) -> NDArray[np.int64]:
-        """Raw columns that some member needs, ascending."""
         return np.unique(np.concatenate([np.zeros(0, np.int64), *[part.inputs for part in self.parts]]))
 
     def words(self) -> list[str]:
-        """Names in the order of the rows of W."""
         left = [iter(part.words()) for part in self.parts]
         return [next(left[place]) for place in self.owner.tolist()]
 
     def named_weights(self, W: Array) -> Array:
-        """Those of each part."""
         found = np.array(W, dtype=np.float64)
         for place, part in enumerate(self.parts):
             found[self.owner == place] = named_weights(part, found[self.owner == place])
         return found
 
     def evaluate(self, raw: Block) -> Block:
-        """The hypotheses as columns, from a block of the columns `inputs`."""
         mine = self.inputs
         made = [part.evaluate(taken(raw, np.searchsorted(mine, part.inputs))) for part in self.parts]
         return _in_order(made, self.owner.tolist(), raw.n_rows)
 
     def to_json(self) -> dict[str, Any]:
-        """The parts and whose each hypothesis is."""
         return {"family": "union", "parts": [part.to_json() for part in self.parts], "owner": self.owner.tolist()}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays of the parts, under the place of the part."""
         return {
             f"{place}.{name}": value for place, part in enumerate(self.parts) for name, value in part.arrays().items()
         }

@@ -18,6 +18,7 @@ from dboost.data.labels.factorise import factorise
 from dboost.data.labels.labels import check_weight
 from dboost.data.labels.tags import are_tags, flat_tags, tag_signs, tags_in_texts
 from dboost.data.labels.targets import many_targets, regression_targets, task_labels
+from dboost.data.named_columns import as_trained
 from dboost.data.parquet.plan import blocks_of
 from dboost.errors import DataError, UsageError
 from dboost.estimators.model_folders import read_transform
@@ -63,6 +64,8 @@ def labelled_rows(
         ending = ENDING if is_text_table(settings) else ""
         with for_a_while(settings, client) as found:
             data = open_data(found, "test", model)
+            if model.task in SEVERAL and isinstance(data.label, tuple | list):
+                data.label = as_trained(data.label, model.classes.tolist())
             blocks = blocks_of(data, labels=True)
             places = feature_positions(model, data, blocks)
             pieces = [PreparedRows(block, places, {}, ending) for block in blocks]
@@ -97,8 +100,8 @@ def _labels_of(settings: DataSettings, model: Model, folder: str) -> Labels:
             f"label names {len(columns)} columns, and the model has {expected}",
             hint=f"name {expected}: {abbreviated(model.classes.tolist())}" if expected > 1 else "name one",
         )
-    if expected > 1 and set(columns) == set(model.classes.tolist()):
-        columns = tuple(model.classes.tolist())
+    if expected > 1:
+        columns = tuple(as_trained(columns, model.classes.tolist()))
     if model.tags is not None and separator is None and list(columns) == trained.get("label"):
         separator = trained.get("label_separator")
     return Labels(columns, separator, settings.weight)

@@ -245,3 +245,14 @@ def test_a_source_that_is_opened_is_read_once(tmp_path, monkeypatch):
     pq.write_table(table, tmp_path / "p" / "train" / "part-00000.parquet")
     with pytest.raises(DataError, match="changed since it was first read"):
         model.predict(data)
+
+
+def test_the_file_of_a_row_is_its_group(plan, tmp_path):
+    for name in ("b", "a"):
+        pq.write_table(pa.table({"x": [1.0, 2.0, 3.0], "y": [0, 1, 1]}), tmp_path / f"{name}.parquet", row_group_size=2)
+    data = ParquetData(tmp_path, label="y", groups="file")
+    found = plan(data)
+    groups = np.concatenate([item.load().group for item in found.items])
+    assert found.feature_names == ("x",) and found.n_rows == 6
+    assert len(np.unique(groups[:3])) == len(np.unique(groups[3:])) == 1 and groups[0] != groups[-1]
+    assert ">6<" in data._repr_html_()

@@ -14,7 +14,7 @@ from dboost.engine.memo import Memo, MemoStore
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen, same_hypotheses
-from dboost.hypotheses.base import Block, Family, Pool, evaluate_rows
+from dboost.hypotheses.base import Block, Family, evaluate_rows
 from dboost.hypotheses.capabilities import made_of
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.patches import patch_loops as loops
@@ -334,11 +334,6 @@ def test_data_that_cannot_be_images_is_refused():
         raw.prepare(Patches(templates=5000, size=SIZE, shape=SHAPE, sample=300))
     with pytest.raises(UsageError, match="no parameter"):
         family_from_json({"family": "patches", "width": 3})
-
-
-def test_a_pool_is_a_pool():
-    pool: Pool = Raw(make_images(5)).prepare(family())
-    assert pool.token and pool.size == 20
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (7, 300), (8, 513), (64, 20)])

@@ -198,6 +198,7 @@ def test_a_damaged_document_is_refused(sparse_rows):
         (document, {**arrays, "low": np.array([0.0, np.nan])}),
         (document, {**arrays, "inputs": np.array([0, 99])}),
         (document, {"inputs": arrays["inputs"]}),
+        (document, {**arrays, "more": arrays["low"]}),
     ]
     for bad_document, bad_arrays in broken:
         with pytest.raises(ModelFormatError, match=r"model\.json"):

@@ -71,6 +71,19 @@ def test_every_estimator_is_trained_judged_and_predicts(name, rows, tmp_path):
     assert figure is not None and figure < 0.6
 
 
+def test_several_labels_are_judged_by_their_names(rows, tmp_path, capsys):
+    given = [str(rows / "train.parquet"), "--features", "x0,x1,x2,x3", "--workers", "0", "--log-format", "json"]
+    assert main(["train", *given, "--label", "two,other", "--loss", "multitask", "--out", str(tmp_path / "m")]) == 0
+    capsys.readouterr()
+    found = []
+    for label in ("two,other", "other,two"):
+        assert main(["evaluate", str(tmp_path / "m"), *given, "--label", label]) == 0
+        found.append([line for line in capsys.readouterr().out.splitlines() if "error" in line])
+    assert found[0] == found[1] and found[0]
+    assert main(["evaluate", str(tmp_path / "m"), *given, "--label", "other,sum"]) == 3
+    assert "given in the place of 'two'" in capsys.readouterr().err
+
+
 def test_one_model_for_each_class_is_judged_as_the_estimator_judges(rows, tmp_path):
     import pandas as pd
     import pyarrow.parquet as pq

@@ -56,7 +56,8 @@ class ParquetData:
         The column of sample weights.
     groups : str, optional
         A column, such as the file, the author or the thread of a document, whose equal values tell which rows belong
-        together: where rows are held out, they are by whole groups.
+        together: where rows are held out, they are by whole groups. ``"file"``, where no column has this name, is the
+        file of each row.
     n_features : int, optional
         Number of columns of sparse rows; None takes the manifest's, else one more than the largest index.
     split : str, optional

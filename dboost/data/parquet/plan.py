@@ -21,7 +21,7 @@ from dboost.data.absent_column import absent_column
 from dboost.data.budget import block_budget, memory_budget
 from dboost.data.labels.labels import LabelStats, coder_of_one, label_notes, stats_of_one
 from dboost.data.manifest import Manifest
-from dboost.data.meaning import column_kind, fits, joint_type, say_index
+from dboost.data.meaning import FILE, column_kind, fits, joint_type, say_index
 from dboost.data.memory.in_memory import BLOCK_COST
 from dboost.data.parquet.block import ParquetBlock, block_width, scan_block
 from dboost.data.parquet.read import NUMBERS, FileInfo, Layout, inspect_file, with_folders
@@ -106,6 +106,12 @@ def blocks_of(data: ParquetData, *, n_features: int | None = None, labels: bool 
     return plan_blocks(data, engine=None, n_features=n_features, labels=labels)[0]
 
 
+def footers_of(data: ParquetData, mapper: Mapper) -> list[FileInfo]:
+    """What the footers of all files say; the name of the file is a column of its own where it names the groups."""
+    named = data.groups == FILE
+    return data.footers(lambda files: with_folders(mapper.map(inspect_file, files, name="read-footers"), named))
+
+
 def looked_at(
     data: ParquetData, infos: Sequence[FileInfo], manifest: Manifest | None, n_features: int | None = None
 ) -> tuple[list[ParquetBlock], Layout, tuple[str, ...]]:
@@ -128,7 +134,7 @@ def plan_blocks(
     mapper: Mapper = InProcess() if engine is None else engine
     data = data.opened()
     _, manifest, split = data.resolve()
-    infos = data.footers(lambda files: with_folders(mapper.map(inspect_file, files, name="read-footers")))
+    infos = footers_of(data, mapper)
     if manifest is not None and split is not None:
         _check_manifest_files(infos, manifest, split)
     label = _label_columns(data, manifest)

@@ -16,7 +16,8 @@ import pyarrow as pa
 from dboost import notebook_html as page
 from dboost.data.manifest import Manifest
 from dboost.data.parquet import plan
-from dboost.data.parquet.read import FileInfo, inspect_file, open_file, read_group, with_folders
+from dboost.data.parquet.read import FileInfo, open_file, read_group
+from dboost.data.prepared.mapper import InProcess
 from dboost.errors import DboostError
 
 # Above these a look would take seconds: footers are a read each, and labels are read and counted.
@@ -46,7 +47,7 @@ def summary(data: Any) -> Summary | None:
     files, manifest, split = data.resolve()
     if len(files) > MOST_FILES:
         return None
-    infos = data.footers(lambda files: with_folders([inspect_file(file) for file in files]))
+    infos = plan.footers_of(data, InProcess())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a fit would say of columns, it says itself
         blocks, layout, label = plan.looked_at(data, infos, manifest)

@@ -21,7 +21,6 @@ is submitted again under fresh keys for the workers that are there: its tasks ar
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -45,7 +44,6 @@ from dboost.engine.dask.submission import NAMES_SHOWN, Submission, names, releas
 from dboost.engine.dask.watchdog import Limits, Stuck, Watchdog, Watched, killed
 from dboost.engine.defaults import EngineDefaults
 from dboost.engine.memo import nbytes_of
-from dboost.engine.seconds import Seconds
 from dboost.engine.tree import Node
 from dboost.errors import ClusterError, UsageError
 from dboost.notices import warn_user
@@ -102,16 +100,13 @@ class DaskEngine(EngineDefaults):
         super().__init__()
         self.client: Any = client
         self._bytes_received = 0
-        self._seconds = Seconds()
         self._version_timeout = version_timeout
         self._memo_bytes = memo_bytes
         self._watchdog = Watchdog(client, Limits(no_worker_timeout, silent_timeout, stall_timeout))
-        self._token = uuid.uuid4().hex[:8]
         self._tasks = Submission(client, self._token, retries)
         self._held = Holdings(self._tasks)
         self._passes = 0
         self._stage = ""
-        self._runs: set[str] = set()
         self._order: list[str] = []
         self._threads: dict[str, int] = {}
         self._bundles: list[Bundle] = []
@@ -123,7 +118,6 @@ class DaskEngine(EngineDefaults):
         self._sizes = SumSizes()
         self._direct = DirectCalls(client, self._watchdog.questions)
         self._started = 0.0
-        self._closed = False
         self._refresh(strict=True)
         warn_of_open(str(client.scheduler.address))
 
@@ -138,11 +132,6 @@ class DaskEngine(EngineDefaults):
         """Bytes sent to and received from workers, without what workers send each other."""
         return self._tasks.bytes_sent + self._bytes_received
 
-    @property
-    def seconds(self) -> Seconds:
-        """Where the time of the passes went, by the clocks of driver and workers."""
-        return self._seconds
-
     def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
         """Name the partitions that `map_reduce` sums over: blocks, descriptions, or futures of blocks.
 
@@ -150,8 +139,7 @@ class DaskEngine(EngineDefaults):
         too, to give them to another worker when one is lost.
         """
         self._let_go()
-        self._plan = EnginePlan(tuple(items), tuple(int(r) for r in rows), f"{run_id}-{self._token}")
-        self._runs.add(self._plan.run_id)
+        super().set_plan(items, rows, run_id)
         self._bundles = []
 
     def label(self, *words: str) -> None:
@@ -205,8 +193,6 @@ class DaskEngine(EngineDefaults):
         return PassTasks(name, "-".join([*stage, self._token, str(self._passes)]), self._held)
 
     def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
-        """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""
-
         def build(work: PassTasks) -> list[str]:
             self._refresh()
             # Four tasks per thread even out what takes longer; more would only cost the scheduler.
@@ -226,7 +212,6 @@ class DaskEngine(EngineDefaults):
         finish: Finish | None = None,
         finish_args: FinishArgs | None = None,
     ) -> Any:
-        """Sum `leaf` over the partitions along the fixed tree; see `Engine.map_reduce`."""
         pieces = None if shards is None else list(shards)
         nodes: list[Node] = []
         # Sums of shards stay on the workers, where they are merged: only tasks can do that.
@@ -280,8 +265,6 @@ class DaskEngine(EngineDefaults):
         return [result.value for result in results]
 
     def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
-        """Carry `state` through the partitions in their order, one task per bundle; see `Engine.scan`."""
-
         def build(work: PassTasks) -> list[str]:
             plan, bundles = self._assignment(name)
             return [work.scan(plan, bundles, (plan.run_id, step, args, state, self._memo_bytes))]
@@ -374,7 +357,7 @@ class DaskEngine(EngineDefaults):
         self._sizes.note(name, size, len(results))
         kernels = max((result.kernels for result in results), default=0.0)
         network = max((result.network for result in results), default=0.0) + arrivals.seconds
-        self._seconds.add(before - self._started, now - before, kernels, network)
+        self.seconds.add(before - self._started, now - before, kernels, network)
         self._spent.add(name, futures, size, now - before)
         self._direct.note(name, now - before, size)
 
@@ -395,10 +378,8 @@ class DaskEngine(EngineDefaults):
         """Release all tasks of this engine and make the workers forget its runs, as far as they can be reached."""
         if self._closed:
             return
-        self._closed = True
-        self._driver.close()
+        super().close()
         self._let_go()
-        self._plan = None
         if self.client.status != "running" or not self._runs:
             return
         forgets: list[Future[Any]] = []

@@ -34,8 +34,20 @@ from scipy import sparse
 
 from dboost.compiled.sparse.columns import transpose
 from dboost.errors import DataError, ModelFormatError, UsageError, without_values
-from dboost.files.documents import Document
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool, SummedWhole, is_positive, is_whole, tiles
+from dboost.files.documents import Document, plain
+from dboost.hypotheses.base import (
+    Array,
+    Block,
+    Chosen,
+    Context,
+    InRanges,
+    Key,
+    Pool,
+    is_positive,
+    is_whole,
+    saved_arrays,
+    tiles,
+)
 from dboost.hypotheses.centres import (
     Centres,
     RowBlock,
@@ -84,10 +96,7 @@ class KernelSet:
     given: bool
     n_features: int  # Raw columns offered.
 
-    @property
-    def family(self) -> str:
-        """``"kernels"``."""
-        return FAMILY
+    family = FAMILY
 
     @property
     def inputs(self) -> NDArray[np.int64]:
@@ -96,7 +105,6 @@ class KernelSet:
 
     @property
     def n_hypotheses(self) -> int:
-        """Number of centres."""
         return len(self.centres)
 
     def words(self) -> list[str]:
@@ -113,7 +121,6 @@ class KernelSet:
         return kernel_columns(raw, self.centres, self.gamma, self.cosine)
 
     def to_json(self) -> dict[str, Any]:
-        """All but the centres."""
         return {
             "family": FAMILY,
             "gamma": self.gamma,
@@ -123,24 +130,10 @@ class KernelSet:
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The centres."""
         return {f"kernel_{name}": getattr(self.centres, name) for name in _KINDS}
 
 
-_KINDS: dict[str, tuple[Any, ...]] = {
-    "pointer": (np.int64,),
-    "slots": (np.int32,),
-    "values": (np.float32, np.float64),
-    "numbers": (np.int64,),
-}
-
-
-def _checked_array(arrays: Mapping[str, NDArray[Any]], name: str, kinds: tuple[Any, ...], file: str) -> NDArray[Any]:
-    value = arrays.get(name)
-    if value is None or value.dtype not in [np.dtype(kind) for kind in kinds] or value.ndim != 1:
-        found = "nothing" if value is None else f"{value.dtype} of {value.ndim} dimensions"
-        raise ModelFormatError(f"array {name!r}: expected {np.dtype(kinds[-1])} (n,), found {found}", file=file)
-    return value
+_KINDS = {"pointer": np.int64, "slots": np.int32, "values": (np.float32, np.float64), "numbers": np.int64}
 
 
 NO_LIMIT = 2**62
@@ -305,6 +298,7 @@ class Kernels(Joinable):
     {'family': 'kernels', 'support': 100, 'gamma': 0.5, 'input': 'raw', 'max_support': None}
     """
 
+    name = FAMILY
     support: Any = "perceptron"
     gamma: Any = "median"
     input: str = "raw"
@@ -323,6 +317,8 @@ class Kernels(Joinable):
             object.__setattr__(self, "support", _given(self.support))
         if self.gamma != "median" and not is_positive(self.gamma):
             raise UsageError(f"gamma={self.gamma!r}", hint="expected 'median' or a positive number")
+        if self.gamma != "median":
+            object.__setattr__(self, "gamma", float(self.gamma))
         if self.input not in INPUTS:
             raise UsageError(f"input={self.input!r}", hint=f"use one of {', '.join(INPUTS)}")
         if self.max_support is not None:
@@ -330,46 +326,34 @@ class Kernels(Joinable):
                 raise UsageError(f"max_support={self.max_support!r}", hint="expected an integer, or None")
             if not isinstance(self.support, str) or not is_whole(self.max_support):
                 raise UsageError(
-                    f"max_support={self.max_support} with support={_shown(self.support)!r}",
+                    f"max_support={self.max_support} with support={self.shown(self.support)!r}",
                     hint="it is a positive limit for a perceptron; rows at random and given centres have their number",
                 )
 
-    def to_json(self) -> dict[str, Any]:
-        """The parameters; given centres as lists, by row."""
-        return {
-            "family": FAMILY,
-            "support": _shown(self.support),
-            "gamma": self.gamma if isinstance(self.gamma, str) else float(self.gamma),
-            "input": self.input,
-            "max_support": None if self.max_support is None else int(self.max_support),
-        }
+    @staticmethod
+    def shown(value: Any) -> Any:
+        """A parameter in JSON's own types: given centres by row."""
+        if not sparse.issparse(value):
+            return plain(value)
+        parts = {name: getattr(value, name).tolist() for name in ("indptr", "indices", "data")}
+        return {"shape": list(value.shape), **parts}
 
     @classmethod
     def from_json(cls, spec: dict[str, Any]) -> Kernels:
-        """Undo `to_json`."""
         support = spec.get("support")
         return super().from_json(spec | ({"support": _read(support)} if isinstance(support, dict) else {}))
 
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> KernelSet:
-        """Read a `KernelSet` back, trusting nothing.
-
-        `spec`: What ``KernelSet.to_json`` gave.
-        `arrays`: What ``KernelSet.arrays`` gave.
-        `n_features`: Raw columns of the model.
-        Raises ModelFormatError.
-        """
+        """The hypotheses of a saved model, trusting nothing in it."""
         file = spec.file
         spec.choice("family", (FAMILY,))
         gamma, cosine = spec.number("gamma"), spec.choice("input", INPUTS) == "cosine"
         given = spec.fields.get("given")
         if not 0.0 < gamma < math.inf or not isinstance(given, bool) or spec.count("n_features") != n_features:
             raise ModelFormatError("the kernels' gamma, number of features or origin is wrong", file=file)
-        odd = sorted(set(arrays) - {f"kernel_{name}" for name in _KINDS})
-        if odd:
-            raise ModelFormatError(f"hypotheses of family {FAMILY!r} with an array {odd[0]!r}", file=file)
-        parts = [_checked_array(arrays, f"kernel_{name}", kinds, file) for name, kinds in _KINDS.items()]
-        centres = Centres(*parts)
+        kinds = {f"kernel_{name}": (kind, 1) for name, kind in _KINDS.items()}
+        centres = Centres(*saved_arrays(FAMILY, arrays, kinds, file))
         pointer, slots, size = centres.pointer, centres.slots, len(centres.slots)
         sound = (
             len(pointer) == len(centres.numbers) + 1
@@ -378,7 +362,7 @@ class Kernels(Joinable):
             and pointer[-1] == size
             and bool(np.all(np.diff(pointer) >= 0))
             and bool(np.all((slots >= 0) & (slots < n_features)))
-            and bool(np.all(np.isfinite(centres.values)) and np.all(centres.numbers >= 0))
+            and bool(np.all(centres.numbers >= 0))
         )
         if sound and size > 1:
             ascends = np.diff(slots.astype(np.int64)) > 0
@@ -450,18 +434,8 @@ def _given(rows: Any) -> Any:
     return found
 
 
-def _shown(support: Any) -> Any:
-    """The parameter as JSON."""
-    if isinstance(support, str):
-        return support
-    if isinstance(support, int | np.integer):
-        return int(support)
-    parts = {name: getattr(support, name).tolist() for name in ("indptr", "indices", "data")}
-    return {"shape": list(support.shape), **parts}
-
-
 def _read(spec: dict[str, Any]) -> Any:
-    """Undo `_shown` for given centres."""
+    """Undo ``Kernels.shown`` of given centres."""
     try:
         parts = (np.array(spec["data"], np.float64), np.array(spec["indices"]), np.array(spec["indptr"]))
         found = sparse.csr_array(parts, shape=tuple(spec["shape"]))
@@ -472,8 +446,10 @@ def _read(spec: dict[str, Any]) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelPool(SummedWhole):
+class KernelPool(InRanges):
     """The kernels of a support set on one data set. Key (s,) is the s-th centre."""
+
+    step = TILE
 
     centres: Centres
     gamma: float
@@ -483,28 +459,16 @@ class KernelPool(SummedWhole):
     rows_per_worker: int  # Decides whether the kernel is remembered, and nothing else.
 
     @property
-    def size(self) -> float:
-        """Number of centres."""
+    def units(self) -> int:
         return len(self.centres)
 
     @cached_property
     def token(self) -> str:
-        """Digest of centres, gamma and input."""
         return hashlib.sha256(repr((FAMILY, self.centres.token, self.gamma, self.cosine)).encode()).hexdigest()
 
     def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
         """The kernels `keys` as columns; values that underflow to zero are not stored."""
         return kernel_columns(raw, self.centres.take([s for (s,) in keys]), self.gamma, self.cosine)
-
-    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[tuple[int, int]]:
-        """All centres as ranges; the active ones have no part in it."""
-        step = max(1, shard_bytes // max(1, row_bytes) // TILE) * TILE
-        return [(first, min(first + step, len(self.centres))) for first in range(0, len(self.centres), step)]
-
-    def keys(self, shard: tuple[int, int], places: NDArray[np.int64] | None = None) -> list[Key]:
-        """The centres at some places of a shard, or all of them."""
-        first, last = shard
-        return [(first + place,) for place in (range(last - first) if places is None else places.tolist())]
 
     def sums(self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None) -> Sums:
         """Sums of a shard's kernels; see ``Pool.sums``. A kernel is never negative, so mu+ = h'plus, mu- = h'minus."""
@@ -539,6 +503,5 @@ class KernelPool(SummedWhole):
         return words_of(self.centres.numbers[[s for (s,) in keys]], self.given)
 
     def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> Chosen:
-        """The kernels `keys` with their centres only."""
         centres = self.centres.take([s for (s,) in keys])
         return KernelSet(centres, self.gamma, self.cosine, self.given, self.n_features)

@@ -22,7 +22,20 @@ from numpy.typing import NDArray
 
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool, SummedWhole, is_positive, is_whole, tiles
+from dboost.hypotheses.base import (
+    Array,
+    Block,
+    Chosen,
+    Context,
+    InRanges,
+    Key,
+    Pool,
+    is_positive,
+    is_whole,
+    saved_arrays,
+    stored,
+    tiles,
+)
 from dboost.hypotheses.centres import draw
 from dboost.hypotheses.clusters import centres_of
 from dboost.hypotheses.patches import patch_loops as loops
@@ -219,12 +232,10 @@ class PatchSet:
 
     @property
     def inputs(self) -> NDArray[np.int64]:
-        """Pixels that some template sees under its mask."""
         return self.bank.pixels_seen(np.unique(self.masks)) if len(self.masks) else np.zeros(0, np.int64)
 
     @property
     def n_hypotheses(self) -> int:
-        """How many pairs of template and mask."""
         return len(self.slots)
 
     def words(self) -> list[str]:
@@ -232,18 +243,15 @@ class PatchSet:
         return words_of(self.numbers[self.slots], self.masks, self.bank.lattices)
 
     def evaluate(self, raw: Block) -> Block:
-        """The features as columns."""
         return made_columns(self.bank, self.slots, self.masks, self.bank.images(raw, self.inputs))
 
     def to_json(self) -> dict[str, Any]:
-        """The geometry."""
         bank = self.bank
         lattices = [{"side": lattice.side, "spread": lattice.spread} for lattice in bank.lattices]
         frame = {"shape": list(bank.shape), "size": bank.size, "lattices": lattices, "floor": bank.floor}
         return {"family": FAMILY, **frame}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Templates, and the hypotheses."""
         found = {"numbers": self.numbers, "slots": self.slots, "masks": self.masks}
         return {"patch_templates": self.bank.templates, **{f"patch_{name}": value for name, value in found.items()}}
 
@@ -262,32 +270,36 @@ _SHARE = 0.7
 
 
 @dataclass(frozen=True, eq=False)
-class PatchPool(SummedWhole):
+class PatchPool(InRanges):
     """Templates under masks on one data set. Key (f, c) is template f under mask c; a shard is a range of tiles."""
 
     bank: Bank
     rows_per_worker: int  # Decides how much is remembered, and nothing else.
 
     @property
+    def units(self) -> int:
+        return self.bank.n_tiles
+
+    @property
+    def each(self) -> int:  # type: ignore[override]
+        return TILE * self.bank.n_masks
+
+    @property
     def size(self) -> float:
-        """Number of pairs of template and mask."""
         return len(self.bank) * self.bank.n_masks
 
     @cached_property
     def token(self) -> str:
-        """Digest of the templates and masks."""
         return self.bank.token
 
     def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
-        """The features `keys` of the images of a block."""
         bank, slots, masks = self._part(keys)
         return made_columns(bank, slots, masks, self.bank.images(raw))
 
     def held(self, partition: Partition, memo: Any, keys: Sequence[Key]) -> Block:
         """``columns`` of a partition, from the features that are remembered where all of them are."""
         if self._kept(memo) < self.bank.n_tiles:
-            raw = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
-            return self.columns(raw, keys)
+            return self.columns(stored(partition), keys)
         parts: list[Any] = [None] * len(keys)
         owner = np.array([template // TILE for template, _ in keys], dtype=np.int64)
         for tile, H in self._tiles(partition, memo, np.unique(owner).tolist()):
@@ -297,20 +309,10 @@ class PatchPool(SummedWhole):
                 parts[place] = H[:, mask * width + template - tile * TILE]
         return columns_of(parts, partition.n_rows)
 
-    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[tuple[int, int]]:
-        """All tiles as ranges; the active patches have no part in it."""
-        step = max(1, shard_bytes // max(1, row_bytes * TILE * self.bank.n_masks))
-        tiles = self.bank.n_tiles
-        return [(first, min(first + step, tiles)) for first in range(0, tiles, step)]
-
-    def keys(self, shard: tuple[int, int], places: NDArray[np.int64] | None = None) -> list[Key]:
-        """The patches at some places of a shard, or all of them: by tile, mask, template."""
-        first, last = shard
-        if places is None:
-            places = np.arange(self._start(last) - self._start(first))
-        tiles, within = np.divmod(np.asarray(places, np.int64), TILE * self.bank.n_masks)
+    def numbered(self, numbers: NDArray[np.int64]) -> list[Key]:
+        """The patches of some numbers, by tile, mask, template."""
         found: list[Key] = []
-        for tile, place in zip((tiles + first).tolist(), within.tolist()):
+        for tile, place in zip(*(part.tolist() for part in np.divmod(numbers, self.each))):
             mask, template = divmod(place, self.bank.width(tile))
             found.append((tile * TILE + template, mask))
         return found
@@ -336,7 +338,6 @@ class PatchPool(SummedWhole):
         return words_of(templates, masks, self.bank.lattices)
 
     def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> Chosen:
-        """The patches `keys` with their templates only."""
         bank, slots, masks = self._part(keys)
         return PatchSet(bank, np.unique(_pairs(keys)[0]), slots, masks)
 
@@ -356,8 +357,7 @@ class PatchPool(SummedWhole):
 
     def _tiles(self, partition: Partition, memo: Any, numbers: Sequence[int]) -> Iterator[tuple[int, Bytes]]:
         """The features of a partition, tile by tile."""
-        raw = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
-        images = cache(lambda: self.bank.images(raw))
+        images = cache(lambda: self.bank.images(stored(partition)))
         keeps = self._kept(memo)
 
         def build(tile: int) -> Bytes:
@@ -429,6 +429,7 @@ class Patches(Joinable):
     'contrast': None}
     """
 
+    name = FAMILY
     templates: Any = 1000
     size: int = 7
     masks: Any = 4
@@ -461,26 +462,9 @@ class Patches(Joinable):
                 raise UsageError(f"shape={self.shape!r}", hint=f"expected (rows, columns), each at least {self.size}")
             object.__setattr__(self, "shape", (int(sides[0]), int(sides[1])))
 
-    def to_json(self) -> dict[str, Any]:
-        """The parameters; given templates as lists."""
-        given = isinstance(self.templates, np.ndarray)
-        return {
-            "family": FAMILY,
-            "templates": self.templates.tolist() if given else int(self.templates),
-            "size": int(self.size),
-            "masks": list(self.masks) if isinstance(self.masks, tuple) else self.masks,
-            "spread": list(self.spread) if isinstance(self.spread, tuple) else self.spread,
-            "shape": None if self.shape is None else list(self.shape),
-            "sample": int(self.sample),
-            "contrast": self.contrast,
-        }
-
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> PatchSet:
-        """Read a `PatchSet` back, trusting nothing.
-
-        Raises ModelFormatError.
-        """
+        """The hypotheses of a saved model, trusting nothing in it."""
         shape, size = spec.integers("shape").tolist(), spec.count("size")
         floor = 0.0
         if "grid" in spec.fields:
@@ -493,21 +477,12 @@ class Patches(Joinable):
         sound = sound and 0.0 <= floor < math.inf
         if not sound or not all(0 < one.side <= MOST_MASKS and 0.0 < one.spread < math.inf for one in lattices):
             raise ModelFormatError("the patches' image shape, size, masks or floor are wrong", file=spec.file)
-        names = ("numbers", "slots", "masks")
-        odd = sorted(set(arrays) ^ {"patch_templates", *(f"patch_{name}" for name in names)})
-        if odd:
-            raise ModelFormatError(
-                f"hypotheses of family {FAMILY!r}: array {odd[0]!r} is odd or missing", file=spec.file
-            )
-        templates = arrays["patch_templates"]
-        numbers, slots, masks = (arrays[f"patch_{name}"] for name in names)
+        numbered = {f"patch_{name}": (np.int64, 1) for name in ("numbers", "slots", "masks")}
+        expected = {"patch_templates": (np.float32, 2), **numbered}
+        templates, numbers, slots, masks = saved_arrays(FAMILY, arrays, expected, spec.file)
         bank = Bank(templates, (shape[0], shape[1]), size, lattices, floor)
         sound = (
-            templates.dtype == np.float32
-            and templates.ndim == 2
-            and templates.shape[1] == size**2
-            and bool(np.all(np.isfinite(templates)))
-            and all(array.dtype == np.int64 and array.ndim == 1 for array in (numbers, slots, masks))
+            templates.shape[1] == size**2
             and len(numbers) == len(templates)
             and len(slots) == len(masks)
             and bool(np.all(numbers >= 0) and np.all((slots >= 0) & (slots < len(templates))))

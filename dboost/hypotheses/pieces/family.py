@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool, SummedWhole, is_whole, tiles
+from dboost.hypotheses.base import Array, Block, Chosen, Context, InRanges, Key, Pool, is_whole, saved_arrays, tiles
 from dboost.hypotheses.centres import Centres, RowBlock, by_row, distances, draw, squares_of
 from dboost.hypotheses.clusters import centres_of
 from dboost.hypotheses.kernels.kernel_loops import TILE
@@ -120,7 +120,6 @@ class PieceSet:
 
     @property
     def n_hypotheses(self) -> int:
-        """How many features there are."""
         return len(self.keys)
 
     def words(self) -> list[str]:
@@ -138,11 +137,9 @@ class PieceSet:
         return piece_columns(self.balls, raw, [tuple(key) for key in self.keys.tolist()])
 
     def to_json(self) -> dict[str, Any]:
-        """Names of the columns."""
         return {"family": FAMILY, "names": None if self.features is None else list(self.features)}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Centres, radii, and the features."""
         return {
             "piece_centres": self.balls.centres,
             "piece_radii": self.balls.radii,
@@ -187,6 +184,7 @@ class PiecewiseLinear(Joinable):
     {'family': 'piecewise_linear', 'centres': 20, 'radii': 5}
     """
 
+    name = FAMILY
     centres: Any = 100
     radii: Any = 10
 
@@ -205,35 +203,18 @@ class PiecewiseLinear(Joinable):
                 raise UsageError("radii are not positive and ascending", hint=f"expected at most {MOST_RADII} of them")
             object.__setattr__(self, "radii", found)
 
-    def to_json(self) -> dict[str, Any]:
-        """The parameters; given centres and radii as lists."""
-
-        def shown(value: Any) -> Any:
-            return value.tolist() if isinstance(value, np.ndarray) else int(value)
-
-        return {"family": FAMILY, "centres": shown(self.centres), "radii": shown(self.radii)}
-
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> PieceSet:
-        """Read a `PieceSet` back, trusting nothing.
-
-        Raises ModelFormatError.
-        """
+        """The hypotheses of a saved model, trusting nothing in it."""
         floats: dict[str, tuple[Any, int]] = {"piece_centres": (np.float64, 2), "piece_radii": (np.float64, 1)}
         expected = {**floats, "piece_numbers": (np.int64, 1), "piece_keys": (np.int64, 2)}
-        odd = sorted(set(arrays) ^ set(expected))
-        if odd:
-            raise ModelFormatError(
-                f"hypotheses of family {FAMILY!r}: array {odd[0]!r} is odd or missing", file=spec.file
-            )
-        centres, radii, numbers, keys = (arrays[name] for name in expected)
+        centres, radii, numbers, keys = saved_arrays(FAMILY, arrays, expected, spec.file)
         names = spec.strings("names")
         sound = (
-            all(arrays[name].dtype == kind and arrays[name].ndim == axes for name, (kind, axes) in expected.items())
-            and centres.shape == (len(numbers), n_features)
+            centres.shape == (len(numbers), n_features)
             and keys.shape[1] == 3
             and 0 < len(radii) <= MOST_RADII
-            and bool(np.all(np.isfinite(centres)) and np.all(np.isfinite(radii)) and radii[0] > 0.0)
+            and bool(radii[0] > 0.0)
             and bool(np.all(np.diff(radii) > 0.0) and np.all(numbers >= 0) and np.all(keys >= 0))
             and bool(np.all(keys < [len(centres), len(radii), n_features + 1]))
             and (names is None or len(names) == n_features)
@@ -294,7 +275,7 @@ def _quantiles(context: Context, centres: Array, count: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class PiecePool(SummedWhole):
+class PiecePool(InRanges):
     """Pieces on one data set. Key (j, q, a) is raw column a (d: the constant) within radius q of centre j.
 
     A shard is a range of centres; the sums of a centre come by radius, then by column.
@@ -304,49 +285,35 @@ class PiecePool(SummedWhole):
     rows_per_worker: int  # Decides whether bins are remembered, and nothing else.
 
     @property
-    def size(self) -> float:
-        """Number of features of all pieces."""
-        return len(self.balls) * self._each
+    def units(self) -> int:
+        return len(self.balls)
 
     @property
-    def _each(self) -> int:
+    def each(self) -> int:  # type: ignore[override]
         """Features of a centre."""
         return len(self.balls.radii) * (self.balls.d + 1)
 
     @cached_property
     def token(self) -> str:
-        """Digest of centres and radii."""
         return self.balls.token
 
     def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
-        """The features `keys` of a block of all columns."""
         return piece_columns(self.balls, raw, keys)
 
-    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[tuple[int, int]]:
-        """All centres as ranges; the active pieces have no part in it."""
-        step = max(1, shard_bytes // max(1, row_bytes * self._each))
-        return [(first, min(first + step, len(self.balls))) for first in range(0, len(self.balls), step)]
-
-    def keys(self, shard: tuple[int, int], places: NDArray[np.int64] | None = None) -> list[Key]:
-        """The features at some places of a shard, or all of them."""
-        first, last = shard
-        if places is None:
-            places = np.arange((last - first) * self._each)
-        centres, rest = np.divmod(np.asarray(places, np.int64), self._each)
+    def numbered(self, numbers: NDArray[np.int64]) -> list[Key]:
+        centres, rest = np.divmod(numbers, self.each)
         radii, columns = np.divmod(rest, self.balls.d + 1)
-        return list(zip((centres + first).tolist(), radii.tolist(), columns.tolist(), strict=True))
+        return list(zip(centres.tolist(), radii.tolist(), columns.tolist(), strict=True))
 
     def groups(self, shard: tuple[int, int]) -> NDArray[np.int64]:
         """A group is the d + 1 features of a centre and a radius."""
         first, last = shard
-        return np.arange(0, (last - first) * self._each, self.balls.d + 1, dtype=np.int64)
+        return np.arange(0, (last - first) * self.each, self.balls.d + 1, dtype=np.int64)
 
     def group(self, key: Key) -> list[Key]:
-        """The features of the key's centre and radius."""
         return [(key[0], key[1], a) for a in range(self.balls.d + 1)]
 
     def sums(self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None) -> Sums:
-        """Sums of a shard's features; see ``Pool.sums``."""
         first, last = shard
         shape = (last - first, len(self.balls.radii), self.balls.d + 1)
         X = _with_one(partition)
@@ -384,11 +351,9 @@ class PiecePool(SummedWhole):
             yield low, bins[low - start : high - start]
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
-        """``rm near 17 within 0.5``: the column, the number of the centre, the radius."""
         return words_of(keys, self.balls, features)
 
     def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> Chosen:
-        """The features `keys` with their centres only."""
         triples = np.array(keys, dtype=np.int64).reshape(len(keys), 3)
         used, place = np.unique(triples[:, 0], return_inverse=True)
         triples = np.column_stack([place, triples[:, 1:]]).astype(np.int64)

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from dboost.compiled.sparse import columns
 from dboost.errors import ModelFormatError, UsageError
-from dboost.files.documents import Document, expect_array
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, is_whole, taken
+from dboost.files.documents import Document
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, NamedSet, is_whole, saved_arrays, taken
 from dboost.hypotheses.capabilities import THETA, with_gradient
 from dboost.hypotheses.products import children_loops, product_loops
 from dboost.hypotheses.union import Joinable
@@ -64,7 +64,7 @@ def words(key: Key, features: Sequence[str] | None, low: Mapping[int, float] | N
 
 
 @dataclass(frozen=True, eq=False)
-class MonomialSet:
+class MonomialSet(NamedSet):
     """The monomials of a model."""
 
     inputs: NDArray[np.int64]  # (b,): Raw columns that occur, ascending.
@@ -74,15 +74,6 @@ class MonomialSet:
     names: tuple[str, ...]  # In words.
 
     family = "products"
-
-    @property
-    def n_hypotheses(self) -> int:
-        """How many monomials there are."""
-        return len(self.keys)
-
-    def words(self) -> list[str]:
-        """Their names."""
-        return list(self.names)
 
     def named_weights(self, W: Array) -> Array:
         """Weights of the monomials of raw features, moved where the words say so, and not divided."""
@@ -95,7 +86,6 @@ class MonomialSet:
         return found
 
     def evaluate(self, raw: Block) -> Block:
-        """The monomials as columns, from a block of the columns `inputs`."""
         letters = np.arange(len(self.inputs))
         scaled = product_loops.scaled_columns(
             raw.indptr, raw.rows, raw.values, raw.n_rows, letters, self.low, self.width
@@ -105,11 +95,9 @@ class MonomialSet:
         return Block(indptr, rows, values, raw.n_rows)
 
     def to_json(self) -> dict[str, Any]:
-        """Family, monomials and names."""
         return {"family": "products", "monomials": [list(key) for key in self.keys], "names": list(self.names)}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Raw columns and their scale."""
         return {"inputs": self.inputs, "low": self.low, "width": self.width}
 
 
@@ -194,7 +182,6 @@ class ProductsPool:
 
     @cached_property
     def size(self) -> float:
-        """Number of monomials."""
         if math.isinf(self.max_degree):
             return math.inf if len(self.letters) else 0.0
         # one letter after the other: how many monomials of each degree there are
@@ -206,12 +193,10 @@ class ProductsPool:
 
     @property
     def searched(self) -> bool:
-        """Whether the class is too large to be summed whole."""
         return self.max_degree > SUMMED_DEGREE and self.size > self.enumerated
 
     @cached_property
     def token(self) -> str:
-        """Hash of the letters, their scale and the degrees."""
         digest = hashlib.sha256(repr((self.min_degree, self.max_degree)).encode())
         for array in (self.letters, self.low, self.width, self.two_valued):
             digest.update(array.tobytes())
@@ -227,13 +212,11 @@ class ProductsPool:
         return np.array(sorted({j for key in keys for j in key}), dtype=np.int64)
 
     def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> MonomialSet:
-        """The monomials `keys` with the scale of the raw columns they use."""
         inputs = self._inputs(keys)
         places = np.searchsorted(self.letters, inputs)
         return MonomialSet(inputs, self.low[places], self.width[places], tuple(keys), tuple(self.names(keys, features)))
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
-        """Monomials in words."""
         low = {j: low for j, low in zip(self.letters.tolist(), self.low.tolist()) if low != 0.0}
         return [words(key, features, low) for key in keys]
 
@@ -312,7 +295,6 @@ class ProductsPool:
         return min([len(self.letters) - first, *(int(self.formed[self._place[j]]) for j in key)])
 
     def keys(self, shard: Shard | Narrowed, places: NDArray[np.int64] | None = None) -> list[Key]:
-        """The monomials at some places of a shard's sums; all when `places` is None."""
         parents, wanted = (shard.shard, shard.places) if isinstance(shard, Narrowed) else (shard, None)
         offset = self._offsets(parents)
         if wanted is None:
@@ -354,33 +336,26 @@ class ProductsPool:
         return Sums(add={OCCURRING: found})
 
     def complete(self, shard: Shard, total: Sums) -> Sums:
-        """The sums of the monomials that occur."""
         return completed_sums(total)
 
     def narrowed(self, shard: Shard, total: Sums) -> Narrowed:
-        """The monomials that occur."""
         return Narrowed(shard, total.add[OCCURRING].places)
 
     # ---- the tree --------------------------------------------------------------------------------------------------
 
     def roots(self) -> list[Key]:
-        """Where a search begins."""
         return [()]
 
     def branch(self, parents: Sequence[Key]) -> Shard:
-        """The children of some parents in the tree."""
         return tuple((key, self._first(key)) for key in parents)
 
     def grows(self, key: Key) -> bool:
-        """Whether a monomial has children."""
         return len(key) < self.max_degree and self._first(key) < len(self.letters)
 
     def counts(self, key: Key) -> bool:
-        """Whether a monomial is a candidate itself."""
         return len(key) >= self.min_degree
 
     def reach(self, plus: Array, minus: Array) -> Array:
-        """Bound on |h'Theta| of all descendants h from mu+ and mu- of their ancestor, for Theta's own parts (c, k)."""
         return self.decay * (np.maximum(plus, minus) if self.nonnegative else plus + minus)
 
 
@@ -427,6 +402,7 @@ class Products(Joinable):
     1.0
     """
 
+    name = "products"
     max_degree: int | None = None
     min_degree: int = 1
     scale: str = "max"
@@ -447,10 +423,6 @@ class Products(Joinable):
         if decay is not None and (isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1):
             raise UsageError(f"Products: decay={decay!r}", hint="expected a number in (0, 1], or None")
 
-    def to_json(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return {"family": "products"} | {name: getattr(self, name) for name in self.__dataclass_fields__}
-
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> MonomialSet:
         """The set that ``MonomialSet.to_json`` and ``arrays`` describe, trusting nothing.
@@ -461,12 +433,12 @@ class Products(Joinable):
         def bad(what: str) -> ModelFormatError:
             return ModelFormatError(f"hypotheses of the family 'products': {what}", file=spec.file)
 
-        inputs = arrays.get("inputs")
-        if inputs is None or inputs.dtype != np.int64 or inputs.ndim != 1:
-            raise bad("array 'inputs' is not one row of int64")
+        expected = {"inputs": (np.int64, 1), "low": (np.float64, 1), "width": (np.float64, 1)}
+        inputs, low, width = saved_arrays("products", arrays, expected, spec.file)
+        if not len(inputs) == len(low) == len(width):
+            raise bad("the scale is not one of each raw column")
         if len(inputs) and (inputs[0] < 0 or inputs[-1] >= n_features or np.any(np.diff(inputs) <= 0)):
             raise bad(f"the raw columns are not ascending within 0..{n_features - 1}")
-        low, width = (expect_array(arrays, name, np.float64, inputs.shape, spec.file) for name in ("low", "width"))
         if np.any(width <= 0.0):
             raise bad("a width is not positive")
         keys, names, known = spec.integer_lists("monomials"), spec.strings("names"), set(inputs.tolist())

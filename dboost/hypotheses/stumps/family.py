@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.kept import njit
 from dboost.errors import ModelFormatError, UsageError
-from dboost.files.documents import Document, expect_array
-from dboost.hypotheses.base import Array, Block, Context, Key, SummedWhole, is_whole
+from dboost.files.documents import Document
+from dboost.hypotheses.base import Array, Block, Context, Key, NamedSet, SummedWhole, is_whole, saved_arrays
 from dboost.hypotheses.capabilities import THETA, Gaps
 from dboost.hypotheses.stumps import histograms
 from dboost.hypotheses.union import Joinable
@@ -197,7 +197,7 @@ def made(raw: Block, places: NDArray[np.int64], thresholds: Array, signed: bool)
 
 
 @dataclass(frozen=True, eq=False)
-class StumpSet:
+class StumpSet(NamedSet):
     """The stumps of a model."""
 
     columns: NDArray[np.int64]  # (a,): Raw column of each stump.
@@ -209,28 +209,15 @@ class StumpSet:
 
     @property
     def inputs(self) -> NDArray[np.int64]:
-        """Raw columns that some stump compares, ascending."""
         return np.unique(self.columns)
 
-    @property
-    def n_hypotheses(self) -> int:
-        """How many stumps there are."""
-        return len(self.columns)
-
-    def words(self) -> list[str]:
-        """Their names."""
-        return list(self.names)
-
     def evaluate(self, raw: Block) -> Block:
-        """The stumps as columns, from a block of the columns `inputs`."""
         return made(raw, np.searchsorted(self.inputs, self.columns), self.thresholds, self.signed)
 
     def to_json(self) -> dict[str, Any]:
-        """Family, form and names."""
         return {"family": FAMILY, "signed": self.signed, "names": list(self.names)}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Raw columns and thresholds."""
         return {"columns": self.columns, "thresholds": self.thresholds}
 
 
@@ -320,22 +307,18 @@ class StumpsPool(SummedWhole):
 
     @property
     def size(self) -> float:
-        """Number of stumps."""
         return len(self.thresholds)
 
     # ---- columns ---------------------------------------------------------------------------------------------------
 
     def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
-        """The stumps `keys`."""
         return made(raw, *key_arrays(keys), self.signed)
 
     def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> StumpSet:
-        """The stumps `keys`."""
         columns, thresholds = key_arrays(keys)
         return StumpSet(columns, thresholds, self.signed, tuple(self.names(keys, features)))
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
-        """Stumps in words."""
         columns, thresholds = key_arrays(keys)
         return words(columns.tolist(), thresholds.tolist(), self.signed, features)
 
@@ -361,7 +344,6 @@ class StumpsPool(SummedWhole):
         return threshold_keys(columns.astype(np.int64), self.thresholds[wanted])
 
     def sums(self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None) -> Sums:
-        """Prefix sums of a range of columns over one partition, as ``base.Pool.sums`` says."""
         mass, weight = self._mass(partition, memo, shard)
         found = self._weighed(mass, weight)
         up, total_up = self._below(partition, memo, shard, plus)
@@ -463,7 +445,6 @@ class BinnedStumps(StumpsPool):
 
     @property
     def searched(self) -> bool:
-        """Whether there are stumps inside the bins."""
         return bool(self.hidden.any())
 
     by_column = True  # Yes: every value of a stump is one, and a round needs the margins several times.
@@ -543,7 +524,6 @@ class BinnedStumps(StumpsPool):
         return np.vstack([between, np.zeros((1, between.shape[1]))]), np.append(mass, [weight, 0.0])
 
     def gaps(self, shard: Shard, total: Sums) -> Gaps:
-        """The bins of a range of columns that hide stumps."""
         ends, mass = self._ends(total)
         _, lower, upper = self._bins(shard)
         offset = int(self.start[shard[0]]) + shard[0]
@@ -574,7 +554,6 @@ class BinnedStumps(StumpsPool):
         return np.maximum(above_plus, above_minus), np.maximum(np.minimum(plus, minus), 0.0)
 
     def nodes(self, shard: Shard, total: Sums, places: NDArray[np.int64]) -> list[Bin]:
-        """Some bins of a range of columns with the sums below each."""
         ends, mass = self._ends(total)
         columns, lower, _ = self._bins(shard)
         first = np.searchsorted(columns, columns[places])
@@ -613,7 +592,6 @@ class BinnedStumps(StumpsPool):
         return Sums(parts={"inside": [_joined(np.concatenate(numbers), np.concatenate(values), sums)]})
 
     def settle(self, nodes: Sequence[Bin], total: Sums, k: int) -> tuple[Sequence[Key], Sums]:
-        """Every stump inside some bins, with its sums."""
         parts = total.parts["inside"]
         numbers, values, sums = _joined(*(np.concatenate([part[i] for part in parts]) for i in range(3)))
         bounds = np.searchsorted(numbers, np.arange(len(nodes) + 1)).tolist()
@@ -679,6 +657,7 @@ class Stumps(Joinable):
     (1.0, ['x0 < 1.5', 'x0 < 3.5'])
     """
 
+    name = FAMILY
     signed: bool = False
     bins: int = _MOST_BINS
     max_listed: int = 2_000_000
@@ -694,10 +673,6 @@ class Stumps(Joinable):
                 hint = f"expected an integer from {least}" + (f" to {most}" if most < 1 << 60 else "")
                 raise UsageError(f"Stumps: {name}={value!r}", hint=hint)
 
-    def to_json(self) -> dict[str, Any]:
-        """Name and parameters."""
-        return {"family": FAMILY} | {name: getattr(self, name) for name in self.__dataclass_fields__}
-
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> StumpSet:
         """The set that ``StumpSet.to_json`` and ``arrays`` describe, trusting nothing.
@@ -708,16 +683,14 @@ class Stumps(Joinable):
         def bad(what: str) -> ModelFormatError:
             return ModelFormatError(f"hypotheses of the family {FAMILY!r}: {what}", file=spec.file)
 
-        odd = sorted(set(arrays) - {"columns", "thresholds"})
-        if odd:
-            raise bad(f"an array {odd[0]!r} that stumps do not have")
+        columns, thresholds = saved_arrays(
+            FAMILY, arrays, {"columns": (np.int64, 1), "thresholds": (np.float64, 1)}, spec.file
+        )
         signed, names = spec.fields.get("signed"), spec.strings("names")
         if not isinstance(signed, bool):
             raise bad("'signed' is neither true nor false")
-        if names is None:
-            raise bad("'names' is not a list")
-        columns = expect_array(arrays, "columns", np.int64, (len(names),), spec.file)
-        thresholds = expect_array(arrays, "thresholds", np.float64, (len(names),), spec.file)
+        if names is None or not len(names) == len(columns) == len(thresholds):
+            raise bad("names, columns and thresholds are not lists of one length")
         if np.any((columns < 0) | (columns >= n_features)):
             raise bad(f"a raw column is not within 0..{n_features - 1}")
         return StumpSet(columns, thresholds, signed, names)
