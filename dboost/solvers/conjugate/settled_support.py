@@ -143,8 +143,12 @@ def conjugate_step(
         bias = bias - np.sum(mean * rows_of(rows), axis=0)
         return np.concatenate([rows, bias])
 
+    # of the columns, in the coordinates of the face
+    lengths = np.sqrt(unit)
+
     def times(x: Array) -> Array:
-        unit = unit_of(x)
+        # the margins that a step moves are numbers of float32 too, of columns of 1e21 as of ordinary ones
+        unit = unit_of(np.maximum(np.abs(x), np.abs(lengths * x)))
         rows, bias = product(rows_of(x / unit), bias_of(x / unit))
         q = unit * join(rows, bias)
         q[:size] += face.hessian(x[:size], strength)
@@ -161,8 +165,9 @@ def conjugate_step(
     rounding = np.append(_ROUNDING * np.abs(face.coordinates(iterate.W)), np.zeros(gradient.size - size))
 
     def pulled(x: Array) -> Array:
-        """A step as the face pulls it back."""
-        return np.append(face.coordinates(face.retract(iterate.W, x[:size]) - iterate.W), x[size:])
+        """A step as the face pulls it back; what W + step - W rounds is no pull."""
+        back = np.append(face.coordinates(face.retract(iterate.W, x[:size]) - iterate.W), x[size:])
+        return np.where(np.abs(back - x) <= _MOVED * np.abs(x) + rounding, x, back)
 
     def leaves(x: Array) -> bool:
         return bool(np.sum(scale * (pulled(x) - x) ** 2) > _PULLED * np.sum(scale * x**2))
@@ -185,7 +190,7 @@ def conjugate_step(
         # little curvature may be far off. Those that left end there, and the others are solved on: of two columns that
         # are almost copies one would never drive the other out.
         back = pulled(x)
-        held |= np.abs(back - x) > _MOVED * np.abs(x) + rounding
+        held |= back != x
         x = back
         right, left = -gradient - times(x), left - 1
     return np.asarray(face.retract(iterate.W, x[:size])), bias_of(x), -dot(gradient, x)
