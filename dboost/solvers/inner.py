@@ -56,45 +56,24 @@ _IDLE_SWEEPS = 50
 
 @dataclass(frozen=True)
 class Goal:
-    """How far the rows held are solved in a round; all numbers but `lam` in the units of the objective.
+    """How far the rows held are solved in a round; all numbers but `lam` in the units of the objective."""
 
-    Parameters
-    ----------
-    lam : float
-        Strength of the penalty, sum form.
-    value : float
-        Objective of the model that the round begins with, at least the resolution of the problem.
-    gap : float
-        Its gap.
-    target : float
-        Gap of the rows held at which they count as solved.
-    enough : float
-        The same once a certificate is likely to end the fit; at least `target`.
-    nearly : float
-        Gap of the rows held at which the next certificate is likely to be the last.
-    """
-
-    lam: float
-    value: float
-    gap: float
-    target: float
-    enough: float
-    nearly: float
+    lam: float  # Strength of the penalty, sum form.
+    value: float  # Objective of the model that the round begins with, at least the resolution of the problem.
+    gap: float  # Its gap.
+    target: float  # Gap of the rows held at which they count as solved.
+    enough: float  # The same once a certificate is likely to end the fit; at least `target`.
+    nearly: float  # Gap of the rows held at which the next certificate is likely to be the last.
 
     @classmethod
     def of(cls, lam: float, value: float, gap: float, share: float, tol: float, certified: bool) -> Goal:
         """The goal of a round.
 
-        Parameters
-        ----------
-        gap : float
-            Relative gap.
-        share : float
-            The share of the gap that the rows held may keep.
-        tol : float
-            Relative gap that is asked for.
-        certified : bool
-            Whether there is a certificate; without one the promise of a step decides, at a value that falls until then.
+        `gap`: relative gap.
+        `share`: the share of the gap that the rows held may keep.
+        `tol`: relative gap that is asked for.
+        `certified`: whether there is a certificate; without one the promise of a step decides, at a value that falls
+        until then.
         """
         least = _INNER_TOL if certified else 0.5 * PROMISED
         target = max(least * tol, share * gap) * value
@@ -115,38 +94,18 @@ class Goal:
 
 @dataclass(frozen=True)
 class Solved:
-    """What a solve leaves.
+    """What a solve leaves."""
 
-    Parameters
-    ----------
-    at : Iterate
-        The model with its sums; its objective is not above that of the model given.
-    step : Step
-        The last step.
-    memory : Memory
-        What the next solve needs to know.
-    finished : bool
-        Whether the next certificate is likely to be the last.
-    """
-
-    iterate: Iterate
-    step: Step
-    memory: Memory
-    finished: bool = False
+    iterate: Iterate  # The model with its sums; its objective is not above that of the model given.
+    step: Step  # The last step.
+    memory: Memory  # What the next solve needs to know.
+    finished: bool = False  # Whether the next certificate is likely to be the last.
 
 
 class Trace:
     """Passes, seconds and objective of each model on the way of a fit.
 
-    Parameters
-    ----------
-    problem : Problem
-    lam : float
-        The strength that is asked for, sum form: objectives are at this one.
-
-    Attributes
-    ----------
-    points : list of (passes, seconds, objective in the mean form)
+    `lam`: the strength that is asked for, sum form: objectives are at this one.
     """
 
     def __init__(self, problem: Problem, lam: float) -> None:
@@ -172,31 +131,15 @@ class InnerSolver(Protocol):
 
 @dataclass(frozen=True)
 class Context:
-    """What the inner solvers of a fit know of it.
-
-    Parameters
-    ----------
-    problem : Problem
-    settings : FitSettings
-    n_rows : int
-        Number of examples.
-    sparse : bool
-        Whether rows vanish one by one.
-    certified : bool
-        Whether the penalty has a certificate.
-    accelerators : Accelerators
-        Those that the fit may take.
-    mark : callable
-        Is told each model on the way.
-    """
+    """What the inner solvers of a fit know of it."""
 
     problem: Problem
     settings: FitSettings
-    n_rows: int
-    sparse: bool
-    certified: bool
-    accelerators: Accelerators
-    mark: Callable[[Iterate], None]
+    n_rows: int  # Number of examples.
+    sparse: bool  # Whether rows vanish one by one.
+    certified: bool  # Whether the penalty has a certificate.
+    accelerators: Accelerators  # Those that the fit may take.
+    mark: Callable[[Iterate], None]  # Is told each model on the way.
 
     def restricted_gap(self, iterate: Iterate, lam: float, step: Step) -> float:
         """Gap of the problem restricted to the rows of A, without another pass; without a certificate, the promise."""
@@ -226,25 +169,11 @@ def until_solved(
 ) -> tuple[Iterate, Step]:
     """One step on an upper bound of the loss after the other, until the rows are solved or a step moves nothing.
 
-    Parameters
-    ----------
-    context : Context
-    at : Iterate
-    goal : Goal
-    limits : Limits
-    move : callable
-        Takes a step.
-    kind : str
-        What a step is called.
-    most : int or None
-        Steps at most.
-    last : float
-        ``problem.passes`` from which on no step is begun.
-
-    Returns
-    -------
-    Iterate, Step
-        The model, and the last step; one of no length where none was taken.
+    `move`: takes a step.
+    `kind`: what a step is called.
+    `most`: steps at most.
+    `last`: ``problem.passes`` from which on no step is begun.
+    Returns the model, and the last step; one of no length where none was taken.
     """
     problem, step, idle, done = context.problem, Step(kind, 0.0, 0.0), 0, 0
     while problem.passes < last and done != most:

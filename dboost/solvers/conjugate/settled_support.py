@@ -60,34 +60,17 @@ def conjugate_step(
 ) -> tuple[Array, Array, float]:
     """One inexact Newton step on the support.
 
-    Parameters
-    ----------
-    lam : float
-        Strength of the penalty, sum form.
-    diagonal : float64 array, shape (a or a + 1, k)
-        Diagonal of the curvature, the intercept last; preconditions.
-    product : callable
-        Products with the Hessian at the model.
-    limit : int
-        At most so many products; as many again once there is more to precondition with.
-    value : float, optional
-        The objective. With it the residual asked for falls with the gradient (superlinear convergence), which pays
-        where the support does not change; without it, it is `residual`.
-    blocks : Preconditioner, optional
-        Blocks of the curvature that precondition together with the diagonal.
-    wider : callable, optional
-        Blocks of more rows, to go on with where the solve gets nowhere.
-    residual : float
-        Share of the gradient, under the preconditioner, that the solve may leave.
-
-    Returns
-    -------
-    W : float64 array, shape (a, k)
-        New rows, entries that would have left the face pulled back to it.
-    d : float64 array, shape (k,)
-        Step of the intercept.
-    slope : float
-        Decrease that the gradient promises for the unit step (sum of gradient times step).
+    `lam`: strength of the penalty, sum form.
+    `diagonal`, (a or a + 1, k): diagonal of the curvature, the intercept last; preconditions.
+    `product`: products with the Hessian at the model.
+    `limit`: at most so many products; as many again once there is more to precondition with.
+    `value`: the objective. With it the residual asked for falls with the gradient (superlinear convergence), which pays
+    where the support does not change; without it, it is `residual`.
+    `blocks`: blocks of the curvature that precondition together with the diagonal.
+    `wider`: blocks of more rows, to go on with where the solve gets nowhere.
+    `residual`: share of the gradient, under the preconditioner, that the solve may leave.
+    Returns `W`, (a, k): new rows, entries that would have left the face pulled back to it. `d`, (k,): step of the
+    intercept. `slope`: decrease that the gradient promises for the unit step (sum of gradient times step).
     """
     a, k = iterate.W.shape
     bound = problem.objective.bound(iterate.active, lam)
