@@ -33,7 +33,7 @@ _ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
-class Solved:
+class CorrectedModel:
     """A model after the step."""
 
     iterate: Iterate  # The model with its sums.
@@ -57,12 +57,12 @@ class Free:
 
 def solve(
     problem: Problem, iterate: Iterate, lam: float, free: Free, tol: float, limits: Limits = UNLIMITED
-) -> Solved:
+) -> CorrectedModel:
     """Minimise loss plus penalty over the free rows.
 
     `iterate`: where to begin, with its sums.
     `lam`: strength of the penalty, sum form.
-    `tol`: the gradient left, as in ``Solved.rest``, at which to end.
+    `tol`: the gradient left, as in ``CorrectedModel.rest``, at which to end.
     `limits`: of the fit, for ``problem.passes``: looked at before each step.
     The objective of the result is never above that of `iterate`.
     """
@@ -89,7 +89,7 @@ def solve(
             break
         (iterate, length), steps = found, steps + 1
         rest = left_over(problem, iterate, lam, free)
-    return Solved(iterate, steps, rest, length, cut)
+    return CorrectedModel(iterate, steps, rest, length, cut)
 
 
 def residual(problem: Problem, iterate: Iterate, lam: float, free: Free) -> tuple[Array, Array]:
@@ -112,7 +112,7 @@ def _without_shift(problem: Problem, rows: Array, bias: Array) -> tuple[Array, A
 
 
 def left_over(problem: Problem, iterate: Iterate, lam: float, free: Free) -> float:
-    """The gradient of the objective over the free rows, as in ``Solved.rest``."""
+    """The gradient of the objective over the free rows, as in ``CorrectedModel.rest``."""
     rows, bias = residual(problem, iterate, lam, free)
     largest = float(np.max(np.abs(rows).sum(axis=1) / free.scale, initial=0.0))
     return max(largest, float(np.abs(bias).sum()) / math.sqrt(problem.statistics.weight))

@@ -154,7 +154,7 @@ class HeavyRows:
         `shifts`: whether a shift of all outputs changes no loss.
         `each`: runs the parts.
         """
-        # a last number that is nobody's
+        # One spare slot, addressed by -1: entries outside every block read and write it.
         own, share = np.append(scale, 1.0), np.zeros(scale.shape[0] + 1)
         share[: face.dim] = penalty
         least = SEEN * own
@@ -220,7 +220,7 @@ def rows_affordable(k: int, held: float, stored: float, sizes: Blocks) -> int:
 
 
 def block_of(places: Places, gram: Array, share: Array, least: Array) -> tuple[Places, Array]:
-    """Blocks with the penalty's share on their diagonals, which are `least` at least; a place of -1 is nobody's."""
+    """Blocks with the penalty's share on their diagonals, `least` at least; a place of -1 is the spare slot."""
     here = places >= 0
     # by themselves in memory: threads that factor blocks side by side would wait for one another's lines of the cache
     matrix = np.ascontiguousarray(np.where(here[:, :, None] & here[:, None, :], gram, 0.0))
@@ -242,7 +242,7 @@ def factored(blocks: Array, each: Each) -> None:
 class _Lengths:
     """Steps of rows along themselves (``Face.lines``)."""
 
-    places: Places  # (n, k): Coordinates of the entries of the rows that have such a direction; -1 is nobody's.
+    places: Places  # (n, k): Coordinates of the entries of the rows that have such a direction; -1 for the spare slot.
     units: Array  # (n, k): The directions.
     curvature: Array  # (n,): Of the loss along them.
     heavy: Places  # (1, t): Which of these rows are heavy.

@@ -31,7 +31,7 @@ _NOWHERE = 0.1
 PATIENCE = 5
 """Products after which it is looked at whether a solve got anywhere, and from there on whether it leaves the face."""
 _CENTRED = 0.01
-# Energy of what the face pulls back, as a share of the step's, that is worth solving for the rest once more.
+# Where the face changes more than this share of the step's energy, what it changed is fixed and the rest solved again.
 _PULLED = 0.02
 _MOVED = 1e-9
 _ROUNDING = 1e-15

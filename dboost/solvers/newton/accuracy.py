@@ -12,8 +12,7 @@ _SAMPLED = 0.15
 _CHEAPEST = 0.05
 # Never closer than this share of the gap that is asked for.
 _CLOSEST = 0.7
-# A solve by conjugate gradients leaves this share of the gradient, or less where that is what the goal asks for and so
-# little less that it costs but a few products more.
+# Relative residual of conjugate gradients; smaller where the goal needs it and it costs only a few products.
 RESIDUAL = 0.05
 _LEAST = 0.01
 _WANTED = 0.35
@@ -38,7 +37,7 @@ class Aim:
     residual: float  # Share of the gradient that a solve by conjugate gradients may leave.
 
     @classmethod
-    def iterate(cls, target: float, rest: float, before: float, price: float) -> Aim:
+    def of(cls, target: float, rest: float, before: float, price: float) -> Aim:
         """The aim of a step.
 
         `target`: relative gap of the rows held at which they count as solved.

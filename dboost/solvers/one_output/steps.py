@@ -229,7 +229,7 @@ class OneOutputSteps:
             self._steady = True
         if not self._steady or not self._pays(active):
             return None
-        formed = Quadratic(self.problem, columns, Anchor.iterate(iterate).with_rows(active))
+        formed = Quadratic(self.problem, columns, Anchor.of(iterate).with_rows(active))
         columns.quadratic = formed
         self.memory = replace(self.memory, anchor=formed.anchor)
         return formed
