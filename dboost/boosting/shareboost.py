@@ -52,7 +52,7 @@ from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
 from dboost.solvers.conjugate.class_blocks import grams, regularised, sampled
-from dboost.solvers.corrective import Free, Solved, left_over, solve
+from dboost.solvers.corrective import CorrectedModel, Free, left_over, solve
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -191,7 +191,7 @@ def without(
     n_rows: int,
     limits: Limits = UNLIMITED,
     by: Solver = solve,
-) -> Solved:
+) -> CorrectedModel:
     """The model without some of its places, all others solved again: to `tol` of the gradient that this leaves."""
     keep = np.setdiff1d(np.arange(iterate.active.shape[0]), gone)
     active = iterate.active[keep]
@@ -438,7 +438,12 @@ class ShareBoostRounds(Rounds):
     # ---- records ---------------------------------------------------------------------------------------------------
 
     def _moved(
-        self, before: FitState, solved: Solved, carried: dict[str, NDArray[Any]], step: str, clock: tuple[float, int]
+        self,
+        before: FitState,
+        solved: CorrectedModel,
+        carried: dict[str, NDArray[Any]],
+        step: str,
+        clock: tuple[float, int],
     ) -> FitState:
         """The state with the model of a corrective step and its record."""
         problem, iterate = self.problem, solved.iterate

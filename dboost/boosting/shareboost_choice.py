@@ -44,7 +44,7 @@ from dboost.problem.pools import leading
 from dboost.problem.problem import Problem
 from dboost.solvers.accelerated import solve_accelerated
 from dboost.solvers.conjugate.class_blocks import grams, regularised, sampled
-from dboost.solvers.corrective import Free, Solved, solve
+from dboost.solvers.corrective import CorrectedModel, Free, solve
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -182,7 +182,7 @@ def _outside(pool: Any, key: Key, held: frozenset[Key]) -> bool:
     return not any(member in held for member in group_of(pool, key))
 
 
-Solver = Callable[[Problem, Iterate, float, Free, float, Limits], Solved]
+Solver = Callable[[Problem, Iterate, float, Free, float, Limits], CorrectedModel]
 
 CORRECTIVE: dict[str, Solver] = {"newton": solve, "nesterov": solve_accelerated}
 """Ways to solve all weights again, by name; both end at the same gradient."""
@@ -283,7 +283,7 @@ def corrected(
     n_rows: int,
     limits: Limits = UNLIMITED,
     by: Solver = solve,
-) -> Solved:
+) -> CorrectedModel:
     """The fully corrective step: its gradient ends at `tol` of the one that the fresh rows began with.
 
     A ConvergenceWarning when more is left than they began with: the next features would be chosen by what was left.
@@ -305,7 +305,7 @@ def corrected(
     return solved
 
 
-def _on_rows(problem: Problem, iterate: Iterate, rows: Rows, lam: float, n_rows: int) -> Solved:
+def _on_rows(problem: Problem, iterate: Iterate, rows: Rows, lam: float, n_rows: int) -> CorrectedModel:
     """The rows of one group alone, from zero."""
     length = row_lengths(problem, iterate.active)
     free = Free(np.isin(iterate.active, rows), False, length, n_rows)

@@ -38,7 +38,7 @@ from dboost.problem.free_rows import without_sums
 from dboost.problem.iterate import Iterate, Rows, Score
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
-from dboost.solvers.inner import PROMISED, Context, Goal, Solved, Trace
+from dboost.solvers.inner import PROMISED, Context, Goal, InnerResult, Trace
 from dboost.solvers.row_updates import one_row_promises
 from dboost.solvers.step import Step, pruned
 
@@ -394,7 +394,7 @@ class Loop(Rounds):
             goal = goal.below(rest, share)
         return goal
 
-    def _next(self, state: FitState, solved: Solved, judged: bool) -> FitState:
+    def _next(self, state: FitState, solved: InnerResult, judged: bool) -> FitState:
         """What the next round looks at."""
         if state.provisional and solved.finished and not self.problem.searched:
             # the next certificate is likely to be the last: it is taken over all columns at once

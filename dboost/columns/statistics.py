@@ -11,7 +11,7 @@ from dboost.partition import Sums
 
 Array = NDArray[np.float64]
 
-# A column whose variance is below this share of its mean square is constant but for the rounding of its sums.
+# Variance, as a share of the mean square, below which a column counts as constant: it is the rounding of sums.
 _CONSTANT = 1e-12
 # |mean| over deviation from which a column is far from zero. Up to here rounds and seconds of a fit are those of the
 # centred column; at 30 the steps of several outputs take twice as many products, at 1e5 no fit ends (2026-11). At least

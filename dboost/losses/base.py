@@ -231,7 +231,7 @@ class Loss(Protocol, metaclass=OfTypes):
         ...
 
     def terms(self, value: float, at_zero: float, mass: Array, total: Array, bias: Array) -> float:
-        """How large the terms of the dual value are beside those of the loss, for what rounding does to their sum.
+        """A bound of the summed sizes of the dual terms, for the rounding error of the certificate.
 
         From the loss at a model and at zero margins, and the column sums of U.
         """
@@ -371,7 +371,7 @@ class Common:
         return pull
 
     def kept(self, far: Array, moved: Array) -> float:
-        """All of it while no prediction moves by more than half of itself, which leaves all of them above zero."""
+        """1 where all |z| are at most 1/2, so that predictions stay above zero; else 0."""
         return near(far)
 
     def terms(self, value: float, at_zero: float, mass: Array, total: Array, bias: Array) -> float:

@@ -29,7 +29,7 @@ class RealLabels(NamedTuple):
     """Labels of one block, float64 (m, k), NaN where missing, and the loss of each output (``real_rows``).
 
     With its kind, int8 (k,), two parameters, float64 (k,), and what is added to both pulls, float64 (k,). Whether all
-    losses are squared is told apart: the compiler then makes vector code of a row.
+    losses are squared is a case of its own: the compiler then makes vector code of a row.
     """
 
     label: Array

@@ -47,7 +47,7 @@ _SETTLED = 1e-24
 _ROUNDING = 1e-14
 _HALVINGS = 0.5 ** np.arange(1.0, 12.0)
 # Curvature of the examples that hold a column, below this share of that of the most curved one: e^-20, of labels that
-# are told so surely that no finite weight would.
+# are predicted so surely that no finite weight would.
 _VANISHED = 2e-9
 
 

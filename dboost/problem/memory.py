@@ -24,7 +24,7 @@ class Anchor:
     added: NDArray[np.int64]  # How many were added at a time.
 
     @classmethod
-    def iterate(cls, model: Iterate) -> Anchor:
+    def of(cls, model: Iterate) -> Anchor:
         """Before any rows, at a model."""
         held = model.W[:, 0] != 0.0
         none = np.zeros(0, np.int64)

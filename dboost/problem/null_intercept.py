@@ -88,7 +88,7 @@ def best_intercept(slope_at: Callable[[Array], tuple[Array, Array]], start: Arra
     for trial in range(1, _MAX_PASSES + 1):
         slope, curvature = slope_at(b)
         with np.errstate(divide="ignore", invalid="ignore"):
-            # an end that has been kept twice loses some of its sum, or the line would move the other one for ever
+            # Anderson and Bjorck: the sum at an end that was kept twice shrinks, so that this end moves too.
             share = 1.0 - slope / before
             share = np.where(slope * before > 0.0, np.where(share > 0.0, share, 0.5), 1.0)
             low, above = np.where(slope >= 0.0, b, low), np.where(slope >= 0.0, slope, share * above)

@@ -30,7 +30,7 @@ class PassRunner:
     def run(self, leaf: Any, *args: Any, name: str, at_once: int | None = None, **kwargs: Any) -> Any:
         """One pass: leaf(partition, memo, *args) over every partition, reduced (``Engine.map_reduce``).
 
-        `name`: what the pass is called where passes are told apart. `at_once`: at most so many shards are summed at a
+        `name`: the name under which the pass is counted. `at_once`: at most so many shards are summed at a
         time: a process may hold its sums of all of them until they are added up. It is one pass all the same.
         `**kwargs`: `shards`, `finish` and `finish_args` of ``Engine.map_reduce``.
         """

@@ -40,7 +40,7 @@ Opened = tuple[list[Key], list[float], list[float]]
 def worth(
     total: Sums, shard: Any, tree: Tree, dual_norm: Callable[[Array], Array], wanted: float, seen: float
 ) -> Opened:
-    """Those of a shard's hypotheses that a search has use for; the others need no names.
+    """A shard's hypotheses that may be chosen or opened; the others need no names.
 
     `total`: mu+ and mu- of the parts of Theta. `dual_norm`: the penalty's, over rows. `wanted`: hypotheses of a larger
     size are wanted themselves; infinite where none is. `seen`: the strength asked for, or the largest size seen if that

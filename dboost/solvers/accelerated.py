@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.problem import Problem
-from dboost.solvers.corrective import Free, Solved, left_over, residual
+from dboost.solvers.corrective import CorrectedModel, Free, left_over, residual
 
 Array = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ _ROUNDING = 1e-13
 
 def solve_accelerated(
     problem: Problem, iterate: Iterate, lam: float, free: Free, tol: float, limits: Limits = UNLIMITED
-) -> Solved:
+) -> CorrectedModel:
     """Minimise loss plus penalty over the free rows; parameters and result as for ``corrective.solve``.
 
     A step is two passes, and one more for each doubling of B.
@@ -74,7 +74,7 @@ def solve_accelerated(
             ahead = problem.evaluate(
                 iterate.active, W, iterate.intercept + share * (iterate.intercept - before.intercept)
             )
-    return Solved(iterate, steps, rest, length, cut)
+    return CorrectedModel(iterate, steps, rest, length, cut)
 
 
 def _step(

@@ -33,71 +33,38 @@ _ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
-class Solved:
-    """A model after the step.
+class CorrectedModel:
+    """A model after the step."""
 
-    Parameters
-    ----------
-    at : Iterate
-        The model with its sums.
-    steps : int
-        Newton steps taken.
-    rest : float
-        What is left of the gradient: max_j ||g_j||_1 / sqrt(sum_i s_i x_ij**2) over the free rows, the intercept as a
-        column of ones.
-    length : float
-        Length of the last step.
-    cut : bool
-        Whether a limit of the fit ended it early.
-    """
-
-    iterate: Iterate
-    steps: int
+    iterate: Iterate  # The model with its sums.
+    steps: int  # Newton steps taken.
+    # What is left of the gradient: max_j ||g_j||_1 / sqrt(sum_i s_i x_ij**2) over the free rows, the intercept as a
+    # column of ones.
     rest: float
-    length: float
-    cut: bool = False
+    length: float  # Length of the last step.
+    cut: bool = False  # Whether a limit of the fit ended it early.
 
 
 @dataclass(frozen=True)
 class Free:
-    """What may move.
+    """What may move."""
 
-    Parameters
-    ----------
-    rows : bool array, shape (a,)
-    intercept : bool
-    scale : float64 array, shape (a,)
-        Length of each column, by which its gradient is measured.
-    n_rows : int
-        Number of examples.
-    """
-
-    rows: NDArray[np.bool_]
+    rows: NDArray[np.bool_]  # (a,)
     intercept: bool
-    scale: Array
-    n_rows: int
+    scale: Array  # (a,): Length of each column, by which its gradient is measured.
+    n_rows: int  # Number of examples.
 
 
 def solve(
     problem: Problem, iterate: Iterate, lam: float, free: Free, tol: float, limits: Limits = UNLIMITED
-) -> Solved:
+) -> CorrectedModel:
     """Minimise loss plus penalty over the free rows.
 
-    Parameters
-    ----------
-    at : Iterate
-        Where to begin, with its sums.
-    lam : float
-        Strength of the penalty, sum form.
-    tol : float
-        The gradient left, as in ``Solved.rest``, at which to end.
-    limits : Limits
-        Of the fit, for ``problem.passes``: looked at before each step.
-
-    Returns
-    -------
-    Solved
-        Its objective is never above that of `iterate`.
+    `iterate`: where to begin, with its sums.
+    `lam`: strength of the penalty, sum form.
+    `tol`: the gradient left, as in ``CorrectedModel.rest``, at which to end.
+    `limits`: of the fit, for ``problem.passes``: looked at before each step.
+    The objective of the result is never above that of `iterate`.
     """
     length, steps = 0.0, 0
     first = rest = left_over(problem, iterate, lam, free)
@@ -122,7 +89,7 @@ def solve(
             break
         (iterate, length), steps = found, steps + 1
         rest = left_over(problem, iterate, lam, free)
-    return Solved(iterate, steps, rest, length, cut)
+    return CorrectedModel(iterate, steps, rest, length, cut)
 
 
 def residual(problem: Problem, iterate: Iterate, lam: float, free: Free) -> tuple[Array, Array]:
@@ -145,7 +112,7 @@ def _without_shift(problem: Problem, rows: Array, bias: Array) -> tuple[Array, A
 
 
 def left_over(problem: Problem, iterate: Iterate, lam: float, free: Free) -> float:
-    """The gradient of the objective over the free rows, as in ``Solved.rest``."""
+    """The gradient of the objective over the free rows, as in ``CorrectedModel.rest``."""
     rows, bias = residual(problem, iterate, lam, free)
     largest = float(np.max(np.abs(rows).sum(axis=1) / free.scale, initial=0.0))
     return max(largest, float(np.abs(bias).sum()) / math.sqrt(problem.statistics.weight))

@@ -154,16 +154,8 @@ class Steps:
 
     Far from the optimum, where a table does not last, it is formed from some of the examples.
 
-    Parameters
-    ----------
-    problem : Problem
-    lam : float
-        Strength of the penalty, sum form.
-
-    Attributes
-    ----------
-    formed : int
-        How many tables were formed.
+    `lam`: strength of the penalty, sum form.
+    Attribute `formed`: how many tables were formed.
     """
 
     def __init__(self, problem: Problem, lam: float) -> None:

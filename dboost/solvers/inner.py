@@ -1,12 +1,13 @@
 """The inner solve of a round: the weights of the rows held, solved again (docs/math.md 7).
 
-Covers: ``Goal``, how far they are solved; ``Solved``, all that a solve leaves; and the ways to solve. The plain
-one is the paper's, one-row updates on a diagonal bound of the loss (``Sweeps``). Newton steps have the curvature of the
-loss itself (``NewtonSteps``). Rows that are penalised in groups have steps of their own (``GroupSteps``).
+Covers: ``Goal``, how far they are solved; ``InnerResult``, all that a solve leaves; and the ways to solve. The plain
+one is the paper's, one-row updates on a diagonal bound of the loss (``SweepSolver``). Newton steps have the curvature
+of the loss itself (``NewtonSolver``). Rows that are penalised in groups have steps of their own (``GroupSolver``).
 Does not cover: which rows are held (``boosting.totally_corrective``), or what a step is (``row_updates``, ``formed``,
 ``solvers.newton.step``).
 
-A solver is made once for a fit and keeps nothing from one solve to the next: what the next one needs is in `Solved`.
+A solver is made once for a fit and keeps nothing from one solve to the next: what the next one needs is in
+``InnerResult``.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from dboost.solvers.steps_on_rows import steps_on
 _INNER_TOL = 0.7
 # Without a certificate a fit ends once its next step promises less than this share of `tol`.
 PROMISED = 0.1
-# A model whose rows are solved to this share of the gap that is asked for is certified and not solved closer: the
-# certificate costs less than another step, and is likely to do.
+# At this share of the gap that is asked for, the certificate is tried instead of another step: it is cheaper, and
+# usually passes.
 _LIKELY = 0.95
 # The rest of the gap in the rows held, as a share of the one asked for, at which the next certificate is likely to be
 # the last.
@@ -56,45 +57,24 @@ _IDLE_SWEEPS = 50
 
 @dataclass(frozen=True)
 class Goal:
-    """How far the rows held are solved in a round; all numbers but `lam` in the units of the objective.
+    """How far the rows held are solved in a round; all numbers but `lam` in the units of the objective."""
 
-    Parameters
-    ----------
-    lam : float
-        Strength of the penalty, sum form.
-    value : float
-        Objective of the model that the round begins with, at least the resolution of the problem.
-    gap : float
-        Its gap.
-    target : float
-        Gap of the rows held at which they count as solved.
-    enough : float
-        The same once a certificate is likely to end the fit; at least `target`.
-    nearly : float
-        Gap of the rows held at which the next certificate is likely to be the last.
-    """
-
-    lam: float
-    value: float
-    gap: float
-    target: float
-    enough: float
-    nearly: float
+    lam: float  # Strength of the penalty, sum form.
+    value: float  # Objective of the model that the round begins with, at least the resolution of the problem.
+    gap: float  # Its gap.
+    target: float  # Gap of the rows held at which they count as solved.
+    enough: float  # The same once a certificate is likely to end the fit; at least `target`.
+    nearly: float  # Gap of the rows held at which the next certificate is likely to be the last.
 
     @classmethod
     def of(cls, lam: float, value: float, gap: float, share: float, tol: float, certified: bool) -> Goal:
         """The goal of a round.
 
-        Parameters
-        ----------
-        gap : float
-            Relative gap.
-        share : float
-            The share of the gap that the rows held may keep.
-        tol : float
-            Relative gap that is asked for.
-        certified : bool
-            Whether there is a certificate; without one the promise of a step decides, at a value that falls until then.
+        `gap`: relative gap.
+        `share`: the share of the gap that the rows held may keep.
+        `tol`: relative gap that is asked for.
+        `certified`: whether there is a certificate; without one the promise of a step decides, at a value that falls
+        until then.
         """
         least = _INNER_TOL if certified else 0.5 * PROMISED
         target = max(least * tol, share * gap) * value
@@ -114,39 +94,19 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Solved:
-    """What a solve leaves.
+class InnerResult:
+    """What a solve leaves."""
 
-    Parameters
-    ----------
-    at : Iterate
-        The model with its sums; its objective is not above that of the model given.
-    step : Step
-        The last step.
-    memory : Memory
-        What the next solve needs to know.
-    finished : bool
-        Whether the next certificate is likely to be the last.
-    """
-
-    iterate: Iterate
-    step: Step
-    memory: Memory
-    finished: bool = False
+    iterate: Iterate  # The model with its sums; its objective is not above that of the model given.
+    step: Step  # The last step.
+    memory: Memory  # What the next solve needs to know.
+    finished: bool = False  # Whether the next certificate is likely to be the last.
 
 
 class Trace:
     """Passes, seconds and objective of each model on the way of a fit.
 
-    Parameters
-    ----------
-    problem : Problem
-    lam : float
-        The strength that is asked for, sum form: objectives are at this one.
-
-    Attributes
-    ----------
-    points : list of (passes, seconds, objective in the mean form)
+    `lam`: the strength that is asked for, sum form: objectives are at this one.
     """
 
     def __init__(self, problem: Problem, lam: float) -> None:
@@ -165,38 +125,22 @@ class Trace:
 class InnerSolver(Protocol):
     """Solve for the rows held."""
 
-    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
+    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> InnerResult:
         """Solve from a model; `state` is that of the fit before the round, and is not changed."""
         ...
 
 
 @dataclass(frozen=True)
 class Context:
-    """What the inner solvers of a fit know of it.
-
-    Parameters
-    ----------
-    problem : Problem
-    settings : FitSettings
-    n_rows : int
-        Number of examples.
-    sparse : bool
-        Whether rows vanish one by one.
-    certified : bool
-        Whether the penalty has a certificate.
-    accelerators : Accelerators
-        Those that the fit may take.
-    mark : callable
-        Is told each model on the way.
-    """
+    """What the inner solvers of a fit know of it."""
 
     problem: Problem
     settings: FitSettings
-    n_rows: int
-    sparse: bool
-    certified: bool
-    accelerators: Accelerators
-    mark: Callable[[Iterate], None]
+    n_rows: int  # Number of examples.
+    sparse: bool  # Whether rows vanish one by one.
+    certified: bool  # Whether the penalty has a certificate.
+    accelerators: Accelerators  # Those that the fit may take.
+    mark: Callable[[Iterate], None]  # Is told each model on the way.
 
     def restricted_gap(self, iterate: Iterate, lam: float, step: Step) -> float:
         """Gap of the problem restricted to the rows of A, without another pass; without a certificate, the promise."""
@@ -208,10 +152,10 @@ class Context:
         """The inner solver that the settings name; groups of columns, and signs of rows that never vanish, have one."""
         columns = self.problem.objective.columns
         if columns.group is not None or (columns.sign is not None and not self.sparse):
-            return GroupSteps(self)
+            return GroupSolver(self)
         if self.settings.update != "newton":
-            return Sweeps(self)
-        return NewtonSteps(self)
+            return SweepSolver(self)
+        return NewtonSolver(self)
 
 
 def until_solved(
@@ -226,25 +170,11 @@ def until_solved(
 ) -> tuple[Iterate, Step]:
     """One step on an upper bound of the loss after the other, until the rows are solved or a step moves nothing.
 
-    Parameters
-    ----------
-    context : Context
-    at : Iterate
-    goal : Goal
-    limits : Limits
-    move : callable
-        Takes a step.
-    kind : str
-        What a step is called.
-    most : int or None
-        Steps at most.
-    last : float
-        ``problem.passes`` from which on no step is begun.
-
-    Returns
-    -------
-    Iterate, Step
-        The model, and the last step; one of no length where none was taken.
+    `move`: takes a step.
+    `kind`: what a step is called.
+    `most`: steps at most.
+    `last`: ``problem.passes`` from which on no step is begun.
+    Returns the model, and the last step; one of no length where none was taken.
     """
     problem, step, idle, done = context.problem, Step(kind, 0.0, 0.0), 0, 0
     while problem.passes < last and done != most:
@@ -261,12 +191,12 @@ def until_solved(
 
 
 @dataclass(frozen=True)
-class Sweeps:
+class SweepSolver:
     """One-row updates on a diagonal bound until the rows are solved: the paper's own (Duchi & Singer, figs. 2 to 4)."""
 
     context: Context
 
-    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
+    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> InnerResult:
         """Sweep over the rows held; see `InnerSolver.solve`."""
         problem, settings = self.context.problem, self.context.settings
         last = problem.passes + round_passes(self.context.n_rows, iterate.active.shape[0], problem.k)
@@ -280,7 +210,7 @@ class Sweeps:
             return after, Step(settings.select, float(moved), promised)
 
         iterate, step = until_solved(self.context, iterate, goal, limits, sweep, settings.select, settings.sweeps, last)
-        return Solved(iterate, step, state.memory)
+        return InnerResult(iterate, step, state.memory)
 
 
 def formed_steps(
@@ -302,12 +232,12 @@ def formed_steps(
 
 
 @dataclass(frozen=True)
-class GroupSteps:
+class GroupSolver:
     """Steps over groups of columns: Newton's where their curvature can be formed, else proximal gradient steps."""
 
     context: Context
 
-    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
+    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> InnerResult:
         """Step until the rows are solved; see `InnerSolver.solve`."""
         context, problem, lam = self.context, self.context.problem, goal.lam
 
@@ -319,16 +249,16 @@ class GroupSteps:
         if step.length == 0.0:
             most = round_passes(context.n_rows, iterate.active.shape[0], problem.k)
             iterate, step = proximal.solve(problem, iterate, lam, most, solved)
-        return Solved(iterate, step, state.memory)
+        return InnerResult(iterate, step, state.memory)
 
 
 @dataclass(frozen=True)
-class NewtonSteps:
+class NewtonSolver:
     """Newton steps until the rows are solved; on curvature that is formed where others creep, or fail."""
 
     context: Context
 
-    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
+    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> InnerResult:
         """Step until the rows are solved; see `InnerSolver.solve`."""
         context, problem, lam = self.context, self.context.problem, goal.lam
         fast, n_rows = context.accelerators, context.n_rows
@@ -351,7 +281,7 @@ class NewtonSteps:
         few = small and formed.flat(problem)
         for _ in range(_FEW_NEWTON_STEPS if few else _MAX_NEWTON_STEPS):
             price = problem.objective.bound(iterate.active, lam).total(iterate.W) / goal.value
-            aim = Aim.iterate(goal.target / goal.value, rest / goal.value, before / goal.value, price)
+            aim = Aim.of(goal.target / goal.value, rest / goal.value, before / goal.value, price)
             before = rest
             iterate, step = steps.step(iterate, lam, aim)
             if solved(iterate, step) or (step.promised <= little and not step.cut):
@@ -364,4 +294,4 @@ class NewtonSteps:
             creeps = few or rest > _CREEPS * first
         if creeps:
             iterate, step = formed_steps(context, iterate, lam, state, step, solved)
-        return Solved(iterate, step, steps.memory, rest <= goal.nearly)
+        return InnerResult(iterate, step, steps.memory, rest <= goal.nearly)

@@ -34,28 +34,15 @@ def line_search(
 
     One pass where the whole step does; two more where a shorter one is needed.
 
-    Parameters
-    ----------
-    at : Iterate
-        Where to begin, with its sums.
-    lam : float
-        Strength of the penalty, sum form.
-    D : float64 array, shape (a, k)
-        Direction of the active rows.
-    d : float64 array, shape (k,)
-        Direction of the intercept.
-    promised : float
-        Fall of the objective that the direction promises.
-    grid : float64 array
-        Lengths tried below 1, ``SHORT`` or ``LONG``.
-    rounding : float
-        Relative error of the sums of the objective: the whole step may seem to rise by it, as near the optimum a fall
-        is lost in it.
-
-    Returns
-    -------
-    tuple of Iterate and float, or None
-        The model and the length of the step; None where no length does.
+    `iterate`: where to begin, with its sums.
+    `lam`: strength of the penalty, sum form.
+    `D`, (a, k): direction of the active rows.
+    `d`, (k,): direction of the intercept.
+    `promised`: fall of the objective that the direction promises.
+    `grid`: lengths tried below 1, ``SHORT`` or ``LONG``.
+    `rounding`: relative error of the sums of the objective: the whole step may seem to rise by it, as near the optimum
+    a fall is lost in it.
+    Returns the model and the length of the step; None where no length does.
     """
     value = problem.objective(iterate, lam)
     full = problem.evaluate(iterate.active, iterate.W + D, iterate.intercept + d)

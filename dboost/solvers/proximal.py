@@ -56,22 +56,11 @@ def solve(
 ) -> tuple[Iterate, Step]:
     """Steps from a model that has its sums and whole groups, until `ended` says so of one, or none moves.
 
-    Parameters
-    ----------
-    problem : Problem
-    at : Iterate
-    lam : float
-        Strength of the penalty, sum form.
-    most : int
-        Steps at most.
-    ended : callable
-        Asked of each model that is better than the one before.
-
-    Returns
-    -------
-    Iterate, Step
-        The best model, whose objective is not above that of `iterate`, and the last step; its length is 0 where the
-        model did not move at all.
+    `lam`: strength of the penalty, sum form.
+    `most`: steps at most.
+    `ended`: asked of each model that is better than the one before.
+    Returns the best model, whose objective is not above that of `iterate`, and the last step; its length is 0 where the
+    model did not move at all.
     """
     metric = _metric(problem, iterate, lam)
     value, bend, momentum = problem.objective(iterate, lam), _FIRST * problem.objective.curvature_constant, 1.0

@@ -39,17 +39,11 @@ class _Sums:
 class RowwiseSteps:
     """Diagonal-bound updates on a fixed set of rows.
 
-    Parameters
-    ----------
-    problem : Problem
-        The problem; ``problem.exponential`` chooses the bound.
-    active : int64 array, shape (a,)
-        The rows A.
-    select : {"greedy", "cyclic", "random", "template", "template_uniform"}
-        One row by score, one row in turn, one row at random, or all rows at once: with the local constant of each row,
-        or with the smallest step of all rows, as in the papers.
-    rng : numpy Generator
-        Source of the random order.
+    `problem`: the problem; ``problem.exponential`` chooses the bound.
+    `active`, (a,): the rows A.
+    `select`: one row by score, one row in turn, one row at random, or all rows at once: with the local constant of each
+    row, or with the smallest step of all rows, as in the papers.
+    `rng`: source of the random order.
     """
 
     def __init__(self, problem: Problem, active: NDArray[np.int64], select: str, rng: np.random.Generator) -> None:

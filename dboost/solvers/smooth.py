@@ -38,19 +38,9 @@ _MAX_PRODUCTS = 100
 class SmoothSteps:
     """Steps on all rows of a model at once.
 
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-    memory : Memory
-        What earlier steps left.
-    accelerators : Accelerators
-        Those that the fit may take.
-
-    Attributes
-    ----------
-    memory : Memory
-        What the next steps need to know: whether blocks precondition.
+    `memory`: what earlier steps left.
+    `accelerators`: those that the fit may take.
+    Attribute `memory`: what the next steps need to know, whether blocks precondition.
     """
 
     def __init__(self, problem: Problem, memory: Memory, accelerators: Accelerators) -> None:
@@ -62,14 +52,9 @@ class SmoothSteps:
     def step(self, iterate: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """Take one step; the objective of the result is never above that of `iterate`.
 
-        Parameters
-        ----------
-        at : Iterate
-            The model with its sums.
-        lam : float
-            Strength of the penalty.
-        aim : Aim
-            Not needed: these steps are worth their passes at any strength.
+        `iterate`: the model with its sums.
+        `lam`: strength of the penalty.
+        `aim`: not needed: these steps are worth their passes at any strength.
         """
         problem = self.problem
         value = problem.objective(iterate, lam)
@@ -111,24 +96,12 @@ class SmoothSteps:
 
 @dataclass(frozen=True)
 class Forming:
-    """How the blocks of the heaviest rows would be formed, and what that costs.
+    """How the blocks of the heaviest rows would be formed, and what that costs."""
 
-    Parameters
-    ----------
-    rows : int64 array, shape (t,)
-        Places of the heaviest rows, ascending.
-    every : int
-        Of how many examples one is looked at.
-    whole : bool
-        Whether these are all rows.
-    products : float
-        How many products with the curvature cost as much.
-    """
-
-    rows: NDArray[np.int64]
-    every: int
-    whole: bool
-    products: float
+    rows: NDArray[np.int64]  # (t,): Places of the heaviest rows, ascending.
+    every: int  # Of how many examples one is looked at.
+    whole: bool  # Whether these are all rows.
+    products: float  # How many products with the curvature cost as much.
 
     @classmethod
     def of(cls, problem: Problem, iterate: Iterate, diagonal: Array, sizes: AllRows) -> Forming:

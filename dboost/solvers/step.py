@@ -12,24 +12,14 @@ from dboost.problem.iterate import Iterate
 
 @dataclass(frozen=True)
 class Step:
-    """What a step did.
+    """What a step did."""
 
-    Parameters
-    ----------
-    kind : str
-        "descent", "conjugate", "newton" on a model whose curvature is formed (``quadratic_model``,
-        ``group_curvature``), or "template" on an upper bound.
-    length : float
-        Step length accepted; 0 when no step helped, or the model is optimal to rounding.
-    promised : float
-        Decrease of the linearised loss plus penalty over the full step: zero exactly at the optimum.
-    cut : bool
-        Whether its descent ended before it was done, so that it promised little however far the optimum is.
-    """
-
+    # "descent", "conjugate", "newton" on a model whose curvature is formed (``quadratic_model``, ``group_curvature``),
+    # or "template" on an upper bound.
     kind: str
-    length: float
-    promised: float
+    length: float  # Step length accepted; 0 when no step helped, or the model is optimal to rounding.
+    promised: float  # Decrease of the linearised loss plus penalty over the full step: zero exactly at the optimum.
+    # Whether its descent ended before it was done, so that it promised little however far the optimum is.
     cut: bool = False
 
 

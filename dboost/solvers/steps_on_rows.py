@@ -26,20 +26,11 @@ def steps_on(
 ) -> NewtonSteps | OneOutputSteps | SmoothSteps:
     """Steps on a fixed set of rows.
 
-    Parameters
-    ----------
-    problem : Problem
-    active : int64 array, shape (a,)
-        The rows A.
-    n_rows : int
-        Number of examples.
-    settings : FitSettings
-    state : FitState
-        Its memory, and the gap of the model that is moved.
-    sparse : bool
-        Whether rows of W vanish one by one.
-    accelerators : Accelerators
-        Those that the fit may take.
+    `active`, (a,): the rows A.
+    `n_rows`: number of examples.
+    `state`: its memory, and the gap of the model that is moved.
+    `sparse`: whether rows of W vanish one by one.
+    `accelerators`: those that the fit may take.
     """
     if not sparse:
         return SmoothSteps(problem, state.memory, accelerators)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dboost import passes
 from dboost.compiled.sparse import columns
 from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
 from dboost.penalties import get_penalty
@@ -136,6 +137,24 @@ def test_vectors_that_float32_cannot_hold_are_brought_into_its_range_by_powers_o
         assert unit == 1.0 or 0.5 <= np.abs(v / unit).max() < 1.0
         assert (v / unit * unit).tobytes() == v.tobytes()
     assert settled_support.unit_of(np.zeros(2)) == 1.0 and settled_support.unit_of(np.array([np.inf])) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_products_with_columns_whose_squares_are_no_float32_are_formed(seed):
+    """The step moves a margin by about one, its weight by 1e-21: each of these is a number, the square of 1e21 is not.
+
+    A product that overflows ends a solve after its first step, which promises a millionth.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(18, 3)) * [1e21, 1e5, 0.1]
+    data = plain.Data("multinomial", X, rng.integers(5, size=18).astype(np.int32), np.ones(18), 5)
+    problem, lam = plain.fitting(data, penalty="l2", fit_intercept=False).problem, 1e20
+    W = rng.normal(size=(3, 5)) * [[1e-21], [1e-36], [1e-39]]
+    iterate = problem.evaluate(np.arange(3), W, np.zeros(5))
+    diagonal = problem.own_pass(passes.curvature_diagonal, iterate, False, name="diagonal").add["diagonal"]
+    value = problem.objective(iterate, lam)
+    step = settled_support.conjugate_step(problem, iterate, lam, diagonal, problem.curvature_at(iterate), 100, value)
+    assert np.all(np.isfinite(step[0])) and step[2] > 0.01
 
 
 @pytest.mark.parametrize("seed", [1, 3, 5])

@@ -11,7 +11,7 @@ from dboost.boosting.shareboost import ShareBoost
 from dboost.boosting.shareboost_choice import CORRECTIVE, RULES
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.products.family import Products
-from dboost.solvers.corrective import Solved, left_over
+from dboost.solvers.corrective import CorrectedModel, left_over
 from tests.boosting import plain
 
 RIDGE = 1e-4
@@ -262,7 +262,7 @@ def test_the_generalisation_bound_ends_a_fit_at_its_lowest():
 
 def test_a_step_that_leaves_more_gradient_than_the_new_feature_brought_is_told(monkeypatch):
     def not_solved(problem, iterate, lam, free, tol, limits):
-        return Solved(iterate, 0, left_over(problem, iterate, lam, free), 0.0)
+        return CorrectedModel(iterate, 0, left_over(problem, iterate, lam, free), 0.0)
 
     data = plain.make("multinomial", m=60, n=12, seed=3)
     monkeypatch.setitem(CORRECTIVE, "newton", not_solved)

@@ -129,7 +129,7 @@ def factor_blocks(H: Float64, ridge: float) -> None:
 
 @njit(nogil=True, cache=True)
 def solve_blocks(H: Float64, places: Int64, r: Float64, z: Float64) -> None:
-    """z[places[b]] = H[b]^-1 r[places[b]] for every factored block b; a place of -1 is nobody's."""
+    """z[places[b]] = H[b]^-1 r[places[b]] for every factored block b; a place of -1 is none."""
     n = places.shape[1]
     x = room(n, np.float64)
     for b in range(places.shape[0]):

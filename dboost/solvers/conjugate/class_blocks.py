@@ -46,19 +46,11 @@ class _Block:
 class ClassBlocks:
     """An approximate inverse of the Hessian of loss plus penalty.
 
-    Parameters
-    ----------
-    problem : Problem
-    at : Iterate
-        Where the Hessian is taken; one pass.
-    rows : int64 array
-        Places among the active rows that move; the others are left at zero.
-    intercept : bool
-        Whether the intercept moves too.
-    bend : float64 array, shape (a, k)
-        Diagonal of the penalty's Hessian.
-    n_rows : int
-        Number of examples.
+    `iterate`: where the Hessian is taken; one pass.
+    `rows`: places among the active rows that move; the others are left at zero.
+    `intercept`: whether the intercept moves too.
+    `bend`, (a, k): diagonal of the penalty's Hessian.
+    `n_rows`: number of examples.
     """
 
     def __init__(

@@ -72,17 +72,11 @@ def summed(
 ) -> Array:
     """Sums over `enough` or more of m examples, spread evenly, scaled to all of them; float64, shape of `room`.
 
-    Parameters
-    ----------
-    add : callable
-        ``add(first, every, sums)`` adds the examples `first`, `first` + `every`, ... to the sums.
-    room : array
-        Zeros of the shape and type to sum in.
-    cost : float
-        Operations for an example. With it and the number of examples alone it is decided in how many parts they are
-        summed: the bits do not depend on threads.
-    each : callable
-        Runs the parts.
+    `add`: ``add(first, every, sums)`` adds the examples `first`, `first` + `every`, ... to the sums.
+    `room`: zeros of the shape and type to sum in.
+    `cost`: operations for an example. With it and the number of examples alone it is decided in how many parts they are
+    summed: the bits do not depend on threads.
+    `each`: runs the parts.
     """
     every = max(1, int(m // enough))
     taken = len(range(0, m, every))
@@ -101,21 +95,12 @@ def summed(
 
 @dataclass(frozen=True)
 class HeavyRows:
-    """Curvature among the heaviest active rows and the intercept, for every output.
+    """Curvature among the heaviest active rows and the intercept, for every output."""
 
-    Parameters
-    ----------
-    rows : int64 array, shape (t,)
-        Their places among the active rows.
-    gram : float64 array, shape (k, t, t) or (k, t + 1, t + 1)
-        sum_i h_ir x_ij x_il of output r, the intercept last where there is one.
-    whole : bool
-        Whether these are all active rows.
-    """
-
-    rows: Places
+    rows: Places  # (t,): Their places among the active rows.
+    # (k, t, t) or (k, t + 1, t + 1): sum_i h_ir x_ij x_il of output r, the intercept last where there is one.
     gram: Array
-    whole: bool
+    whole: bool  # Whether these are all active rows.
 
     @classmethod
     def of(
@@ -131,20 +116,12 @@ class HeavyRows:
     ) -> HeavyRows:
         """Sum the blocks over some examples of a cut block.
 
-        Parameters
-        ----------
-        cut : Cut
-            The examples, by row.
-        h, rank_one
-            Their Hessians, diag(h_i) - r_i h_i h_i'.
-        diagonal : float64 array, shape (a or a + 1, k)
-            Diagonal of the curvature, the intercept last: it says which rows are heavy.
-        stored : float, optional
-            Take as many rows as is affordable, where a product with the curvature goes over so many values.
-        each : callable, optional
-            Runs the parts.
-        sizes : Blocks, optional
-            How many rows and examples.
+        `cut`: the examples, by row.
+        `h`, `rank_one`: their Hessians, diag(h_i) - r_i h_i h_i'.
+        `diagonal`, (a or a + 1, k): diagonal of the curvature, the intercept last: it says which rows are heavy.
+        `stored`: take as many rows as is affordable, where a product with the curvature goes over so many values.
+        `each`: runs the parts.
+        `sizes`: how many rows and examples.
         """
         m, a, k = h.shape[0], diagonal.shape[0] - intercept, diagonal.shape[1]
         held = cut[1].shape[0] / max(m, 1) + intercept
@@ -170,20 +147,14 @@ class HeavyRows:
     ) -> Callable[[Array], Array]:
         """The preconditioner on a face of the penalty.
 
-        Parameters
-        ----------
-        face : Face
-            Coordinates of the free entries.
-        scale : float64 array, shape (dim,) or (dim + k,)
-            Diagonal of the curvature and of the penalty in these coordinates, then of the intercept.
-        penalty : float64 array, shape (dim,)
-            The penalty's share of it.
-        shifts : bool
-            Whether a shift of all outputs changes no loss.
-        each : callable, optional
-            Runs the parts.
+        `face`: coordinates of the free entries.
+        `scale`, (dim,) or (dim + k,): diagonal of the curvature and of the penalty in these coordinates, then of the
+        intercept.
+        `penalty`, (dim,): the penalty's share of it.
+        `shifts`: whether a shift of all outputs changes no loss.
+        `each`: runs the parts.
         """
-        # a last number that is nobody's
+        # One spare slot, addressed by -1: entries outside every block read and write it.
         own, share = np.append(scale, 1.0), np.zeros(scale.shape[0] + 1)
         share[: face.dim] = penalty
         least = SEEN * own
@@ -232,14 +203,9 @@ class HeavyRows:
 def products_to_form(t: int, held: float, examples: float, stored: float) -> float:
     """How many products with the curvature cost as much as to form blocks of `t` rows and factor them.
 
-    Parameters
-    ----------
-    held : float
-        Values of an example that are in these rows.
-    examples : float
-        So many are looked at.
-    stored : float
-        Values that a product goes over.
+    `held`: values of an example that are in these rows.
+    `examples`: so many are looked at.
+    `stored`: values that a product goes over.
     """
     pairs = 0.5 * held**2 * examples
     return (_OF_A_PAIR * pairs + _OF_A_FACTOR * t**3 / 3.0) / max(stored, 1.0)
@@ -254,7 +220,7 @@ def rows_affordable(k: int, held: float, stored: float, sizes: Blocks) -> int:
 
 
 def block_of(places: Places, gram: Array, share: Array, least: Array) -> tuple[Places, Array]:
-    """Blocks with the penalty's share on their diagonals, which are `least` at least; a place of -1 is nobody's."""
+    """Blocks with the penalty's share on their diagonals, `least` at least; a place of -1 is the spare slot."""
     here = places >= 0
     # by themselves in memory: threads that factor blocks side by side would wait for one another's lines of the cache
     matrix = np.ascontiguousarray(np.where(here[:, :, None] & here[:, None, :], gram, 0.0))
@@ -274,27 +240,13 @@ def factored(blocks: Array, each: Each) -> None:
 
 @dataclass(frozen=True)
 class _Lengths:
-    """Steps of rows along themselves (``Face.lines``).
+    """Steps of rows along themselves (``Face.lines``)."""
 
-    Parameters
-    ----------
-    places : int64 array, shape (n, k)
-        Coordinates of the entries of the rows that have such a direction; -1 is nobody's.
-    units : float64 array, shape (n, k)
-        The directions.
-    curvature : float64 array, shape (n,)
-        Of the loss along them.
-    heavy : int64 array, shape (1, t)
-        Which of these rows are heavy.
-    factors : float64 array, shape (1, t, t)
-        The curvature among those, factored.
-    """
-
-    places: Places
-    units: Array
-    curvature: Array
-    heavy: Places
-    factors: Array
+    places: Places  # (n, k): Coordinates of the entries of the rows that have such a direction; -1 for the spare slot.
+    units: Array  # (n, k): The directions.
+    curvature: Array  # (n,): Of the loss along them.
+    heavy: Places  # (1, t): Which of these rows are heavy.
+    factors: Array  # (1, t, t): The curvature among those, factored.
 
     @classmethod
     def of(cls, rows: HeavyRows, face: Face, diagonal: Array) -> _Lengths:
@@ -330,21 +282,11 @@ class _Lengths:
 
 @dataclass(frozen=True)
 class _Shifts:
-    """Steps of all outputs of a row together.
+    """Steps of all outputs of a row together."""
 
-    Parameters
-    ----------
-    places : int64 array, shape (n, k)
-        Coordinates of the rows that are free to be shifted and whose penalty is curved there.
-    bend : float64 array, shape (n, 1)
-        The penalty's curvature.
-    intercept : slice
-        Coordinates of the intercept, which no penalty holds.
-    """
-
-    places: Places
-    bend: Array
-    intercept: slice
+    places: Places  # (n, k): Coordinates of the rows that are free to be shifted and whose penalty is curved there.
+    bend: Array  # (n, 1): The penalty's curvature.
+    intercept: slice  # Coordinates of the intercept, which no penalty holds.
 
     @classmethod
     def of(cls, face: Face, share: Array, k: int) -> _Shifts:

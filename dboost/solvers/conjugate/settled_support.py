@@ -31,7 +31,7 @@ _NOWHERE = 0.1
 PATIENCE = 5
 """Products after which it is looked at whether a solve got anywhere, and from there on whether it leaves the face."""
 _CENTRED = 0.01
-# Energy of what the face pulls back, as a share of the step's, that is worth solving for the rest once more.
+# Where the face changes more than this share of the step's energy, what it changed is fixed and the rest solved again.
 _PULLED = 0.02
 _MOVED = 1e-9
 _ROUNDING = 1e-15
@@ -60,34 +60,17 @@ def conjugate_step(
 ) -> tuple[Array, Array, float]:
     """One inexact Newton step on the support.
 
-    Parameters
-    ----------
-    lam : float
-        Strength of the penalty, sum form.
-    diagonal : float64 array, shape (a or a + 1, k)
-        Diagonal of the curvature, the intercept last; preconditions.
-    product : callable
-        Products with the Hessian at the model.
-    limit : int
-        At most so many products; as many again once there is more to precondition with.
-    value : float, optional
-        The objective. With it the residual asked for falls with the gradient (superlinear convergence), which pays
-        where the support does not change; without it, it is `residual`.
-    blocks : Preconditioner, optional
-        Blocks of the curvature that precondition together with the diagonal.
-    wider : callable, optional
-        Blocks of more rows, to go on with where the solve gets nowhere.
-    residual : float
-        Share of the gradient, under the preconditioner, that the solve may leave.
-
-    Returns
-    -------
-    W : float64 array, shape (a, k)
-        New rows, entries that would have left the face pulled back to it.
-    d : float64 array, shape (k,)
-        Step of the intercept.
-    slope : float
-        Decrease that the gradient promises for the unit step (sum of gradient times step).
+    `lam`: strength of the penalty, sum form.
+    `diagonal`, (a or a + 1, k): diagonal of the curvature, the intercept last; preconditions.
+    `product`: products with the Hessian at the model.
+    `limit`: at most so many products; as many again once there is more to precondition with.
+    `value`: the objective. With it the residual asked for falls with the gradient (superlinear convergence), which pays
+    where the support does not change; without it, it is `residual`.
+    `blocks`: blocks of the curvature that precondition together with the diagonal.
+    `wider`: blocks of more rows, to go on with where the solve gets nowhere.
+    `residual`: share of the gradient, under the preconditioner, that the solve may leave.
+    Returns `W`, (a, k): new rows, entries that would have left the face pulled back to it. `d`, (k,): step of the
+    intercept. `slope`: decrease that the gradient promises for the unit step (sum of gradient times step).
     """
     a, k = iterate.W.shape
     bound = problem.objective.bound(iterate.active, lam)
@@ -143,8 +126,12 @@ def conjugate_step(
         bias = bias - np.sum(mean * rows_of(rows), axis=0)
         return np.concatenate([rows, bias])
 
+    # of the columns, in the coordinates of the face
+    lengths = np.sqrt(unit)
+
     def times(x: Array) -> Array:
-        unit = unit_of(x)
+        # the margins that a step moves are numbers of float32 too, of columns of 1e21 as of ordinary ones
+        unit = unit_of(np.maximum(np.abs(x), np.abs(lengths * x)))
         rows, bias = product(rows_of(x / unit), bias_of(x / unit))
         q = unit * join(rows, bias)
         q[:size] += face.hessian(x[:size], strength)
@@ -161,8 +148,9 @@ def conjugate_step(
     rounding = np.append(_ROUNDING * np.abs(face.coordinates(iterate.W)), np.zeros(gradient.size - size))
 
     def pulled(x: Array) -> Array:
-        """A step as the face pulls it back."""
-        return np.append(face.coordinates(face.retract(iterate.W, x[:size]) - iterate.W), x[size:])
+        """A step as the face pulls it back; what W + step - W rounds is no pull."""
+        back = np.append(face.coordinates(face.retract(iterate.W, x[:size]) - iterate.W), x[size:])
+        return np.where(np.abs(back - x) <= _MOVED * np.abs(x) + rounding, x, back)
 
     def leaves(x: Array) -> bool:
         return bool(np.sum(scale * (pulled(x) - x) ** 2) > _PULLED * np.sum(scale * x**2))
@@ -185,7 +173,7 @@ def conjugate_step(
         # little curvature may be far off. Those that left end there, and the others are solved on: of two columns that
         # are almost copies one would never drive the other out.
         back = pulled(x)
-        held |= np.abs(back - x) > _MOVED * np.abs(x) + rounding
+        held |= back != x
         x = back
         right, left = -gradient - times(x), left - 1
     return np.asarray(face.retract(iterate.W, x[:size])), bias_of(x), -dot(gradient, x)

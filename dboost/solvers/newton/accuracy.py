@@ -12,8 +12,7 @@ _SAMPLED = 0.15
 _CHEAPEST = 0.05
 # Never closer than this share of the gap that is asked for.
 _CLOSEST = 0.7
-# A solve by conjugate gradients leaves this share of the gradient, or less where that is what the goal asks for and so
-# little less that it costs but a few products more.
+# Relative residual of conjugate gradients; smaller where the goal needs it and it costs only a few products.
 RESIDUAL = 0.05
 _LEAST = 0.01
 _WANTED = 0.35
@@ -27,36 +26,24 @@ _FEW_ON_SAMPLE = 1.5
 class Aim:
     """What a step is for.
 
-    Parameters
-    ----------
-    whole, sampled : float
-        Share of its strength within which a row's optimality is solved for, on a model of all examples or of some of
-        them.
-    descents : float
-        How many steps of descent lead to the goal, each gaining what the last step did; infinitely many where none do.
-    residual : float
-        Share of the gradient that a solve by conjugate gradients may leave.
+    `whole`, `sampled`: share of its strength within which a row's optimality is solved for, on a model of all examples
+    or of some of them.
     """
 
     whole: float
     sampled: float
+    # How many steps of descent lead to the goal, each gaining what the last step did; infinitely many where none do.
     descents: float
-    residual: float
+    residual: float  # Share of the gradient that a solve by conjugate gradients may leave.
 
     @classmethod
-    def iterate(cls, target: float, rest: float, before: float, price: float) -> Aim:
+    def of(cls, target: float, rest: float, before: float, price: float) -> Aim:
         """The aim of a step.
 
-        Parameters
-        ----------
-        target : float
-            Relative gap of the rows held at which they count as solved.
-        rest : float
-            Their gap now.
-        before : float
-            Their gap before the last step; `rest` when there was none.
-        price : float
-            What the worst row costs: gap for each share of its strength that it misses its optimality by.
+        `target`: relative gap of the rows held at which they count as solved.
+        `rest`: their gap now.
+        `before`: their gap before the last step; `rest` when there was none.
+        `price`: what the worst row costs: gap for each share of its strength that it misses its optimality by.
         """
         closest = _CLOSEST * target
         gap = min(rest, 1.0)

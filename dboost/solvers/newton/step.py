@@ -62,30 +62,15 @@ _EXACT = 100_000
 class NewtonSteps:
     """Newton steps on a fixed set of rows.
 
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-    active : int64 array
-        The rows A.
-    n_rows : int
-        Number of examples.
-    sample : "auto" or float
-        Share of the examples whose curvature the block descent uses; "auto" chooses by size.
-    seed : int
-        Seed of the samples and of the order of the blocks.
-    memory : Memory
-        What earlier steps left.
-    accelerators : Accelerators
-        Those that the fit may take; without any a step is a descent over all rows with the curvature of all examples,
-        or, where that does not help, one-row updates.
-    gap : float
-        Relative gap of the model that is moved; infinite where it is not known.
-
-    Attributes
-    ----------
-    sample : Sample
-        The examples that were drawn.
+    `active`: the rows A.
+    `n_rows`: number of examples.
+    `sample`: share of the examples whose curvature the block descent uses; "auto" chooses by size.
+    `seed`: seed of the samples and of the order of the blocks.
+    `memory`: what earlier steps left.
+    `accelerators`: those that the fit may take; without any a step is a descent over all rows with the curvature of all
+    examples, or, where that does not help, one-row updates.
+    `gap`: relative gap of the model that is moved; infinite where it is not known.
+    Attribute `sample`: the examples that were drawn.
     """
 
     def __init__(
@@ -129,14 +114,9 @@ class NewtonSteps:
     def step(self, iterate: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """Take one step; the objective of the result is never above that of `iterate`.
 
-        Parameters
-        ----------
-        at : Iterate
-            The model with its sums.
-        lam : float
-            Strength of the penalty.
-        aim : Aim
-            What the step is for.
+        `iterate`: the model with its sums.
+        `lam`: strength of the penalty.
+        `aim`: what the step is for.
         """
         h, rank_one, diagonal = self.sample.curvature(self.problem, iterate)
         value = self.problem.objective(iterate, lam)

@@ -26,10 +26,7 @@ _FALLING = 2
 class ColumnsByRow:
     """Columns of a block, by row.
 
-    Parameters
-    ----------
-    m : int
-        Number of examples.
+    `m`: number of examples.
     """
 
     def __init__(self, m: int) -> None:
@@ -60,18 +57,11 @@ class ColumnsByRow:
     ) -> Array:
         """X' diag(h) Z of the columns X at `places` of a block by column, which are none of those held, Z.
 
-        Parameters
-        ----------
-        indptr, rows, values : arrays
-            The block.
-        places : int64 array, shape (t,)
-        h : float64 array, shape (m,)
-        each : callable (function, parts)
-            The function of every part of the examples, on threads.
-
-        Returns
-        -------
-        float64 array, shape (t, s)
+        `indptr`, `rows`, `values`: the block.
+        `places`: (t,).
+        `h`: (m,).
+        `each`: the function of every part of the examples, on threads.
+        Returns (t, s).
         """
         new = cut_rows(indptr, rows, values, places, self._m)
         held = sum(chunk[1].shape[0] for _, chunk in self._chunks)

@@ -63,22 +63,14 @@ def line_sums(partition: Partition, memo: Any, point: Point, D: Array, d: Array,
 class Direction:
     """A half-line of models, and what is minimised along it: L + linear * t for 0 <= t <= limit.
 
-    Parameters
-    ----------
-    D, d : float64 arrays, shape (a, 1) and (1,)
-        Change of W and of the intercept per unit of t.
-    slope : float
-        Derivative at t = 0, below zero, in units of one.
-    linear : float
-    limit : float
-        Finite.
+    `D`, `d`, (a, 1): change of W and of the intercept per unit of t.
     """
 
     D: Array
     d: Array
-    slope: float
+    slope: float  # Derivative at t = 0, below zero, in units of one.
     linear: float
-    limit: float
+    limit: float  # Finite.
 
 
 @dataclass(frozen=True)
@@ -96,10 +88,7 @@ def minimise(problem: Problem, iterate: Iterate, along: Direction, guess: float)
     A pass narrows the interval in which the slope changes its sign. Slope and curvature at both ends make a cubic,
     whose root is off by the fourth power of the interval's length.
 
-    Parameters
-    ----------
-    guess : float
-        A step of the right size.
+    `guess`: a step of the right size.
     """
     low, high = _End(0.0, along.slope), _End(math.inf, math.inf)
     trial = guess * 2.0 ** np.arange(-2.0, _STEPS - 2.0)

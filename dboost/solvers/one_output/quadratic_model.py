@@ -46,21 +46,10 @@ class Quadratic:
 
     It holds neither the problem nor the columns, which hold it: a circle would keep their memory after the fit.
 
-    Parameters
-    ----------
-    problem : Problem
-    columns : DriverColumns
-        Where the columns of the rows lie.
-    anchor : Anchor
-
-    Attributes
-    ----------
-    anchor : Anchor
-        With the rows that were added since.
-    curvature : float64 array, shape (m,)
-        Of the examples, at the anchor's model.
-    H : float64 array
-        Curvature among the intercept, if there is one, and the anchor's rows, with room for more of them.
+    `columns`: where the columns of the rows lie.
+    Attribute `anchor`: with the rows that were added since.
+    Attribute `curvature`, (m,): of the examples, at the anchor's model.
+    Attribute `H`: curvature among the intercept, if there is one, and the anchor's rows, with room for more of them.
     """
 
     def __init__(self, problem: Problem, columns: DriverColumns, anchor: Anchor) -> None:

@@ -86,21 +86,12 @@ class _State:
 class OneOutputSteps:
     """Newton steps on a fixed set of rows, for one output.
 
-    Parameters
-    ----------
-    problem : Problem
-    active : int64 array
-        The rows A.
-    columns : DriverColumns
-        Where their columns lie.
-    seed : int
-        Seed of the order of the coordinates.
-    memory : Memory
-        What earlier steps left.
-    accelerators : Accelerators
-        Those that the fit may take.
-    newton : callable
-        The steps on the same rows that take over where one does not help, from a memory.
+    `active`: the rows A.
+    `columns`: where their columns lie.
+    `seed`: seed of the order of the coordinates.
+    `memory`: what earlier steps left.
+    `accelerators`: those that the fit may take.
+    `newton`: the steps on the same rows that take over where one does not help, from a memory.
     """
 
     def __init__(
@@ -238,7 +229,7 @@ class OneOutputSteps:
             self._steady = True
         if not self._steady or not self._pays(active):
             return None
-        formed = Quadratic(self.problem, columns, Anchor.iterate(iterate).with_rows(active))
+        formed = Quadratic(self.problem, columns, Anchor.of(iterate).with_rows(active))
         columns.quadratic = formed
         self.memory = replace(self.memory, anchor=formed.anchor)
         return formed
