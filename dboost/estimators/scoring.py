@@ -131,8 +131,8 @@ def labels_and_weights(
 ) -> tuple[Any, Any, Any]:
     """The rows without columns that are labels or weights, and labels and weights, of Dask computed or as they are.
 
-    Several label columns that have the names of the model's come in its order once they are computed. Weights of data on
-    disk are those of the column, or ones.
+    Several label columns that have the names of the model's come in its order once they are computed. Weights of data
+    on disk are those of the column, or ones.
     """
     kind = kind_of(X)
     if kind == "parquet":

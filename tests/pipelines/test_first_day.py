@@ -303,7 +303,7 @@ def test_explain_names_classes_and_is_a_picture_in_a_notebook(day):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_table_without_a_column_of_texts_is_told_how_it_is_taken(ending: str, tmp_path: Path, capsys) -> None:
+def test_a_table_without_a_column_of_texts_is_told_how_it_is_taken(ending, tmp_path, capsys):
     table = pd.DataFrame({"title": ["sea", "sky"] * 4, "label": ["a", "b"] * 4})
     file = tmp_path / f"table.{ending}"
     table.to_csv(file, index=False) if ending == "csv" else table.to_parquet(file)
