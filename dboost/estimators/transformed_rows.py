@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dboost.data.collections import refuse_gone
-from dboost.data.features.arrow import columns_of
 from dboost.data.named_columns import BEHIND, names_of
 from dboost.data.planned import Plan
 from dboost.errors import DataError, UsageError
@@ -128,7 +127,12 @@ def column_names(X: Any) -> list[Any]:
                 f"X is a dask {type(X).__name__}, whose columns have no names", hint="give a dask DataFrame"
             )
         return list(X.columns)
-    return names_of(X) if names_of(X) else list(columns_of(X)[0])
+    if names_of(X):
+        return names_of(X)
+    # a fit of arrays has no use for Arrow, which takes longer to load than a small fit
+    from dboost.data.features.arrow import columns_of
+
+    return list(columns_of(X)[0])
 
 
 def over_parts(X: Any, count: Callable[[Any], Any], merge: Callable[[Sequence[Any]], Any]) -> Any:
