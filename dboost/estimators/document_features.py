@@ -20,7 +20,7 @@ from dboost.data.manifest import Manifest, read_vocabulary
 from dboost.data.named_columns import refuse_unread
 from dboost.data.prepared.text import TOKENISERS, TextRule, TextTransform
 from dboost.errors import DataError, ModelFormatError, UsageError
-from dboost.estimators.named_rows import with_names
+from dboost.estimators.transformed_rows import with_names
 from dboost.files.documents import Document, decode_names, encode_names, expect_array
 
 SCHEMA = 1

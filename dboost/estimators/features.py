@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from dboost.data.features.kinds import Told
 from dboost.data.features.look import DROP, NUMBERS_IN_TEXTS, TEXT, Seen
 from dboost.errors import DataError, ModelFormatError, UsageError
-from dboost.estimators.on_partitions import column_names
 from dboost.estimators.params import parameters
 from dboost.estimators.table_features import (
     ColumnFeatures,
@@ -28,6 +27,7 @@ from dboost.estimators.table_features import (
     told_columns,
 )
 from dboost.estimators.text_features import TextFeatures
+from dboost.estimators.transformed_rows import column_names
 from dboost.files.documents import Document, numbered, of_number
 from dboost.notices import warn_user
 

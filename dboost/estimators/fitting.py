@@ -36,9 +36,9 @@ from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
 from dboost.errors import DataError, UsageError, quoting_no_values
 from dboost.estimators.checkpoint import CheckpointWriter, check_place, identity, read_checkpoint, write_checkpoint
-from dboost.estimators.named_rows import named as with_feature_names
 from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
+from dboost.estimators.transformed_rows import named as with_feature_names
 from dboost.files.documents import plain
 from dboost.first_compile import announce
 from dboost.hypotheses import Chosen

@@ -38,7 +38,6 @@ from dboost.estimators.greedy import (
     LeveragingRegressor,
     ShareBoostClassifier,
 )
-from dboost.estimators.joined_features import JoinedFeatures, with_feature_names
 from dboost.estimators.model_folders import (
     PART,
     PIPELINE,
@@ -53,7 +52,7 @@ from dboost.estimators.model_folders import (
 from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier, read_one_vs_rest
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
 from dboost.estimators.regressor import BoostedRegressor, MultiTaskBoostedRegressor
-from dboost.estimators.transform_files import TAKES, described, kind_of
+from dboost.estimators.transform_files import TAKES, JoinedFeatures, described, kind_of, with_feature_names
 from dboost.files.documents import MODEL_FILE, Document, to_json
 from dboost.files.paths import PathLike
 from dboost.files.storage import sha256_bytes, write_folder

@@ -25,10 +25,17 @@ from dboost.data.features.kinds import Column, Told
 from dboost.data.features.look import DROP, NUMBERS_IN_TEXTS, TEXT, Seen, look_at_all
 from dboost.data.named_columns import names_of, unknown_column
 from dboost.errors import DataError, DboostError, ModelFormatError, UsageError
-from dboost.estimators.named_rows import Behind, with_names
-from dboost.estimators.on_partitions import column_names, is_lazy, over_parts, rows_of_parts, side_by_side
 from dboost.estimators.params import parameters
 from dboost.estimators.text_features import TextFeatures
+from dboost.estimators.transformed_rows import (
+    Behind,
+    column_names,
+    is_lazy,
+    over_parts,
+    rows_of_parts,
+    side_by_side,
+    with_names,
+)
 from dboost.files.documents import Document
 
 SCHEMA = 2

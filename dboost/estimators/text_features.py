@@ -33,9 +33,8 @@ from dboost.data.prepared.text_weights import Buckets, Columns, Weights, first_s
 from dboost.data.prepared.text_words import WORDS, WordRule, table_of
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, ModelFormatError, UsageError
-from dboost.estimators.named_rows import Behind, with_names
-from dboost.estimators.on_partitions import is_lazy, over_parts, rows_of_parts
 from dboost.estimators.params import parameters
+from dboost.estimators.transformed_rows import Behind, is_lazy, over_parts, rows_of_parts, with_names
 from dboost.files.documents import Document, decode_names, encode_names, expect_array
 
 SCHEMA = 1

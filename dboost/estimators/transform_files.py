@@ -1,7 +1,8 @@
 """The transform of a model in its folder: a document, and an array file where it has arrays, each under a digest.
 
-Covers: writing and reading both, beside a model or in the folder of a pipeline; which kinds there are.
-Does not cover: what a transform does (its own module), the folder of a pipeline (``persistence``).
+Covers: writing and reading both, beside a model or in the folder of a pipeline; which kinds there are; the form of
+scikit-learn's ``ColumnTransformer`` of these that is saved (``JoinedFeatures``).
+Does not cover: what another transform does (its own module), the folder of a pipeline (``persistence``).
 
 The document holds the digest of the model's: a transform that was put beside another model is refused. Reading runs no
 code from the folder.
@@ -10,15 +11,24 @@ code from the folder.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+
+from dboost.data.features.arrow import columns_of
 from dboost.errors import ModelFormatError, UsageError
 from dboost.estimators.document_features import DocumentFeatures
 from dboost.estimators.features import Features
-from dboost.estimators.joined_features import JoinedFeatures, listed
-from dboost.estimators.table_features import TableFeatures
+from dboost.estimators.table_features import TableFeatures, absent_columns
 from dboost.estimators.text_features import TextFeatures
+from dboost.estimators.transformed_rows import Behind, column_names, is_lazy, rows_of_parts, side_by_side, with_names
 from dboost.files.documents import (
     MAX_ARRAYS_BYTES,
     MAX_JSON_BYTES,
@@ -32,9 +42,113 @@ from dboost.files.documents import (
 from dboost.files.paths import PathLike, local_path
 from dboost.files.storage import pack_arrays, read_plain_file, sha256_bytes, unpack_arrays, write_file
 from dboost.files.store_folders import local_copy
+from dboost.hypotheses.columns import ColumnSet
+from dboost.model.fitted import Model
 
 FILE, ARRAYS = "transform.json", "transform.safetensors"
 FORMAT, VERSION = "dboost transform", 1
+
+
+JOINED_SCHEMA = 1
+
+
+class JoinedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Transforms of one column, handed over as it is, or several, as a table; their features stand side by side."""
+
+    def __init__(self, parts: Sequence[tuple[str, Any, Any]]) -> None:
+        self.parts = parts
+
+    @classmethod
+    def of(cls, given: ColumnTransformer) -> JoinedFeatures:
+        """What a fitted ``ColumnTransformer`` does; weights, passed parts and columns without names are refused."""
+        if given.transformer_weights is not None:
+            raise UsageError("a ColumnTransformer with transformer_weights cannot be saved", hint="leave them out")
+        parts = []
+        for name, transform, columns in given.transformers_:
+            if isinstance(transform, str) and transform == "drop":
+                continue
+            single = isinstance(columns, str)
+            names = [columns] if single else list(columns)
+            if not names or not all(isinstance(one, str) for one in names):
+                raise UsageError(
+                    f"the part {name!r} of a ColumnTransformer names no columns", hint="give the names of columns"
+                )
+            parts.append((name, columns if single else names, transform))
+        return cls(parts)
+
+    def fit(self, X: Any, y: Any = None) -> JoinedFeatures:
+        """Refused (UsageError): it is one that was fitted before."""
+        raise UsageError("a ColumnTransformer that was saved is not fitted again", hint="fit a new one")
+
+    def transform(self, X: Any) -> Any:
+        """Rows as features; of a dask DataFrame a lazy dask array of sparse chunks."""
+        names = self._names()
+        used = list(dict.fromkeys(one for _, columns, _ in self.parts for one in listed(columns)))
+        if is_lazy(X):
+            absent_columns(used, column_names(X))
+            return rows_of_parts(X[used], self, names, len(names), np.dtype(np.float64), X)
+        table, _ = columns_of(X)
+        absent_columns(used, list(table))
+        blocks = []
+        for _, columns, transform in self.parts:
+            mine = table[columns] if isinstance(columns, str) else pa.table({one: table[one] for one in columns})
+            blocks.append(transform.transform(mine))
+        return with_names(side_by_side(blocks, len(next(iter(table.values())))), names, Behind(X, self))
+
+    def _names(self) -> list[str]:
+        return [f"{name}__{one}" for name, _, transform in self.parts for one in transform.get_feature_names_out()]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the features, like ``"textfeatures__wave"``."""
+        return np.array(self._names(), dtype=object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    # ---- as files --------------------------------------------------------------------------------------------------
+
+    def to_document(self) -> dict[str, Any]:
+        """All but the arrays of the parts, as JSON values."""
+        parts = [
+            {"name": name, "single": isinstance(columns, str), "columns": listed(columns), "part": _document(part)}
+            for name, columns, part in self.parts
+        ]
+        return {"schema": JOINED_SCHEMA, "parts": parts}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of all parts."""
+        return numbered([part.to_arrays() for _, _, part in self.parts])
+
+    @classmethod
+    def from_files(cls, document: Document, arrays: dict[str, NDArray[Any]]) -> JoinedFeatures:
+        """The transform that was saved; nothing in the files is trusted."""
+        document.expect_schema(JOINED_SCHEMA)
+        parts = []
+        for number, one in enumerate(document.children("parts")):
+            columns, single = list(one.strings("columns") or ()), one.fields.get("single")
+            if not columns or not isinstance(single, bool) or (single and len(columns) != 1):
+                raise ModelFormatError("field columns: expected names, one of a single one", file=document.file)
+            part = one.child("part")
+            part.choice("kind", tuple(kind for kind in KINDS if kind != "joined"))
+            transform = _again(part, of_number(arrays, number))
+            parts.append((one.text("name"), columns[0] if single else columns, transform))
+        if not parts:
+            raise ModelFormatError("field parts: expected at least one", file=document.file)
+        return cls(parts)
+
+
+def listed(columns: Any) -> list[str]:
+    """The names of columns that may be a single one."""
+    return [columns] if isinstance(columns, str) else list(columns)
+
+
+def with_feature_names(model: Model, names: Sequence[str]) -> Model:
+    """A model of plain columns without names, with those of its features."""
+    if model.feature_names is not None or not model.plain:
+        return model
+    active = model.active
+    held = ColumnSet(active, tuple(names[j] for j in active.tolist()))
+    return replace(model, feature_names=tuple(names), hypotheses=held)
 
 
 # Only these can come out of a folder: the document names one, it never brings code.
@@ -45,7 +159,6 @@ KINDS: dict[str, Any] = {
     "text": TextFeatures,
     "joined": JoinedFeatures,
 }
-JOINED_SCHEMA = 1
 # What a pipeline in a folder may begin with.
 TAKES = "it takes Features, TextFeatures or TableFeatures, or a ColumnTransformer of these"
 
@@ -60,45 +173,18 @@ def _document(transform: Any) -> dict[str, Any]:
     name = kind_of(transform)
     if name is None:
         raise UsageError(f"a ColumnTransformer with a {type(transform).__name__} cannot be saved", hint=TAKES)
-    if not isinstance(transform, JoinedFeatures):
-        return {"kind": name, **transform.to_document()}
-    parts = [
-        {"name": name, "single": isinstance(columns, str), "columns": listed(columns), "part": _document(part)}
-        for name, columns, part in transform.parts
-    ]
-    return {"kind": name, "schema": JOINED_SCHEMA, "parts": parts}
-
-
-def _arrays(transform: Any) -> dict[str, Any]:
-    if isinstance(transform, JoinedFeatures):
-        return numbered([_arrays(part) for _, _, part in transform.parts])
-    found: dict[str, Any] = transform.to_arrays()
-    return found
+    return {"kind": name, **transform.to_document()}
 
 
 def _again(spec: Document, arrays: dict[str, Any]) -> Any:
     """The transform of a document and its arrays; nothing in them is trusted."""
-    name = spec.choice("kind", tuple(KINDS))
-    if name != "joined":
-        return KINDS[name].from_files(spec, arrays)
-    spec.expect_schema(JOINED_SCHEMA)
-    parts = []
-    for number, one in enumerate(spec.children("parts")):
-        columns, single = list(one.strings("columns") or ()), one.fields.get("single")
-        if not columns or not isinstance(single, bool) or (single and len(columns) != 1):
-            raise ModelFormatError("field columns: expected names, one of a single one", file=spec.file)
-        part = one.child("part")
-        part.choice("kind", tuple(kind for kind in KINDS if kind != "joined"))
-        transform = _again(part, of_number(arrays, number))
-        parts.append((one.text("name"), columns[0] if single else columns, transform))
-    if not parts:
-        raise ModelFormatError("field parts: expected at least one", file=spec.file)
-    return JoinedFeatures(parts)
+    return KINDS[spec.choice("kind", tuple(KINDS))].from_files(spec, arrays)
 
 
 def described(transform: Any, folder: Path) -> dict[str, Any]:
     """The document of a transform, whose arrays are written into a folder."""
-    document, arrays = _document(transform), _arrays(transform)
+    document = _document(transform)
+    arrays: dict[str, Any] = transform.to_arrays()
     if not arrays:
         return document
     packed = pack_arrays(arrays)

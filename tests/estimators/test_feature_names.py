@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 
 import dboost
 from dboost import UsageError
-from dboost.estimators.named_rows import NamedRows
+from dboost.estimators.transformed_rows import NamedRows
 
 RNG = np.random.default_rng(0)
 X = sparse.csr_array(RNG.normal(size=(60, 4)) * (RNG.random((60, 4)) < 0.7))
