@@ -116,7 +116,7 @@ def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArr
     if kind_of(X) in ("array", "frame"):
         predicted, y, sample_weight = _computed(estimator, X, y, sample_weight)
     else:
-        X, y, sample_weight = labels_and_weights(estimator.model_, X, y, sample_weight)
+        X, y, sample_weight = labels_and_weights(estimator, X, y, sample_weight)
         predicted = estimator.predict(X)
     if count_rows(y) != len(predicted):
         raise DataError(
@@ -126,11 +126,11 @@ def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArr
     return predicted, y, check_weight(sample_weight, len(predicted))
 
 
-def labels_and_weights(model: Model, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+def labels_and_weights(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """The rows without columns that are labels or weights, and labels and weights in memory.
 
-    Several label columns that have the names of the model's come in its order. Weights are as they were given; of data
-    on disk those of the column, or of ones.
+    Several label columns that have the names of the training come in its order. Weights are as they were given; of
+    data on disk those of the column, or of ones.
     """
     kind = kind_of(X)
     if kind == "parquet":
@@ -138,9 +138,10 @@ def labels_and_weights(model: Model, X: Any, y: Any, sample_weight: Any) -> tupl
             raise UsageError("y and sample_weight were given beside ParquetData", hint="it names its own columns")
         from dboost.data.parquet.plan import blocks_of
 
-        if model.task in SEVERAL and not isinstance(X.label, str | None):
+        names = _label_names(estimator)
+        if names is not None and not isinstance(X.label, str | None):
             given, X = X.label, copy.copy(X)
-            X.label = as_trained(given, model.classes.tolist())
+            X.label = as_trained(given, names)
         raws = [block.read(features=False, label=True) for block in blocks_of(X, labels=True)]
         if not raws:
             raise DataError("no rows to score", file=str(X.path))
@@ -153,12 +154,15 @@ def labels_and_weights(model: Model, X: Any, y: Any, sample_weight: Any) -> tupl
         import dask
 
         y, sample_weight = dask.compute(y, sample_weight)
-    return X, _ordered(model, y), sample_weight
+    return X, labels_as_trained(y, _label_names(estimator)), sample_weight
 
 
-def _ordered(model: Model, y: Any) -> Any:
-    """Labels in the order of the model, where they are several columns with names."""
-    return labels_as_trained(y, model.classes.tolist()) if model.task in SEVERAL and model.tags is None else y
+def _label_names(estimator: Any) -> list[Any] | None:
+    """Names of the label columns that an estimator learned; None where it learned one, or nothing yet."""
+    model = getattr(estimator, "model_", None)
+    if model is None or model.task not in SEVERAL or model.tags is not None:
+        return None
+    return list(model.classes.tolist())
 
 
 def _computed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
@@ -169,7 +173,7 @@ def _computed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, 
     if y is None:
         raise UsageError("score needs y")
     predicted, y, sample_weight = dask.compute(estimator.predict(X), y, sample_weight)
-    return np.asarray(predicted), _ordered(estimator.model_, y), sample_weight
+    return np.asarray(predicted), labels_as_trained(y, _label_names(estimator)), sample_weight
 
 
 @parameters
@@ -575,7 +579,7 @@ class EarlyStopping(OfModels):
 
     def _score(self, estimator: Any) -> float:
         if self._known is None:
-            X, y, weight = labels_and_weights(estimator.model_, self._rows, *self._given)
+            X, y, weight = labels_and_weights(estimator, self._rows, *self._given)
             weight = None if weight is None else check_weight(weight, count_rows(y))
             # a scorer that knows of no weights can be asked about rows that all weigh the same
             self._known = X, y, None if weight is None or np.all(weight == weight[0]) else weight
