@@ -20,7 +20,6 @@ import hashlib
 import itertools
 import json
 import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -30,9 +29,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import DataError, StorageError
+from dboost.errors import DataError
+from dboost.files.storage import write_file, writing
 from dboost.files.store_folders import current
-from dboost.files.stores import AnyPath, StorePath, any_path, write_object
+from dboost.files.stores import AnyPath, any_path
 
 MANIFEST = "_dboost.json"
 VOCABULARY = "_vocabulary.parquet"
@@ -78,55 +78,24 @@ def fingerprint_of(content: Mapping[str, Any]) -> str:
 def write_manifest(manifest: Manifest, folder: str | os.PathLike[str]) -> None:
     """Write `manifest` into `folder`, fsynced and renamed into place."""
     text = json.dumps(manifest.content(), indent=1, ensure_ascii=False)
-    write_atomically(any_path(folder) / MANIFEST, text.encode())
+    write_file(any_path(folder) / MANIFEST, text.encode())
 
 
-def write_atomically(path: AnyPath, content: bytes) -> None:
-    """Write beside `path`, fsync, rename, fsync the folder: the file is whole or absent. An object is always whole."""
-    if isinstance(path, StorePath):
-        write_object(path, content)
-        return
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(beside, "wb") as stream:
-            stream.write(content)
-        publish(beside, path)
-    except OSError as fault:
-        beside.unlink(missing_ok=True)
-        raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(path)) from fault
+def as_parquet(table: Any, **options: Any) -> bytes:
+    """A table as the bytes of a Parquet file with page checksums."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-
-def publish(beside: Path, path: Path) -> None:
-    """Make a finished file durable and give it its name."""
-    with open(beside, "rb") as stream:
-        os.fsync(stream.fileno())
-    os.replace(beside, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, **{"compression": "zstd", "write_page_checksum": True} | options)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
 def write_parquet(table: Any, path: AnyPath, **options: Any) -> None:
     """Write a table as one file with page checksums, which appears whole, or not (StorageError)."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    options = {"compression": "zstd", "write_page_checksum": True} | options
-    if isinstance(path, StorePath):
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, **options)
-        write_object(path, sink.getvalue().to_pybytes())
-        return
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    try:
+    with writing(path):
         path.parent.mkdir(exist_ok=True)
-        pq.write_table(table, beside, **options)
-        publish(beside, path)
-    except OSError as fault:
-        beside.unlink(missing_ok=True)
-        raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(path)) from fault
+    write_file(path, as_parquet(table, **options))
 
 
 def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
@@ -233,13 +202,10 @@ def write_vocabulary(
 ) -> dict[str, str]:
     """Write the vocabulary; returns what the manifest says about it."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     table = pa.table({"term": pa.array(terms, pa.string()), "document_frequency": document_frequency, "idf": idf})
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
-    content = sink.getvalue().to_pybytes()
-    write_atomically(any_path(folder) / VOCABULARY, content)
+    content = as_parquet(table)
+    write_file(any_path(folder) / VOCABULARY, content)
     return {"file": VOCABULARY, "sha256": hashlib.sha256(content).hexdigest()}
 
 

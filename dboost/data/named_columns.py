@@ -112,10 +112,10 @@ def as_trained(given: Sequence[Any], trained: Sequence[Any]) -> list[Any]:
     return list(given)
 
 
-def labels_as_trained(labels: Any, trained: Sequence[Any]) -> Any:
-    """Several columns of labels in the order of the training; labels without names stay as they are."""
-    given = names_of(labels)
-    if not given:
+def labels_as_trained(labels: Any, trained: Sequence[Any] | None) -> Any:
+    """Several columns of labels in the order of the training, if any; labels without names stay as they are."""
+    given = [] if trained is None else names_of(labels)
+    if trained is None or not given:
         return labels
     order = as_trained(given, trained)
     if order == given:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,7 +27,8 @@ from dboost.data.prepared.documents import (
 )
 from dboost.data.prepared.mapper import Mapper
 from dboost.data.prepared.where import parsed
-from dboost.errors import DataError, StorageError, UsageError
+from dboost.errors import DataError, UsageError
+from dboost.files.storage import writing
 from dboost.files.stores import AnyPath, is_store
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -100,41 +101,49 @@ def open_sources(
     found = [(owner, file) for owner, source in splits for file in document_files(source)]
     _refuse_same(found)
     filtered = parsed(where)[1] if where is not None else ()
-    foreign = [(owner, file[0]) for owner, file in found if is_text(file[0])]
-    wanted.dialect.check_used(path for _, (path, _) in found)
-    other = list(dict.fromkeys(path for _, (path, _) in found if not is_text(path)))
+    every = list(dict.fromkeys(path for _, (path, _) in found))
+    foreign, other = ([path for path in every if is_text(path) == text] for text in (True, False))
+    wanted.dialect.check_used(every)
     mine = {path for owner, (path, _) in found if owner in (None, learned)}
     folders = _folders([file for _, file in found])
-    needed = where is not None
-
-    def picking(path: str) -> Picking:
-        required = (*wanted.texts, *([label] if label and path in mine else ())) if quarantine else ()
-        return Picking(where, required, str(staging / REFUSED))
-
-    # rows without a text, or a label to learn from, go into REFUSED with their reasons; else they end it when read
-    if quarantine and other and not needed:
-        required = [(path, picking(path).required) for path in other]
-        needed = any(mapper.map(lacks_values, required, name="look-for-missing"))
     copies: dict[str, str] = {}
     refused: Counter[str] = Counter()
+
+    def picking(learns: bool) -> Picking:
+        # rows without a text, or a label to learn from, go into REFUSED with their reasons; else they end it when read
+        required = (*wanted.texts, *([label] if label and learns else ())) if quarantine else ()
+        return Picking(where, required, str(staging / REFUSED))
+
+    def loosened(what: Wanted) -> Wanted:
+        return replace(what, optional=(*what.optional, *([label] if label else [])))
+
+    def copy(paths: Sequence[str], what: Wanted, kinds: Mapping[str, str]) -> None:
+        make_folder(staging / COPIES)
+        numbered = enumerate(paths, len(copies))
+        items = [Copy(path, str(staging / COPIES / f"{i:05d}.parquet"), folders[path]) for i, path in numbered]
+        copies.update((item.path, item.target) for item in items)
+        for learns in (True, False):
+            some = [item for item in items if (item.path in mine) == learns]
+            if some:
+                for told in mapper.map(copy_documents, some, what, kinds, picking(learns), name="copy-documents"):
+                    refused.update(told)
+
     if foreign:
         more = tuple(name for name in filtered if name not in wanted.names())
         read = replace(wanted, kept=(*wanted.kept, *more))
-        copies, put_aside = _copy(foreign, folders, read, label, learned, staging / COPIES, mapper, picking)
-        refused.update(put_aside)
+        types: dict[str, dict[str, frozenset[str]]] = {}
+        for learns in (True, False):
+            some = [path for path in foreign if (path in mine) == learns]
+            items = [(path, tuple(folders[path])) for path in some]
+            what = read if learns else loosened(read)
+            types.update(zip(some, mapper.map(column_types, items, what, name="find-types"), strict=True))
+        copy(foreign, loosened(read), joint_kinds([types[path] for path in foreign], foreign))
+    needed = where is not None
+    if quarantine and other and not needed:
+        required = [(path, picking(path in mine).required) for path in other]
+        needed = any(mapper.map(lacks_values, required, name="look-for-missing"))
     if other and needed:
-        make_folder(staging / COPIES)
-        loose = replace(wanted, optional=(*wanted.optional, *([label] if label else [])))
-        for group in (mine, set(other) - mine):
-            paths = [path for path in other if path in group]
-            numbers = range(len(copies), len(copies) + len(paths))
-            items = [
-                Copy(path, str(staging / COPIES / f"{i:05d}.parquet"), folders[path]) for i, path in zip(numbers, paths)
-            ]
-            if items:
-                for told in mapper.map(copy_documents, items, loose, {}, picking(paths[0]), name="copy-documents"):
-                    refused.update(told)
-            copies |= {item.path: item.target for item in items}
+        copy(sorted(other, key=lambda path: path not in mine), loosened(wanted), {})
     files = tuple((owner, (copies.get(path, path), name)) for owner, (path, name) in found)
     return Sources(files, {copy: path for path, copy in copies.items()}, dict(refused))
 
@@ -253,42 +262,7 @@ def _same_file(path: str) -> Any:
     return state.st_dev, state.st_ino
 
 
-def _copy(
-    foreign: Sequence[tuple[str | None, str]],
-    folders: Mapping[str, Mapping[str, tuple[str, Any]]],
-    wanted: Wanted,
-    label: str | None,
-    learned: str,
-    folder: AnyPath,
-    mapper: Mapper,
-    picking: Callable[[str], Picking],
-) -> tuple[dict[str, str], Counter[str]]:
-    """Copy files into Parquet, all with one schema; from the path of each to that of its copy, and what was refused."""
-    make_folder(folder)
-    paths = list(dict.fromkeys(path for _, path in foreign))
-    mine = {path for owner, path in foreign if owner in (None, learned)}
-    loose = replace(wanted, optional=(*wanted.optional, *([label] if label else [])))
-    types: list[dict[str, frozenset[str]]] = [{}] * len(paths)
-    for group, what in ((mine, wanted), (set(paths) - mine, loose)):
-        at = [i for i, path in enumerate(paths) if path in group]
-        items = [(paths[i], tuple(folders[paths[i]])) for i in at]
-        reports = mapper.map(column_types, items, what, name="find-types")
-        for i, report in zip(at, reports, strict=True):
-            types[i] = report
-    joint = joint_kinds(types, paths)
-    copies = [Copy(path, str(folder / f"{i:05d}.parquet"), folders[path]) for i, path in enumerate(paths)]
-    refused: Counter[str] = Counter()
-    for group in (mine, set(paths) - mine):
-        some = [copy for copy in copies if copy.path in group]
-        if some:
-            for told in mapper.map(copy_documents, some, loose, joint, picking(some[0].path), name="copy-documents"):
-                refused.update(told)
-    return {copy.path: copy.target for copy in copies}, refused
-
-
 def make_folder(folder: AnyPath) -> None:
     """Make a folder and those above it."""
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(folder)) from fault

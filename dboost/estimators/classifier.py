@@ -355,7 +355,7 @@ class MultiTaskBoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParam
 
     def _judged(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Scores, signs and weights of rows, in memory."""
-        rows, labels, weight = labels_and_weights(self.model_, X, y, sample_weight)
+        rows, labels, weight = labels_and_weights(self, X, y, sample_weight)
         F = self._predict(rows, predicting.MARGINS)
         F = np.asarray(F.compute() if hasattr(F, "__dask_graph__") else F, dtype=np.float64)
         signs = tag_signs(labels, self.classes_.tolist()) if are_tags(labels) else task_labels(labels)

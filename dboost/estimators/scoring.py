@@ -111,13 +111,13 @@ def _explained_on_average(
 def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], Any, NDArray[np.float64]]:
     """Predictions, labels and weights of the same rows, in memory."""
     lazy = kind_of(X) in ("array", "frame")
-    X, y, sample_weight = labels_and_weights(estimator.model_, X, y, sample_weight, compute=not lazy)
+    X, y, sample_weight = labels_and_weights(estimator, X, y, sample_weight, compute=not lazy)
     predicted = estimator.predict(X)
     if lazy:
         import dask
 
         predicted, y, sample_weight = dask.compute(predicted, y, sample_weight)
-        predicted, y = np.asarray(predicted), _ordered(estimator.model_, y)
+        predicted, y = np.asarray(predicted), labels_as_trained(y, _label_names(estimator))
     if count_rows(y) != len(predicted):
         raise DataError(
             f"Found input variables with inconsistent numbers of samples: X has {len(predicted)} rows, "
@@ -127,7 +127,7 @@ def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArr
 
 
 def labels_and_weights(
-    model: Model, X: Any, y: Any, sample_weight: Any, compute: bool = True
+    estimator: Any, X: Any, y: Any, sample_weight: Any, compute: bool = True
 ) -> tuple[Any, Any, Any]:
     """The rows without columns that are labels or weights, and labels and weights, of Dask computed or as they are.
 
@@ -140,9 +140,10 @@ def labels_and_weights(
             raise UsageError("y and sample_weight were given beside ParquetData", hint="it names its own columns")
         from dboost.data.parquet.plan import blocks_of
 
-        if model.task in SEVERAL and not isinstance(X.label, str | None):
+        names = _label_names(estimator)
+        if names is not None and not isinstance(X.label, str | None):
             given, X = X.label, copy.copy(X)
-            X.label = as_trained(given, model.classes.tolist())
+            X.label = as_trained(given, names)
         raws = [block.read(features=False, label=True) for block in blocks_of(X, labels=True)]
         if not raws:
             raise DataError("no rows to score", file=str(X.path))
@@ -157,12 +158,15 @@ def labels_and_weights(
         import dask
 
         y, sample_weight = dask.compute(y, sample_weight)
-    return X, _ordered(model, y), sample_weight
+    return X, labels_as_trained(y, _label_names(estimator)), sample_weight
 
 
-def _ordered(model: Model, y: Any) -> Any:
-    """Labels in the order of the model, where they are several columns with names."""
-    return labels_as_trained(y, model.classes.tolist()) if model.task in SEVERAL and model.tags is None else y
+def _label_names(estimator: Any) -> list[Any] | None:
+    """Names of the label columns that an estimator learned; None where it learned one, or nothing yet."""
+    model = getattr(estimator, "model_", None)
+    if model is None or model.task not in SEVERAL or model.tags is not None:
+        return None
+    return list(model.classes.tolist())
 
 
 @parameters
@@ -562,7 +566,7 @@ class EarlyStopping(ModelCallback):
 
     def _score(self, estimator: Any) -> float:
         if self._known is None:
-            X, y, weight = labels_and_weights(estimator.model_, self._rows, *self._given)
+            X, y, weight = labels_and_weights(estimator, self._rows, *self._given)
             weight = None if weight is None else check_weight(weight, count_rows(y))
             # a scorer that knows of no weights can be asked about rows that all weigh the same
             self._known = X, y, None if weight is None or np.all(weight == weight[0]) else weight

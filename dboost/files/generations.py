@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from dboost.errors import ModelFormatError, StorageError
 from dboost.files.paths import PathLike
-from dboost.files.storage import sha256_bytes, write_file
+from dboost.files.storage import sha256_bytes, write_file, writing
 from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.files.unfinished import clear_abandoned
 
@@ -72,10 +72,8 @@ def restore(found: Generation, path: PathLike) -> None:
         if isinstance(target, StorePath) and isinstance(found.file, StorePath):
             found.file.copy_to(target)
             return
-        try:
+        with writing(target):
             os.replace(found.file, target)
-        except OSError as error:
-            raise StorageError(f"cannot write: {error.strerror or error}", file=os.fspath(target)) from error
 
 
 def _read(file: AnyPath, form: str) -> bytes | str:

@@ -56,7 +56,7 @@ def write_file(path: PathLike, *parts: bytes, keep: PathLike | None = None) -> N
         write_object(found, *parts, keep=older if isinstance(older, StorePath) else None)
         return
     target = found.resolve()
-    with _told(path):
+    with writing(path):
         beside, handle = own_file(target)
         try:
             # The lock says that this process lives, so the file is closed after it has its name.
@@ -78,15 +78,16 @@ def write_file(path: PathLike, *parts: bytes, keep: PathLike | None = None) -> N
 
 
 @contextlib.contextmanager
-def _told(path: PathLike) -> Iterator[None]:
-    """Faults of the file system while writing `path`, as ours."""
+def writing(path: PathLike) -> Iterator[None]:
+    """Faults of the file system while `path` is written, such as that the disk is full, as a ``StorageError``."""
     try:
         yield
     except StorageError:
         raise
     except OSError as error:
+        reason = error.strerror or (os.strerror(error.errno) if error.errno else str(error).splitlines()[0])
         raise StorageError(
-            f"cannot write: {error.strerror or error}", file=os.fspath(path), hint="check the free space and the rights"
+            f"cannot write: {reason}", file=os.fspath(path), hint="check the free space and the rights"
         ) from error
 
 
@@ -110,7 +111,7 @@ def check_writable(path: PathLike) -> None:
         return
     target = found.resolve()
     made: list[Path] = []
-    with _told(path):
+    with writing(path):
         try:
             for folder in reversed([f for f in target.parents if not f.exists()]):
                 folder.mkdir()
@@ -144,7 +145,7 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
         return
     target = found.resolve()
     refuse_existing(path, marker, force)
-    try:
+    with writing(path):
         target.parent.mkdir(parents=True, exist_ok=True)
         with own_folder(target) as beside:
             yield beside
@@ -153,12 +154,6 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
             refuse_existing(path, marker, force)
             publish(beside, target)
         _flush_folder(target.parent)
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(
-            f"cannot write: {error.strerror or error}", file=os.fspath(path), hint="check the free space and the rights"
-        ) from error
 
 
 @contextlib.contextmanager

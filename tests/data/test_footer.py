@@ -27,7 +27,7 @@ KINDS = pa.table(
 )
 
 
-@pytest.mark.parametrize("version", ["1.0", "2.4", "2.6"])
+@pytest.mark.parametrize("version", ["1.0", "2.6"])
 def test_the_facts_are_those_of_pyarrow_for_every_kind_of_column(tmp_path, version):
     path = tmp_path / "kinds.parquet"
     pq.write_table(KINDS, path, row_group_size=2, version=version)

@@ -23,7 +23,8 @@ from dboost.data.manifest import vocabulary_table, write_parquet
 from dboost.data.parquet.block import at
 from dboost.data.parquet.read import FileRef, as_data_errors, check_unchanged, file_ref, open_file
 from dboost.data.prepared.text import TermCounts, TextRule, TextTransform, count_texts
-from dboost.errors import DataError, StorageError
+from dboost.errors import DataError
+from dboost.files.storage import writing
 from dboost.files.stores import AnyPath, any_path
 
 GROUP_ROWS = 40_000
@@ -175,11 +176,9 @@ def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> 
 
 def saved(counted: TermCounts, path: AnyPath, *, documents: bool) -> int:
     """Write counts into a file (``TermCounts.save``), and say how many bytes of terms there are."""
-    try:
+    with writing(path):
         path.parent.mkdir(exist_ok=True)
         return counted.save(path, documents=documents)
-    except OSError as fault:
-        raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(path)) from fault
 
 
 @lru_cache(maxsize=2)

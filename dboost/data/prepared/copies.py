@@ -7,7 +7,6 @@ Parquet file.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +23,8 @@ from dboost.data.meaning import CSV, arrow_of, format_of, is_text
 from dboost.data.parquet.read import as_data_errors, chunks_in, open_file
 from dboost.data.prepared.documents import Wanted, csv_errors, csv_header, csv_tables, json_tables
 from dboost.data.prepared.where import parsed
-from dboost.errors import DataError, StorageError, without_values
+from dboost.errors import DataError, without_values
+from dboost.files.storage import writing
 from dboost.files.stores import StorePath, any_path
 
 # A row group of the copy ends at so many rows or bytes, whichever comes first.
@@ -134,16 +134,6 @@ def _read(tables: Iterator[pa.Table], path: str) -> Iterator[pa.Table]:
         yield table
 
 
-@contextmanager
-def _writing(target: str) -> Iterator[None]:
-    """Turn what the operating system says of a copy, such as that the disk is full, into a ``StorageError``."""
-    try:
-        yield
-    except OSError as fault:
-        reason = os.strerror(fault.errno) if fault.errno else str(fault).splitlines()[0]
-        raise StorageError(f"cannot write: {reason}", file=target, hint="make room there, and give it again") from fault
-
-
 def _copied(item: Copy, schema: pa.Schema, tables: Iterator[pa.Table], picking: Picking) -> dict[str, int]:
     """Write the rows that are picked, and those that are refused into another file, with file, row and reason."""
     path, target = item.path, item.target
@@ -166,7 +156,7 @@ def _copied(item: Copy, schema: pa.Schema, tables: Iterator[pa.Table], picking: 
     place = any_path(target)
     # an object is there when its stream is closed, after the footer
     sink = place.open_output() if isinstance(place, StorePath) else open(place, "wb")
-    with _writing(target), sink, pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
+    with writing(target), sink, pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
         for table in _grouped(picked()):
             writer.write_table(table.cast(schema), row_group_size=max(table.num_rows, 1))
     if not refused:

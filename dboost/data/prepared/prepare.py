@@ -47,7 +47,7 @@ from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.files import store_folders
 from dboost.files.publish import publish
-from dboost.files.storage import check_writable, write_file
+from dboost.files.storage import check_writable, write_file, writing
 from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.files.unfinished import own_folder
 
@@ -183,11 +183,9 @@ def _staging(target: AnyPath) -> Iterator[AnyPath]:
             raise
         return
     with contextlib.ExitStack() as opened:
-        try:
+        with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             beside = opened.enter_context(own_folder(target))
-        except OSError as fault:
-            raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(target)) from fault
         yield beside
 
 
@@ -437,7 +435,5 @@ def _publish(staging: AnyPath, target: AnyPath) -> None:
         store_folders.publish(target, staging.name)
         return
     assert isinstance(staging, Path) and isinstance(target, Path)
-    try:
+    with writing(target):
         publish(staging, target)
-    except OSError as fault:
-        raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(target)) from fault
