@@ -49,7 +49,7 @@ from dboost.problem.first_passes import far_labels, label_sums
 from dboost.problem.induced import InducedProblem
 from dboost.problem.iterate import Score
 from dboost.problem.pass_runner import PassRunner
-from dboost.problem.problem import Problem
+from dboost.problem.problem import Problem, ProblemSettings
 from dboost.problem.state import FitResult, FitSettings, FitState
 from dboost.problem.stored import StoredProblem
 
@@ -199,29 +199,34 @@ class Fitting:
             run_id = f"{run_id}-labels"
             engine = engine.through(LabelCentres(lower_by, none, run_id))
             labels = label_sums(PassRunner(engine, run_id), loss, plan.n_outputs, True, offsets)
-        arguments = (loss, penalty, plan.n_features, plan.n_outputs, settings.fit_intercept)
-        more = (self.system.exponential, settings.standardize)
-        on_driver = self._on_driver(loss, penalty)
+        asked = ProblemSettings(
+            loss,
+            penalty,
+            plan.n_features,
+            plan.n_outputs,
+            settings.fit_intercept,
+            self.system.exponential,
+            settings.standardize,
+            self._on_driver(loss, penalty),
+            "null_sums" in allowed(settings),
+            columns,
+        )
         if settings.hypotheses is not None:
             induced = InducedProblem(
                 engine,
-                *arguments,
+                asked,
                 run_id,
-                *more,
                 family=settings.hypotheses,
                 seed=settings.random_state,
                 certifies=self.system.optimises,
                 centres=self._centres_data(),
-                on_driver=on_driver,
                 labels=labels,
             )
             induced.lower_by = np.stack([lower_by, none])
             return induced
-        given: dict[str, Any] = {"on_driver": on_driver, "keeps_null": "null_sums" in allowed(settings)}
-        given["columns"] = columns
         # sums of squares may overflow here: the columns they belong to are refused by name next
         with np.errstate(over="ignore", invalid="ignore"):
-            problem = StoredProblem(engine, *arguments, run_id, *more, labels=labels, **given)
+            problem = StoredProblem(engine, asked, run_id, labels=labels)
         problem.lower_by = np.stack([lower_by, none])
         refuse_extreme_columns(problem.statistics.peak, plan.feature_names)
         self.columns = problem.objective.columns
@@ -238,16 +243,8 @@ class Fitting:
             engine = engine.through(LabelCentres(none, less_offsets, name))
             labels = label_sums(PassRunner(engine, name), loss, plan.n_outputs, True, offsets)
         # those of offsets, too: they have no row in W, and what sums of them are rounded by goes by their sizes
-        less = StoredProblem(
-            engine.through(centres),
-            *arguments,
-            name,
-            *more,
-            centres=centres,
-            passes_before=problem.passes,
-            labels=labels,
-            **given,
-        )
+        given, before = engine.through(centres), problem.passes
+        less = StoredProblem(given, asked, name, centres=centres, passes_before=before, labels=labels)
         # labels less a number ask for lower scores, and offsets less a number for higher ones
         less.lower_by = np.stack([lower_by, -less_offsets])
         return less

@@ -30,8 +30,6 @@ _LEAST_MEAN = 1e-300
 # The dual value is formed from its difference to that of theta = 0 while the prediction is no larger than this many
 # times the label: large terms then do not cancel.
 _NEAR = 2.0
-# Below this share of the label, a prediction that is the label less the residual is not known to many digits.
-_LEAST_SHARE = 1e-10
 # Beyond 2**53 float64 has no odd numbers, so that a label is no count.
 _MOST = 2.0**53
 # |log y| + 1 of a count, up to which each residual is multiplied in the dual value, and as much for its prediction.

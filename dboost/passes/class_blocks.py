@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused, loss_of_rows
+from dboost.compiled.solves import descent
 from dboost.compiled.sparse import columns
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import get_loss
@@ -37,11 +38,10 @@ def class_grams(
     column of ones.
     """
     h, rank_one = memo.get("curvature", point.token, lambda: curvature_of(partition, memo, point))
-    k = point.intercept.shape[0]
-    some = np.arange(0, partition.n_rows, every)
-    diagonal = h[some].astype(np.float64)
-    diagonal = np.maximum(diagonal - rank_one[some, None] * diagonal**2, 0.0)
-    diagonal *= partition.n_rows / max(1, some.shape[0])
+    m, k = partition.n_rows, point.intercept.shape[0]
+    # products of columns of 1e21 are no float32
+    h = h.astype(np.float64)
+    share = m / max(1, len(range(0, m, every)))
     block, places = point.held.block(partition, memo)
     sums = Sums()
     for number, chosen in enumerate(blocks):
@@ -49,12 +49,10 @@ def class_grams(
             cut = point.held.cut(partition, memo)
         else:
             cut = columns.cut_rows(block.indptr, block.rows, block.values, places[chosen], block.n_rows)
-        if every > 1:
-            cut = columns.take_rows(*cut, some)
         size = chosen.shape[0] + (1 if intercept else 0)
-        out = np.zeros((size, size, diagonal.shape[1]))
-        columns.class_grams(*cut, diagonal, intercept, out)
-        sums.add[f"gram{number}"] = np.ascontiguousarray(np.moveaxis(out[:, :, :k], 2, 0))
+        out = np.zeros((size, size, h.shape[1]))
+        descent.curvature_blocks(*cut, h, rank_one, np.arange(chosen.shape[0]), 0, every, intercept, out)
+        sums.add[f"gram{number}"] = share * np.ascontiguousarray(np.moveaxis(out[:, :, :k], 2, 0))
     return sums
 
 

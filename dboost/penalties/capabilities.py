@@ -92,7 +92,7 @@ class CompiledProx(Protocol, metaclass=OfTypes):
 
     @property
     def compiled(self) -> tuple[int, float, float]:
-        """``(code, a, b)`` for ``diagonal.diagonal_prox``."""
+        """``(code, a, b)`` for ``row_prox.diagonal_prox``."""
         ...
 
 
@@ -142,31 +142,38 @@ class JoinsRows(Protocol, metaclass=OfTypes):
         ...
 
 
-def joins_rows(penalty: object, who: str = "column_groups") -> JoinsRows:
-    """The penalty, where it is a norm of groups of rows too; refused otherwise, with `who` asks for it."""
+def joins_rows(penalty: object) -> JoinsRows:
+    """The penalty, where it is a norm of groups of rows too; refused otherwise."""
     if not isinstance(penalty, JoinsRows):
-        raise lacks(penalty, who, "a norm of several rows", "use penalty='l1/l2' or 'l1/linf', or leave it out")
+        raise lacks(
+            penalty, "column_groups", "a norm of several rows", "use penalty='l1/l2' or 'l1/linf', or leave it out"
+        )
     return penalty
 
 
-def exponential_solves(penalty: object, who: str = "the exponential bound") -> ExponentialSolves:
-    """The penalty, where it has solves under the exponential bound; refused otherwise, with `who` asks for them."""
+def exponential_solves(penalty: object) -> ExponentialSolves:
+    """The penalty, where it has solves under the exponential bound; refused otherwise."""
     if not isinstance(penalty, ExponentialSolves):
-        raise lacks(penalty, who, "a solve of a row under the exponential bound", "use update='gradboost' or 'newton'")
+        raise lacks(
+            penalty,
+            "the exponential bound",
+            "a solve of a row under the exponential bound",
+            "use update='gradboost' or 'newton'",
+        )
     return penalty
 
 
-def compiled_prox(penalty: object, who: str = "coordinate descent") -> tuple[int, float, float]:
-    """``(code, a, b)`` of ``diagonal.diagonal_prox``; refused where the penalty has none, with `who` asks for it."""
+def compiled_prox(penalty: object) -> tuple[int, float, float]:
+    """``(code, a, b)`` of ``row_prox.diagonal_prox``; refused where the penalty has none."""
     if not isinstance(penalty, CompiledProx):
-        raise lacks(penalty, who, "a compiled prox", "use update='gradboost'")
+        raise lacks(penalty, "coordinate descent", "a compiled prox", "use update='gradboost'")
     return penalty.compiled
 
 
-def faced(penalty: object, who: str = "conjugate gradients") -> Faced:
-    """The penalty, where it has faces; refused otherwise, with `who` asks for them."""
+def faced(penalty: object) -> Faced:
+    """The penalty, where it has faces; refused otherwise."""
     if not isinstance(penalty, Faced):
-        raise lacks(penalty, who, "derivatives on a face", "use update='gradboost'")
+        raise lacks(penalty, "conjugate gradients", "derivatives on a face", "use update='gradboost'")
     return penalty
 
 

@@ -1,6 +1,6 @@
 """Newton steps over the rows of W without penalty and the intercept, solved for by conjugate gradients.
 
-What a step is for is told in ``free_rows``. Where entries have signs that bind it is the best one after which every
+``free_rows`` says what a step is for. Where entries have signs that bind it is the best one after which every
 entry has its sign (``compiled.solves.within_bounds``).
 
 Covers: the curvature, formed or by passes, its solves, and the step refined until what it leaves is rounding. Does not
@@ -211,9 +211,7 @@ def projection(problem: Problem, iterate: Iterate) -> Projection:
         return float(np.max(np.abs(sums) / np.maximum(solver.allowed, np.finfo(float).tiny), initial=0.0))
 
     def made(x: Array, rest: Array, moved: Array, keep: float, gained: float) -> Projection:
-        return Projection(
-            *solver.split(x), moved, keep, gained, *solver.split(rest), missed(rest) <= 1.0, solver.charge(rest, x)
-        )
+        return Projection(*solver.split(x), moved, keep, gained, missed(rest) <= 1.0, solver.charge(rest, x))
 
     for _ in range(_REFINED):
         x = solver.further(left, x)

@@ -23,18 +23,17 @@ from dboost.errors import UsageError
 from dboost.hypotheses.base import Context, Family, Key
 from dboost.hypotheses.capabilities import Tree
 from dboost.hypotheses.held_by_model import Held
-from dboost.losses import Loss
+from dboost.losses import get_loss
 from dboost.losses.base import Repair
 from dboost.partition import Sums
 from dboost.passes import pools
-from dboost.penalties import Penalty
 from dboost.problem.first_passes import far_columns, label_sums
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.null_model import NullModel
 from dboost.problem.objective import Objective
 from dboost.problem.pass_runner import PassRunner
 from dboost.problem.pools import PoolSummary, Rule, settle_gaps, summarise_between, summarise_pool
-from dboost.problem.problem import Problem
+from dboost.problem.problem import Problem, ProblemSettings
 from dboost.problem.tree_search import Opened, search, worth
 
 Array = NDArray[np.float64]
@@ -53,9 +52,7 @@ _MANY = 2**62
 class InducedProblem(Problem):
     """Passes at a model of hypotheses.
 
-    `engine`, `loss`, `penalty`, `n_outputs`, `fit_intercept`, `run_id`, `exponential`, `standardize`, `on_driver`,
-    `labels`: as for ``StoredProblem``.
-    `n_features`: stored columns, of which the hypotheses are made.
+    `engine`, `settings`, `run_id`, `labels`: as for ``StoredProblem``; hypotheses are made of the stored columns.
     `family`: the hypotheses.
     `seed`: seed of what the family draws.
     `certifies`: whether the fit is to be certified over the whole class.
@@ -69,35 +66,30 @@ class InducedProblem(Problem):
     def __init__(
         self,
         engine: Engine,
-        loss: Loss,
-        penalty: Penalty,
-        n_features: int,
-        n_outputs: int,
-        fit_intercept: bool,
+        settings: ProblemSettings,
         run_id: str,
-        exponential: bool,
-        standardize: bool,
         *,
         family: Family,
         seed: int,
         certifies: bool = True,
         centres: bool = False,
-        on_driver: bool = False,
         labels: Sums | None = None,
     ) -> None:
         runner = PassRunner(engine, run_id)
-        labels = label_sums(runner, loss, n_outputs, fit_intercept) if labels is None else labels
+        loss, k, n_features = get_loss(settings.loss), settings.n_outputs, settings.n_features
+        labels = label_sums(runner, loss, k, settings.fit_intercept) if labels is None else labels
         n_rows = int(labels.add["rows"])
         features = runner.run(passes.feature_statistics, None, None, name="statistics")
         # no hypothesis is known yet
         statistics = Statistics.of(labels, _no_columns())
-        objective = Objective.of(loss, penalty, n_outputs, fit_intercept, standardize, statistics)
-        super().__init__(runner, objective, n_rows, exponential, on_driver, NullModel(keeps=False))
+        asked = settings.penalty, k, settings.fit_intercept, settings.standardize
+        objective = Objective.of(loss, *asked, statistics)
+        super().__init__(runner, objective, n_rows, settings, NullModel(keeps=False))
         self.raw_features = n_features
         self._centring = centres
         # of each registered hypothesis, what is taken off it
         self._taken: list[float] = []
-        self.pool = family.prepare(Context(engine, n_rows, n_features, n_outputs, features.peak["peak"], seed))
+        self.pool = family.prepare(Context(engine, n_rows, n_features, k, features.peak["peak"], seed))
         self.searched = bool(self.pool.searched)
         self.n_candidates = self.pool.size
         self.n = int(min(self.pool.size, _MANY))
@@ -225,7 +217,7 @@ class InducedProblem(Problem):
             centred=self._centring,
             deviations=self._deviations(),
         )
-        # what is not certified asks for no dual point beside what it is ranked by
+        # Without a certificate only the sums that rank hypotheses are formed.
         kind = "theta" if not self.exponential else "branches" if self.penalty.certified else "pulls"
 
         def priced(rule: Rule) -> list[PoolSummary]:

@@ -48,12 +48,10 @@ class Projection:
     moved: Array  # (k,): The largest |H_i z_i| of an example of weight one, z_i = V'x_i + v.
     keep: float  # The share of Theta that is a dual point, but for the rest (``Loss.kept``); 0 where none is.
     gained: float  # <e, (V, v)>: twice what the step lowers the quadratic model of the loss by.
-    # (a, k) and (k,): X_F'Theta, zero where a row has a penalty, and the sums of Theta. Of entries that have a sign and
-    # are zero after the step, only what pulls them into what it allows.
-    left: Array
-    left_bias: Array
-    exact: bool  # Whether these are but rounding.
-    charge: float  # What these may take from the dual value.
+    # Whether X_F'Theta and the sums of Theta are but rounding. Of entries that have a sign and are zero after the step,
+    # only what pulls them into what it allows counts.
+    exact: bool
+    charge: float  # What these sums may take from the dual value.
 
     @property
     def step(self) -> tuple[Array, Array]:

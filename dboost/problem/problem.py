@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dboost import passes
 from dboost.columns.statistics import Statistics
+from dboost.columns.table import ColumnTable
 from dboost.engine.base import Engine
 from dboost.hypotheses.base import Key
 from dboost.hypotheses.held_by_model import Held
@@ -40,15 +41,36 @@ Rows = NDArray[np.int64]
 _SPLITTER = 2.0**27 + 1.0
 
 
+@dataclass(frozen=True)
+class ProblemSettings:
+    """What a fit asks of its problem, whatever the rows of W belong to."""
+
+    loss: str | Loss
+    penalty: Penalty
+    n_features: int  # Stored columns.
+    n_outputs: int
+    # Whether b is optimised, unpenalised; otherwise it is 0.
+    fit_intercept: bool = True
+    # Whether scoring uses the exponential bound (mu+, mu-) instead of the quadratic one.
+    exponential: bool = False
+    # Whether a row is penalised by the standard deviation of its column.
+    standardize: bool = False
+    # Whether the steps of the fit are taken on the driver, which then keeps the state of the examples at its models.
+    on_driver: bool = False
+    # Whether sums of the null model are kept until they are asked for again.
+    keeps_null: bool = True
+    # What was asked of the stored columns; None for nothing. The engine shows offsets beside labels
+    # (``passes.offsets``).
+    columns: ColumnTable | None = None
+
+
 class Problem(ABC):
     """An objective and the passes over its data, at any model.
 
     `runner`: runs the passes.
     `objective`: what is minimised.
     `n_rows`: number of examples.
-    `exponential`: whether scoring uses the exponential bound (mu+, mu-) instead of the quadratic one.
-    `on_driver`: whether the steps of the fit are taken on the driver, which then keeps the state of the examples at its
-    models.
+    `exponential`: as in ``ProblemSettings``.
     `columns`: active columns of all examples, for steps that are taken on the driver.
     `n`: rows that W may have, as far as they can be counted.
     `n_candidates`: the same, infinite for a class of hypotheses without end.
@@ -74,16 +96,15 @@ class Problem(ABC):
         runner: PassRunner,
         objective: Objective,
         n_rows: int,
-        exponential: bool,
-        on_driver: bool,
+        settings: ProblemSettings,
         null: NullModel,
     ) -> None:
         self.runner = runner
         self.objective = objective
         self.n_rows = n_rows
-        self.exponential = exponential
+        self.exponential = settings.exponential
         self.columns = DriverColumns(runner.engine)
-        self._on_driver = on_driver
+        self._on_driver = settings.on_driver
         self._null = null
         self._held: Held | None = None
         self.lower_by = np.zeros((2, objective.k))

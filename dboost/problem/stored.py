@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from dboost import passes
 from dboost.bounds import exponential, quadratic
 from dboost.columns.statistics import FAR, Statistics
-from dboost.columns.table import ColumnTable
 from dboost.engine.base import Engine
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Key
@@ -20,14 +19,13 @@ from dboost.losses import Loss, get_loss
 from dboost.partition import Sums
 from dboost.passes import Point
 from dboost.passes.centring import Centres
-from dboost.penalties import Penalty
 from dboost.problem.first_passes import far_columns, label_sums
 from dboost.problem.free_rows import solved_null
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.null_model import NullModel
 from dboost.problem.objective import Objective
 from dboost.problem.pass_runner import PassRunner
-from dboost.problem.problem import Problem
+from dboost.problem.problem import Problem, ProblemSettings
 from dboost.problem.shards import ONE_SHARD_BYTES, column_shards, joined, score_shard, summarise_shard
 
 Array = NDArray[np.float64]
@@ -41,21 +39,11 @@ class StoredProblem(Problem):
     """Passes at a model of stored columns.
 
     `engine`: where partitions are mapped and reduced; its plan is set.
-    `loss`: the loss, or its name.
-    `penalty`: the penalty.
-    `n_features`, `n_outputs`: shape (n, k) of W.
-    `fit_intercept`: whether b is optimised, unpenalised; otherwise it is 0.
+    `settings`: what the fit asks for.
     `run_id`: makes the tokens of this fit unique in a process.
-    `exponential`: whether scoring uses the exponential bound (mu+, mu-) instead of the quadratic one.
-    `standardize`: whether a row is penalised by the standard deviation of its column.
     `centres`: what the engine takes off the stored columns: the intercept here is that of columns less their centres.
-    `on_driver`: whether the steps of the fit are taken on the driver, which then keeps the state of the examples at its
-    models.
-    `keeps_null`: whether sums of the null model are kept until they are asked for again.
     `passes_before`: passes that were done for the fit already.
     `labels`: what ``label_sums`` says of the engine's labels, where that is known.
-    `columns`: what was asked of the columns; None for nothing. The engine shows offsets beside labels
-    (``passes.offsets``).
     """
 
     far = FAR
@@ -64,37 +52,29 @@ class StoredProblem(Problem):
     def __init__(
         self,
         engine: Engine,
-        loss: str | Loss,
-        penalty: Penalty,
-        n_features: int,
-        n_outputs: int,
-        fit_intercept: bool,
+        settings: ProblemSettings,
         run_id: str,
-        exponential: bool = False,
-        standardize: bool = False,
         *,
         centres: Centres | None = None,
-        on_driver: bool = False,
-        keeps_null: bool = True,
         passes_before: int = 0,
         labels: Sums | None = None,
-        columns: ColumnTable | None = None,
     ) -> None:
-        self.n = n_features
-        self.n_candidates = n_features
+        self.n = self.n_candidates = settings.n_features
         self._centres = centres
         # where the partitions lie in this process, the sums of one shard are formed in it anyway
         self._driver_bytes = _DRIVER_BYTES if engine.resident_partitions() is None else ONE_SHARD_BYTES
-        # with rows that are in every model, nobody asks for the sums of the model without any
-        keeps_null = keeps_null and (columns is None or not columns.free.size)
+        # With rows that are in every model, the model without features is scored once only.
+        columns, k, fit_intercept = settings.columns, settings.n_outputs, settings.fit_intercept
+        keeps_null = settings.keeps_null and (columns is None or not columns.free.size)
         self._free_null: Iterate | None = None
-        loss, runner, null = get_loss(loss), PassRunner(engine, run_id, passes_before), NullModel(keeps_null)
-        labels = label_sums(runner, loss, n_outputs, fit_intercept) if labels is None else labels
+        loss, runner, null = get_loss(settings.loss), PassRunner(engine, run_id, passes_before), NullModel(keeps_null)
+        labels = label_sums(runner, loss, k, fit_intercept) if labels is None else labels
         offsets = columns is not None and bool(columns.offset.size)
-        together = keeps_null and n_outputs == 1 and not exponential
+        together = keeps_null and k == 1 and not settings.exponential
         statistics = _first_sums(runner, loss, labels, fit_intercept, null if together else None, offsets)
-        objective = Objective.of(loss, penalty, n_outputs, fit_intercept, standardize, statistics, columns)
-        super().__init__(runner, objective, int(labels.add["rows"]), exponential, on_driver, null)
+        asked = settings.penalty, k, fit_intercept, settings.standardize
+        objective = Objective.of(loss, *asked, statistics, columns)
+        super().__init__(runner, objective, int(labels.add["rows"]), settings, null)
 
     def null(self) -> Iterate:
         """As in ``Problem``, with the rows without penalty at their optimum, which are in every model."""

@@ -33,7 +33,7 @@ from dboost.engine.dask.cluster import WITHOUT_PROFILER, embedded_cluster
 from dboost.engine.dask.engine import DaskEngine
 from dboost.partition import Partition
 from dboost.penalties import get_penalty
-from dboost.problem.problem import Problem
+from dboost.problem.problem import Problem, ProblemSettings
 from dboost.problem.sample import rows_of_some
 from dboost.problem.stored import StoredProblem
 from lab import tables
@@ -127,7 +127,7 @@ def measure(client: Any, parts: Sequence[Drawn], repeats: int, rows: int = 200) 
     with DaskEngine(client) as engine:
         watched = Stopwatch(engine)
         engine.set_plan(parts, [part.n_rows for part in parts], "overhead")
-        problem = StoredProblem(watched, "multinomial", get_penalty("l1/l2"), n, k, True, "overhead")
+        problem = StoredProblem(watched, ProblemSettings("multinomial", get_penalty("l1/l2"), n, k), "overhead")
         passes = kinds(problem, rows)
         found: dict[str, list[dict[str, Any]]] = {name: [] for name in passes}
         # In turn, as in a fit: each pass finds the scheduler as another one left it.

@@ -128,6 +128,7 @@ def _dask_pass(scale: float) -> Iterator[tuple[Work, Work]]:
     from dboost.engine.dask.cluster import embedded_cluster
     from dboost.engine.dask.engine import DaskEngine
     from dboost.penalties import get_penalty
+    from dboost.problem.problem import ProblemSettings
     from dboost.problem.stored import StoredProblem
     from lab.benchmarks.overhead import Drawn
 
@@ -135,7 +136,7 @@ def _dask_pass(scale: float) -> Iterator[tuple[Work, Work]]:
     with embedded_cluster(2) as cluster, cluster.get_client() as client, DaskEngine(client) as engine:
         parts = [Drawn(number, 200, 50, 2) for number in range(4)]
         engine.set_plan(parts, [part.n_rows for part in parts], "baseline")
-        problem = StoredProblem(engine, "multinomial", get_penalty("l1/l2"), 50, 2, True, "baseline")
+        problem = StoredProblem(engine, ProblemSettings("multinomial", get_penalty("l1/l2"), 50, 2), "baseline")
         null = problem.null()
 
         def passes() -> object:

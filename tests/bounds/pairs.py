@@ -25,6 +25,7 @@ from dboost.losses import LOSSES
 from dboost.partition import Partition
 from dboost.penalties import PENALTIES, SmoothL1, get_penalty
 from dboost.penalties.capabilities import exponential_solves
+from dboost.problem.problem import ProblemSettings
 from dboost.problem.state import FitResult
 from dboost.problem.stored import StoredProblem
 
@@ -38,6 +39,7 @@ ROUNDING = 1e-12
 LOWER = {("l1/l2", "exponential"), ("l1/l2+ridge", "exponential"), ("l1/l2+l1", "exponential")}
 # A capped step of 30 a, where a row has no finite minimiser, misses e^-30 of the decrease that its score counts.
 SHORT = 1e-9
+
 
 @dataclass
 class Measured:
@@ -131,7 +133,8 @@ class _Trial:
         engine = LocalEngine(1)
         engine.set_plan(plan.items, plan.rows, "pairs")
         self.penalty = get_penalty(penalty)
-        self.problem = StoredProblem(engine, loss, self.penalty, n, plan.n_outputs, True, "pairs", self.exponential)
+        asked = ProblemSettings(loss, self.penalty, n, plan.n_outputs, exponential=self.exponential)
+        self.problem = StoredProblem(engine, asked, "pairs")
         peak = np.where(self.problem.statistics.peak > 0.0, self.problem.statistics.peak, 1.0)
         self.W = rng.normal(size=(n, plan.n_outputs)) * rng.choice([0.1, 1.0, 3.0]) / peak[:, None]
         self.W[rng.permutation(n)[: (n + 1) // 2]] = 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dboost.compiled.solves import descent
 from dboost.compiled.sparse import columns
 from dboost.compiled.vectors.scaled_rows import padded, width
 
@@ -107,17 +108,19 @@ def test_template_sums(block, extra):
     assert (np.abs(X[s > 0]) @ a).max() <= 1 + 1e-12
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("k", [1, 3, 10])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_grams_of_all_classes(block, k, intercept):
-    active = np.array([0, 2, 4, 7, 9])
+def test_curvature_of_every_output_among_columns(block, kind, k, intercept):
+    active, rng = np.array([0, 2, 4, 7, 9]), np.random.default_rng(0)
     cut = columns.cut_rows(*block.csc, active, 40)
     X = block.dense[:, active]
     X = np.hstack([X, np.ones((40, 1))]) if intercept else X
-    weights = np.random.default_rng(0).random((40, k))
-    out = np.zeros((X.shape[1], X.shape[1], width(k)))
-    columns.class_grams(*cut, padded(weights), intercept, out)
-    wanted = np.einsum("ia,ir,ib->abr", X, weights, X)
+    h, rank_one = padded(rng.random((40, k)).astype(kind)), rng.random(40)
+    out = np.zeros((X.shape[1], X.shape[1], width(k)), kind)
+    descent.curvature_blocks(*cut, h, rank_one, np.arange(5), 1, 2, intercept, out)
+    d = h[1::2, :k].astype(float) - rank_one[1::2, None] * h[1::2, :k].astype(float) ** 2
+    wanted, close = np.einsum("ia,ir,ib->abr", X[1::2], d, X[1::2]), 1e-12 if kind == np.float64 else 1e-4
     for r in range(k):
-        np.testing.assert_allclose(out[:, :, r], np.triu(wanted[:, :, r]), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(out[:, :, r], np.triu(wanted[:, :, r]), rtol=close, atol=close)
     assert not out[:, :, k:].any()

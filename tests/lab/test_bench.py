@@ -336,6 +336,7 @@ def test_what_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_the_shares_of_a_pass_add_up_and_a_missed_goal_is_shown() -> None:
     from dboost.engine.local import LocalEngine
     from dboost.penalties import get_penalty
+    from dboost.problem.problem import ProblemSettings
     from dboost.problem.stored import StoredProblem
 
     parts = [overhead.Drawn(i, 50, 200, 4) for i in range(3)]
@@ -343,7 +344,7 @@ def test_the_shares_of_a_pass_add_up_and_a_missed_goal_is_shown() -> None:
     with LocalEngine(2) as engine:
         watched = overhead.Stopwatch(engine)
         watched.set_plan(parts, [part.n_rows for part in parts], "test")
-        problem = StoredProblem(watched, "multinomial", get_penalty("l1/l2"), 200, 4, True, "test")
+        problem = StoredProblem(watched, ProblemSettings("multinomial", get_penalty("l1/l2"), 200, 4), "test")
         for run in overhead.kinds(problem, 10).values():
             run()
     assert {"labels", "statistics", "score", "gradient", "grid", "hessian", "sample"} <= {

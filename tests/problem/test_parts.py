@@ -14,6 +14,7 @@ from dboost.partition import Sums
 from dboost.penalties import get_penalty
 from dboost.problem.null_model import NullModel
 from dboost.problem.pass_runner import PassRunner
+from dboost.problem.problem import ProblemSettings
 from dboost.problem.stored import StoredProblem
 from tests.boosting import plain
 
@@ -63,8 +64,8 @@ def test_passes_done_before_are_counted_once():
     for done in (0, 5):
         engine = LocalEngine(1)
         engine.set_plan(planned.items, planned.rows, "run")
-        arguments = ("log", get_penalty("l1"), 3, 1, True, "run")
-        counts.append(StoredProblem(engine, *arguments, passes_before=done).passes)
+        asked = ProblemSettings("log", get_penalty("l1"), 3, 1)
+        counts.append(StoredProblem(engine, asked, "run", passes_before=done).passes)
     assert counts[1] == counts[0] + 5
 
 

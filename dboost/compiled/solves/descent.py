@@ -113,18 +113,19 @@ def curvature_blocks(
     pointer: Int64,
     slots: Int32,
     values: Values,
-    h: Float32,
+    h: Values,
     rank_one: Float64,
     place: Int64,
     first: int,
     every: int,
     intercept: bool,
-    out: Float32,
+    out: Values,
 ) -> None:
     """Add sum_i x_ij x_il (h_ir - r_i h_ir**2) to out[j, l, r], j <= l, for the slots with a place; the intercept last.
 
     Over the examples `first`, `first` + `every`, ... of a block stored by row, slots ascending; places ascend with
-    them. `out` has shape (t, t, columns of h), and the type of h: it steers, nothing more.
+    them. `out` has shape (t, t, columns of h), and the type of h: it steers, nothing more. Of a softmax these are the
+    blocks of its class-separable Hessian (docs/math.md 8).
     """
     t = out.shape[0]
     k = h.shape[1]
@@ -133,6 +134,7 @@ def curvature_blocks(
     x = room(t, h.dtype)
     z = room(k, h.dtype)
     d = room(k, h.dtype)
+    zero = h.dtype.type(0.0)
     for i in range(first, h.shape[0], every):
         count = 0
         for p in range(pointer[i], pointer[i + 1]):
@@ -146,7 +148,8 @@ def curvature_blocks(
             count += 1
         share = h.dtype.type(rank_one[i])
         for r in range(k):
-            d[r] = h[i, r] - share * h[i, r] * h[i, r]
+            # of a probability that is one, rounding may leave less than nothing
+            d[r] = greater(h[i, r] - share * h[i, r] * h[i, r], zero)
         for p in range(count):
             scale(np.float64(x[p]), d, z)
             scatter(where, x, p, count, z, blocks, where[p] * t)

@@ -15,7 +15,7 @@ from dboost.compiled.arrays import Float32, Float64, Int32, Int64, UInt8, Values
 from dboost.compiled.kept import njit
 from dboost.compiled.sparse.transpose import turn
 from dboost.compiled.vectors.room import greater, room, zeros
-from dboost.compiled.vectors.scaled_rows import gather, padded, scale, scatter
+from dboost.compiled.vectors.scaled_rows import gather, padded
 
 
 def column_gradient(
@@ -252,26 +252,3 @@ def template_sums(
         if extra > 0.0:
             peak[last] = greater(peak[last], rho[i])
             diagonal[last] += weight[i] * rho[i]
-
-
-@njit(nogil=True, cache=True)
-def class_grams(pointer: Int64, slots: Int32, values: Values, weights: Float64, intercept: bool, out: Float64) -> None:
-    """Add the upper triangles of X_A' diag(weights[:, r]) X_A to out[:, :, r], with an intercept its slot last.
-
-    Blocks of the class-separable Hessian of a softmax (docs/math.md 8).
-
-    `weights` (m, w) and `out` (b, b, w) have the same padded width w (``vector.width``).
-    """
-    last = out.shape[0] - 1
-    blocks = out.reshape((out.shape[0] * out.shape[0], out.shape[2]))
-    z = room(weights.shape[1], np.float64)
-    for i in range(pointer.shape[0] - 1):
-        for p in range(pointer[i], pointer[i + 1]):
-            scale(np.float64(values[p]), weights[i], z)
-            scatter(slots, values, p, pointer[i + 1], z, blocks, slots[p] * out.shape[0])
-            if intercept:
-                for r in range(z.shape[0]):
-                    out[slots[p], last, r] += z[r]
-        if intercept:
-            for r in range(z.shape[0]):
-                out[last, last, r] += weights[i, r]
