@@ -5,7 +5,10 @@ import json
 from html.parser import HTMLParser
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from sklearn.pipeline import make_pipeline
 
 import dboost
 import pipelines
@@ -98,6 +101,22 @@ def test_calibration_and_mistakes_are_those_of_the_rows(trained, prepared):
     assert [one["probability"] for one in found.mistakes] == pytest.approx(best)
     assert sum(one["rows"] * one["right"] for one in found.calibration) == pytest.approx(np.sum(said == labels))
     assert 0.0 <= found.off < 0.5
+
+
+def test_mistakes_in_a_table_show_its_texts(tmp_path: Path) -> None:
+    table = pa.table(
+        {"title": ["sea and salt", "sky and wind"] * 20, "note": ["old map", None] * 20, "size": range(40)}
+    )
+    labels = ["sea", "sky"] * 19 + ["sky", "sea"]
+    kinds = {"title": "text", "note": "text", "size": "number"}
+    features = dboost.Features(kinds, missing="indicator", text=dboost.TextFeatures(min_df=1))
+    model = make_pipeline(features, dboost.BoostedClassifier(alpha=0.01)).fit(table, labels)
+    dboost.save_model(model, tmp_path / "model")
+    pq.write_table(table.append_column("topic", pa.array(labels)), tmp_path / "d.parquet")
+    settings = DataSettings(data=str(tmp_path / "d.parquet"), label=("topic",))
+    found = look_at(read_model(str(tmp_path / "model")), settings, str(tmp_path / "model"))
+    assert found is not None
+    assert {one["row"]: one["text"] for one in found.mistakes} == {38: "sea and salt\nold map", 39: "sky and wind"}
 
 
 def blocks(data):

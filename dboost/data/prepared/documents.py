@@ -76,7 +76,7 @@ class Wanted:
     documents: tuple[str, ...] = ()  # Those of the texts whose words are all that becomes features.
 
     def absent(self, name: str, known: Sequence[str], file: str) -> DataError:
-        """The error for one of them that is not in a file."""
+        """The error for one of these columns that a file lacks; `known` are those that it has."""
         return absent_column(name, known, file, DOCUMENTS if name in self.documents else None)
 
     def names(self) -> list[str]:

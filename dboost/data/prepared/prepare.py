@@ -23,7 +23,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from dboost.data.absent_column import DOCUMENTS, absent_column
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
 from dboost.data.meaning import FILE, Dialect, column_kind, joint_type
 from dboost.data.parquet.read import FileInfo, inspect_file, with_folders
@@ -334,8 +333,7 @@ def check_columns(infos: Sequence[tuple[FileInfo, bool]], how: TextColumns) -> d
     for info, bare in infos:
         for name in how.wanted(labelled=not bare):
             if name not in info.kinds:
-                role = DOCUMENTS if name in how.text and not how.features else None
-                raise absent_column(name, info.kinds, info.ref.path, role)
+                raise _wanted(how).absent(name, list(info.kinds), info.ref.path)
             kind = info.kinds[name]
             if kind == "null" and (
                 sum(info.rows) == 0 or (name in (*how.keep, *how.features) and name not in how.text)
