@@ -14,13 +14,18 @@ from dboost.errors import DataError
 _LISTED = 12
 # difflib's measure of likeness from which a name is offered for another; its own default for near matches.
 _ALIKE = 0.6
+# What may stand between the names of a first row of CSV.
+_MARKS = (",", ";", "\t", "|", ":", " ", "^", "~")
 
 
 def absent_column(name: str, known: Iterable[str], file: str, role: str | None = None) -> DataError:
     """The error for a column that is not in a file, with the columns there are; `role` is what it is for."""
     columns = list(known)
     what = "there is no such column" if role is None else f"there is no such {role} column"
-    return DataError(what, file=file, column=name, hint=f"{nearest(name, columns)}{listed(columns)}")
+    # a first row that was not cut: other files than CSV have no such names
+    uncut = [mark for mark in _MARKS if len(columns) == 1 and name in columns[0].split(mark)]
+    told = f"; say what stands between the fields: separator={uncut[0]!r}" if uncut else ""
+    return DataError(what, file=file, column=name, hint=f"{nearest(name, columns)}{listed(columns)}{told}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
