@@ -16,6 +16,8 @@ _LISTED = 12
 _ALIKE = 0.6
 # The role of a column whose words become features.
 DOCUMENTS = "text"
+# What may stand between the names of a first row of CSV.
+_MARKS = (",", ";", "\t", "|", ":", " ", "^", "~")
 
 
 def absent_column(name: str, known: Iterable[str], file: str, role: str | None = None) -> DataError:
@@ -23,7 +25,11 @@ def absent_column(name: str, known: Iterable[str], file: str, role: str | None =
     columns = list(known)
     what = "there is no such column" if role in (None, DOCUMENTS) else f"there is no such {role} column"
     hint = f"{nearest(name, columns)}{listed(columns)}"
-    if role == DOCUMENTS:
+    # a first row that was not cut: other files than CSV have no such names
+    uncut = [mark for mark in _MARKS if len(columns) == 1 and name in columns[0].split(mark)]
+    if uncut:
+        hint += f"; say what stands between the fields: separator={uncut[0]!r}"
+    elif role == DOCUMENTS:
         hint += "; text= (--text) names that of the documents, --column find takes each column by its kind"
     return DataError(what, file=file, column=name, hint=hint)
 

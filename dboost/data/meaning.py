@@ -79,8 +79,9 @@ class Dialect:
             raise UsageError(f"decimal={self.decimal!r}; expected . or ,")
         if self.encoding is not None:
             try:
-                codecs.lookup(self.encoding)
-            except LookupError:
+                # codecs such as `zip` and `hex` are known too, and are none of text
+                "".encode(self.encoding)
+            except (LookupError, ValueError):
                 what = f"encoding={self.encoding!r} is not known"
                 raise UsageError(what, hint="such as utf-8, latin-1, cp1252") from None
 

@@ -53,6 +53,8 @@ def take_column(X: Any, name: str, what: str) -> tuple[Any, Any]:
     names = names_of(X)
     if name not in names:
         raise UsageError(f"{what}={name!r} names no column of X", hint=_advice(name, names, what))
+    if names.count(name) > 1:
+        raise DataError("two columns have the same name", column=name, hint="rename one of them")
     column = X.column(name) if hasattr(X, "column_names") else X[name]
     return without(X, [name]), column
 

@@ -27,7 +27,7 @@ from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, with_
 from dboost.boosting.planned import columns_of
 from dboost.columns.given import by_name
 from dboost.data.labels.labels import weights_by_label
-from dboost.data.labels.tags import TAGS, are_tags, as_arrow
+from dboost.data.labels.tags import OF_TAGS, TAGS, are_tags, as_arrow
 from dboost.data.memory.in_memory import check_names
 from dboost.data.named_columns import GROUPS, WEIGHT, Named, split_named, table_behind
 from dboost.data.plan import build_plan
@@ -200,10 +200,13 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
     if y is None or type(y).__module__.split(".")[0] == "pyarrow":
         return X, y
     if not hasattr(y, "dtype") and not hasattr(y, "columns"):
-        y = np.asarray(y)
-    elif hasattr(y, "hasnans") and not y.hasnans and isinstance(getattr(y.dtype, "numpy_dtype", None), np.dtype):
-        # scikit-learn turns whole numbers of a type that may be missing into floats, also where none is missing
-        y = y.to_numpy(dtype=y.dtype.numpy_dtype)
+        try:
+            y = np.asarray(y)
+        except ValueError:
+            what = "y holds lists of several lengths or kinds, where each row has one label"
+            raise DataError(what, hint=OF_TAGS) from None
+    else:
+        y = _typed(y)
     if task == "multitarget":
         # they may be missing, and are checked where they are encoded
         return X, y
@@ -221,6 +224,24 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
     if task != "regression" and y.dtype.kind in "iufb" and not few_integers(y):
         check_classification_targets(y)
     return X, y
+
+
+def _typed(y: Any) -> Any:
+    """Labels of pandas of which none is missing, as NumPy's type that holds them.
+
+    scikit-learn turns whole numbers and booleans of a type that may be missing, and categories of booleans, into
+    floats, which merges large identifiers.
+    """
+    if hasattr(y, "columns") and len(y.columns) == 1 and hasattr(y, "iloc"):
+        column = y.iloc[:, 0]
+        found = _typed(column)
+        return y if found is column else np.reshape(found, (-1, 1))
+    kind = getattr(y, "dtype", None)
+    wanted = getattr(kind, "numpy_dtype", None)
+    categories = hasattr(kind, "categories")
+    if not (isinstance(wanted, np.dtype) or categories) or not hasattr(y, "isna") or y.isna().any():
+        return y
+    return np.asarray(y) if categories else y.to_numpy(dtype=wanted)
 
 
 def run(

@@ -402,9 +402,14 @@ def told_columns(
             )
         if said["kind"] not in (*kinds.KINDS, DROP):
             raise UsageError(f"kind={said['kind']!r}", column=str(name), hint=f"use one of {known}")
-        odd = sorted(set(said) - {"kind", *kinds.OPTIONS})
+        known_options = kinds.options_of(said["kind"])
+        odd = sorted(set(said) - {"kind", *known_options})
         if odd:
-            raise UsageError(f"unknown option {odd[0]!r}", column=str(name), hint=f"use {', '.join(kinds.OPTIONS)}")
+            raise UsageError(
+                f"a column of kind {said['kind']!r} has no option {odd[0]!r}",
+                column=str(name),
+                hint=f"use {', '.join(known_options)}" if known_options else "give the kind alone",
+            )
         if said["kind"] == DROP:
             found[name] = None
             continue

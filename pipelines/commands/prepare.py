@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -110,6 +111,7 @@ _HANDED = (
 def done(settings: PrepareSettings, console: Console, client: Any = None) -> Any:
     """Write the prepared folder; returns its manifest."""
     refuse_existing(settings.out, MANIFEST, settings.force)
+    refuse_unused(vars(settings))
     for name in ("data", "test"):
         if getattr(settings, name) is not None:
             any_path(getattr(settings, name), name)
@@ -120,6 +122,21 @@ def done(settings: PrepareSettings, console: Console, client: Any = None) -> Any
     console.page("prepared", [pages.facts(facts(manifest))], {"out": settings.out, **manifest.content()})
     console.say(f"prepared: {settings.out}   next: dboost train {settings.out} --out MODEL")
     return manifest
+
+
+def refuse_unused(given: Mapping[str, Any]) -> None:
+    """Refuse keys of a preparation that would have no effect (UsageError)."""
+    names: tuple[str, ...]
+    if given.get("column") is None:
+        names, where = ("missing", "min_count"), "without column="
+    elif given.get("hashing") is not None:
+        names, where = ("min_df", "max_df", "max_features"), "beside column= and hashing="
+    else:
+        return
+    for name in names:
+        value, default = given.get(name), getattr(PrepareSettings, name)
+        if value not in (None, default):
+            raise UsageError(f"{name}={value!r} has no effect {where}", hint=f"leave {name}= out")
 
 
 def prepare(settings: PrepareSettings, client: Any, console: Console) -> Any:

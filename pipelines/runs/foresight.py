@@ -21,6 +21,7 @@ from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
 from ..before_preparing import kinds_of
+from ..commands.prepare import refuse_unused
 from ..inputs import read_model
 from ..training import Training, plan_training
 from .run_file import RunFile
@@ -132,6 +133,7 @@ def _prepared(run: RunFile, source: Columns, test: Columns | None) -> Columns:
         raise UsageError(f"data.data is prepared already: {source.where}", hint="leave the table [prepare] out")
     if not labels:
         raise UsageError("data.label is missing: there is nothing to learn", hint="name the label column in [data]")
+    refuse_unused(prepare)
     if split is not None and test is not None:
         raise UsageError("prepare.split and data.test both say what is held out", hint="use one of them")
     for name in ("features", "n_features"):

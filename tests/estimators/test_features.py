@@ -244,7 +244,11 @@ def test_a_column_that_is_not_of_its_kind_is_refused_in_one_line():
         ({"m": "weights"}, "a weight of row 0 is missing or infinite; column 'm'"),
         ({"v": "text"}, "the values are list<.*expected text; column 'v'"),
         ({"w": "colour"}, "kind='colour'; column 'w'; use one of text, number, .*, drop"),
-        ({"w": {"kind": "category", "min": 3}}, "unknown option 'min'; column 'w'; use missing"),
+        ({"w": {"kind": "category", "min": 3}}, "kind 'category' has no option 'min'; column 'w'; use missing"),
+        ({"n": {"kind": "number", "min_count": 3}}, "kind 'number' has no option 'min_count'; column 'n'; use miss"),
+        ({"w": {"kind": "category", "parts": ["year"]}}, "kind 'category' has no option 'parts'"),
+        ({"w": {"kind": "drop", "scale": "max"}}, "kind 'drop' has no option 'scale'; column 'w'; give the kind alone"),
+        ({"d": {"kind": "date", "parts": ["year", "year"]}}, "parts=.* names one twice; column 'd'"),
         ({"ww": "category"}, "names a column that is not there; column 'ww'; did you mean 'w'"),
     ):
         with pytest.raises(ValueError, match=said) as error:
@@ -265,6 +269,18 @@ def test_a_column_that_is_not_of_its_kind_is_refused_in_one_line():
     vectors = Features().fit(pa.table({"v": [[1.0, 2.0]]}))
     with pytest.raises(DataError, match="row 0 holds an embedding of length 3, expected 2"):
         vectors.transform(pa.table({"v": [[1.0, 2.0, 3.0]]}))
+
+
+def test_tables_of_pandas_with_a_name_twice_or_of_few_values_that_are_not_zero():
+    for table in (pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), pa.table([[1.0], [2.0]], names=["a", "a"])):
+        with pytest.raises(ValueError, match="the names of the columns are not distinct texts; rename"):
+            Features().fit(table)
+    few = pd.DataFrame({"a": pd.arrays.SparseArray([0.0, 1.5, 0.0])})
+    assert Features().fit_transform(few).toarray().tolist() == [[0.0], [1.5], [0.0]]
+    with pytest.raises(DataError, match="several types.*column 'a'; make all of them texts"):
+        Features().fit(pd.DataFrame({"a": [1, "one"]}))
+    with pytest.raises(UsageError, match="X is a dict; expected rows of a table; give a list of dicts"):
+        Features().fit({"a": 1.0})
 
 
 def test_what_is_wrong_in_a_part_is_said_with_its_number():

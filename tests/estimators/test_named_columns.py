@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dboost
-from dboost import BoostedClassifier, OneVsRestBoostedClassifier, UsageError
+from dboost import BoostedClassifier, DataError, OneVsRestBoostedClassifier, UsageError
 
 FEATURES = ["a", "b", "c"]
 
@@ -102,6 +102,12 @@ def test_a_name_that_is_no_column_is_refused_with_the_nearest(frame, kind):
         BoostedClassifier(alpha="quick").fit(table, "label", "weights")
     with pytest.raises(UsageError, match="sample_weight='w' names no column of X"):
         BoostedClassifier(alpha="quick").fit(frame[FEATURES].to_numpy(), frame["label"], "w")
+
+
+def test_a_name_that_two_columns_have_is_refused():
+    twice = pd.DataFrame(np.ones((4, 3)), columns=["a", "b", "b"])
+    with pytest.raises(DataError, match="two columns have the same name; column 'b'"):
+        dboost.BoostedClassifier().fit(twice, "b")
 
 
 def test_a_polars_query_that_has_not_been_run_is_refused_with_the_repair(frame):

@@ -84,6 +84,38 @@ def test_numbers_of_any_type_are_numbers():
             )
 
 
+def test_classes_are_of_the_type_that_pandas_holds_them_in():
+    # numbers that float64 does not tell apart
+    large = np.where(Y > 0, 2**53, 2**53 + 1)
+    for y, kind in (
+        (pd.array(large, dtype="Int64"), "int64"),
+        (pd.DataFrame({"y": pd.Series(large, dtype="Int64")})["y"], "int64"),
+        (pd.array(Y > 0, dtype="boolean"), "bool"),
+        (pd.Series(pd.Categorical(Y > 0)), "bool"),
+    ):
+        flat = np.asarray(y)
+        fitted = dboost.BoostedClassifier(alpha=0.05).fit(X, y)
+        assert fitted.classes_.dtype == kind
+        assert fitted.classes_.tolist() == sorted(set(flat.tolist()))
+        assert fitted.score(X, flat.astype(kind)) > 0.7
+
+
+def test_a_table_of_one_column_is_one_label_in_each_row():
+    large = pd.DataFrame({"y": pd.Series(np.where(Y > 0, 2**53, 2**53 + 1), dtype="Int64")})
+    with pytest.warns(Warning, match="A column-vector y was passed"):
+        fitted = dboost.BoostedClassifier(alpha=0.05).fit(X, large)
+    assert fitted.classes_.tolist() == [2**53, 2**53 + 1]
+
+
+def test_lists_of_several_lengths_are_no_labels():
+    for estimator in (dboost.BoostedClassifier(), dboost.MultiTaskBoostedClassifier()):
+        with pytest.raises(DataError, match="y holds lists of several lengths.*lists of tags, which are texts"):
+            estimator.fit(X, [[1], [1, 2]] * 30)
+    for estimator in (dboost.MultiTaskBoostedClassifier(), dboost.MultiTaskBoostedRegressor()):
+        with pytest.raises(DataError, match=r"have shape \(60, 0\), expected \(m, k\)"):
+            estimator.fit(X, np.zeros((60, 0)))
+
+
 def test_folds_without_an_order_are_refused():
     for folds in ([None] * 60, [0, None] * 30, [0, "a"] * 30, [float("nan"), 1.0] * 30):
         with pytest.raises(DataError, match="folds holds (missing values|values of types)"):

@@ -117,6 +117,9 @@ def test_what_tags_may_not_be_is_said_in_one_line():
         ([["a"], ["b", None], []], r"tags of row 1 hold a missing one \(null\)"),
         ([["a"], ["a", "b"], ["a"]], "1 of 2 tags are in every row: 'a'"),
         ([["a"]] * 2, "2 rows|inconsistent"),
+        (pa.array([[], [], []]), "no row has a tag"),
+        (pd.Series([[], [], []]), "no row has a tag"),
+        ([["a", 1], [], ["a", "b"]], "y holds lists of several lengths"),
     ):
         with pytest.raises(DataError, match=said) as error:
             model().fit(X[:3], tags)

@@ -84,6 +84,19 @@ def test_a_table_is_prepared_learned_and_predicted_with_the_bits_of_memory(tmp_p
     assert not (tmp_path / "x").exists()
 
 
+def test_keys_that_would_have_no_effect_are_refused_before_the_data_is_read(tmp_path, capsys):
+    for given, said in (
+        (["--missing", "zero"], "--missing zero has no effect without --column; leave --missing out"),
+        (["--min-count", "3"], "--min-count 3 has no effect without --column"),
+        (
+            ["--column", "a=text", "--hashing", "64", "--max-features", "9"],
+            "--max-features 9 has no effect beside --column and --hashing",
+        ),
+    ):
+        assert run("prepare", tmp_path / "a.csv", *given, "--out", tmp_path / "x") == 2
+        assert said in capsys.readouterr().err
+
+
 def test_a_csv_file_is_a_table_too_and_tags_may_be_in_one_text(tmp_path):
     # pandas writes a text without tags as an empty field, which is none that is missing
     tags = [" ".join(row) for row in TABLE["tags"].to_pylist()]

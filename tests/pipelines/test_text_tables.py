@@ -165,9 +165,13 @@ def test_what_does_not_tell_its_separator_is_asked_for(tmp_path, capsys):
     assert "--separator ';'" in capsys.readouterr().err
     assert main([*arguments, "--label", "a\ttopic", "--separator", ";"]) == 0
     (tmp_path / "d.csv").write_text("text|topic\nwaves|sea\nwind|sky\n")
+    capsys.readouterr()
+    assert main([*arguments, "--label", "topic", "--force"]) == 3
+    assert "there are 'text|topic'; say what stands between the fields: --separator '|'" in capsys.readouterr().err
     assert main([*arguments, "--label", "topic", "--separator", "|", "--force"]) == 0
     assert main([*arguments, "--separator", "||", "--force"]) == 2
-    assert main([*arguments, "--encoding", "klingon", "--force"]) == 2
+    for encoding in ("klingon", "zip", "undefined"):
+        assert main([*arguments, "--encoding", encoding, "--force"]) == 2
     table().to_parquet(tmp_path / "n.parquet")
     given = ["train", str(tmp_path / "n.parquet"), "--label", "y", "--out", str(tmp_path / "m"), *END]
     assert main([*given, "--separator", ";"]) == 2

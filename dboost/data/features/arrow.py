@@ -23,6 +23,10 @@ _PAIRS = pa.map_(pa.large_string(), pa.float64())
 def columns_of(X: Any) -> tuple[dict[str, Any], bool]:
     """Columns by name, each as one Arrow array, and whether the names are the caller's; else a UsageError."""
     refuse_unread(X)
+    if isinstance(X, Mapping):
+        raise UsageError(
+            "X is a dict; expected rows of a table", hint="give a list of dicts, one for each row, or a DataFrame"
+        )
     if sparse.issparse(X):
         raise UsageError("X is sparse; expected rows of a table", hint="give a sparse matrix to the estimator itself")
     if isinstance(X, list) and X and isinstance(X[0], Mapping):
@@ -32,15 +36,20 @@ def columns_of(X: Any) -> tuple[dict[str, Any], bool]:
         names, columns = X.schema.names, X.columns
     elif hasattr(X, "columns"):
         names = list(X.columns)
+        _refuse_unnamed(names)
         columns = [arrow_of(name, X[name]) for name in names]
     else:
         X = np.asarray(X)
         if X.ndim != 2:
             raise UsageError(f"Expected 2D array, got {X.ndim}D array instead", hint="Reshape your data")
         return {f"x{j}": arrow_of(f"x{j}", X[:, j]) for j in range(X.shape[1])}, False
+    _refuse_unnamed(names)
+    return dict(zip(names, map(_one_array, columns), strict=True)), True
+
+
+def _refuse_unnamed(names: list[Any]) -> None:
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise UsageError("the names of the columns are not distinct texts", hint="rename the columns")
-    return dict(zip(names, map(_one_array, columns), strict=True)), True
 
 
 def arrow_of(name: str, values: Any) -> Any:
@@ -49,6 +58,9 @@ def arrow_of(name: str, values: Any) -> Any:
         return _one_array(values)
     if hasattr(values, "to_arrow"):
         return _one_array(values.to_arrow())
+    if hasattr(values, "sparse"):
+        # one of pandas that holds what differs from a fill value
+        values = np.asarray(values)
     try:
         return _one_array(pa.array(values, from_pandas=True))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
@@ -56,7 +68,11 @@ def arrow_of(name: str, values: Any) -> Any:
         if pairs is not None:
             return pairs
         said = without_values(error)
-        raise DataError(f"the values are of several types or none that Arrow knows: {said}", column=name) from None
+        raise DataError(
+            f"the values are of several types or none that Arrow knows: {said}",
+            column=name,
+            hint="make all of them texts, or all numbers, or leave the column out",
+        ) from None
 
 
 def _pairs(values: Any) -> Any:

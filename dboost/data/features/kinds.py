@@ -64,6 +64,8 @@ class Told:
                 raise UsageError(f"{what}={number!r}", column=name, hint="give a whole number of at least 1")
         if not self.parts or set(self.parts) - set(PARTS):
             raise UsageError(f"parts={self.parts!r}", column=name, hint=f"give some of {', '.join(PARTS)}")
+        if len(set(self.parts)) < len(self.parts):
+            raise UsageError(f"parts={self.parts!r} names one twice", column=name, hint="name each once")
         if self.separator is not None and (not isinstance(self.separator, str) or not self.separator):
             raise UsageError(f"separator={self.separator!r}", column=name, hint="give a text, such as ';'")
         if not isinstance(self.given, bool):
@@ -72,6 +74,19 @@ class Told:
 
 
 OPTIONS = tuple(one.name for one in fields(Told) if one.name not in ("kind", "given"))
+# Options that say nothing of a column of another kind than these.
+_ONLY_OF = {
+    "min_count": ("category", "boolean", "tags", "weights"),
+    "max_values": ("category", "boolean", "tags", "weights"),
+    "scale": ("number", "date"),
+    "parts": ("date",),
+    "separator": ("tags",),
+}
+
+
+def options_of(kind: str) -> list[str]:
+    """What may be said of a column of a kind."""
+    return [name for name in OPTIONS if kind in _ONLY_OF.get(name, KINDS)]
 
 
 @dataclass

@@ -16,6 +16,7 @@ from dboost.data.labels.factorise import is_arrow
 from dboost.errors import DataError
 
 TAGS = "tags"
+OF_TAGS = "lists of tags, which are texts, are learned by MultiTaskBoostedClassifier"
 # Tags beyond which the signs of all rows take more memory than the features of most texts.
 MOST = 20_000
 _LOOKED_AT = 1_000
@@ -26,7 +27,7 @@ def are_tags(labels: Any) -> bool:
     if is_arrow(labels):
         return _is_list(labels.type)
     if type(labels).__module__.split(".")[0] == "polars":
-        return str(getattr(labels, "dtype", "")).startswith("List(String")
+        return str(getattr(labels, "dtype", "")).startswith(("List(String", "List(Null"))
     if type(getattr(labels, "dtype", None)).__name__ == "ArrowDtype":
         return _is_list(labels.dtype.pyarrow_dtype)
     if isinstance(labels, np.ndarray) or hasattr(labels, "iloc"):
@@ -54,7 +55,9 @@ def _is_list(kind: Any) -> bool:
     if not (test.is_list(kind) or test.is_large_list(kind) or test.is_list_view(kind)):
         return False
     inner = kind.value_type.value_type if test.is_dictionary(kind.value_type) else kind.value_type
-    return bool(test.is_string(inner) or test.is_large_string(inner) or test.is_string_view(inner))
+    # lists of which none has an element have no type of them
+    kinds = (test.is_string, test.is_large_string, test.is_string_view, test.is_null)
+    return any(test_of(inner) for test_of in kinds)
 
 
 def as_arrow(labels: Any) -> Any:

@@ -45,7 +45,7 @@ def regression_targets(labels: Any) -> NDArray[np.float64]:
 def many_targets(labels: Any) -> NDArray[np.float64]:
     """Several targets as float64 (m, k), NaN where one is missing; text that looks like numbers is none."""
     found = np.asarray(labels.toarray() if hasattr(labels, "toarray") else labels)
-    if found.ndim != 2:
+    if found.ndim != 2 or not found.shape[1]:
         raise DataError(
             f"several targets have shape {found.shape}, expected (m, k): one column per target",
             hint="use BoostedRegressor for one target",
@@ -74,7 +74,7 @@ def task_values(labels: Any) -> NDArray[Any]:
     if hasattr(labels, "toarray"):
         labels = labels.toarray()
     array = np.asarray(labels)
-    if array.ndim != 2:
+    if array.ndim != 2 or not array.shape[1]:
         raise DataError(
             f"labels of several tasks have shape {array.shape}, expected (m, k): one column per task",
             hint="use BoostedClassifier for one column of labels",
