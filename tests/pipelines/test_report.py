@@ -103,7 +103,7 @@ def test_calibration_and_mistakes_are_those_of_the_rows(trained, prepared):
     assert 0.0 <= found.off < 0.5
 
 
-def test_mistakes_in_a_table_show_its_texts(tmp_path: Path) -> None:
+def test_mistakes_in_a_table_show_its_texts(tmp_path):
     table = pa.table(
         {"title": ["sea and salt", "sky and wind"] * 20, "note": ["old map", None] * 20, "size": range(40)}
     )
