@@ -62,7 +62,7 @@ def test_text_among_numbers_names_what_reads_it(tmp_path, capsys):
     arguments = ["train", str(tmp_path / "n.csv"), "--label", "y", "--out", str(tmp_path / "m"), *END]
     assert main(arguments) == 3
     said = capsys.readouterr().err
-    assert "column 'colour'" in said and "TableFeatures" in said and "--features" in said
+    assert "column 'colour'" in said and "dboost.Features" in said and "--features" in said
     assert main([*arguments, "--features", "a,b", "--alpha", "0.01"]) == 0
     (tmp_path / "d").mkdir()
     table().to_csv(tmp_path / "d" / "1.csv", index=False)
