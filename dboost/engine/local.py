@@ -37,6 +37,8 @@ class LocalEngine:
     partitions and margins are remembered (default: the store of this process).
     """
 
+    seconds: Seconds
+
     def __init__(self, n_threads: int | None = None, memo: MemoStore | None = None) -> None:
         if n_threads is not None and n_threads < 1:
             raise UsageError(f"n_threads is {n_threads}; expected a positive number, or None for all cores")
