@@ -91,8 +91,8 @@ class CompiledProx(Protocol, metaclass=OfTypes):
     """A prox that compiled loops know: what coordinate descent on the driver needs (``update="newton"``)."""
 
     @property
-    def compiled(self) -> tuple[int, float, float]:
-        """``(code, a, b)`` for ``row_prox.diagonal_prox``."""
+    def compiled(self) -> tuple[int, float, float, float]:
+        """``(code, a, b, c)`` for ``row_prox.diagonal_prox``."""
         ...
 
 
@@ -125,7 +125,7 @@ class JoinsRows(Protocol, metaclass=OfTypes):
     """
 
     @property
-    def compiled(self) -> tuple[int, float, float]:
+    def compiled(self) -> tuple[int, float, float, float]:
         """As ``CompiledProx``: of the entries of all rows of a group, read as one row."""
         ...
 
@@ -163,8 +163,8 @@ def exponential_solves(penalty: object) -> ExponentialSolves:
     return penalty
 
 
-def compiled_prox(penalty: object) -> tuple[int, float, float]:
-    """``(code, a, b)`` of ``row_prox.diagonal_prox``; refused where the penalty has none."""
+def compiled_prox(penalty: object) -> tuple[int, float, float, float]:
+    """``(code, a, b, c)`` of ``row_prox.diagonal_prox``; refused where the penalty has none."""
     if not isinstance(penalty, CompiledProx):
         raise lacks(penalty, "coordinate descent", "a compiled prox", "use update='gradboost'")
     return penalty.compiled

@@ -106,7 +106,8 @@ class SmoothLinf(RoundedPenalty):
         D, lam = per_row(D, rows), per_row(lam, rows)
         column = D > 0.0
         bottom = np.where(column, D, 1.0)
-        return np.where(column[:, None], self.prox(W + G / bottom[:, None], lam / bottom), self._rest(W, lam))
+        moved = self.prox(W + G / bottom[:, None], lam / bottom)
+        return np.where(column[:, None], moved, np.where((lam > 0.0)[:, None], 0.0, W))
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> RoundedFace:
         """All entries; the entries of a row bend together."""
