@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from dboost.errors import UsageError
 from dboost.penalties.base import Penalty
-from dboost.penalties.capabilities import ChargesRows, CompiledProx, ExponentialSolves, Face, Faced
+from dboost.penalties.capabilities import ChargesRows, CompiledProx, ExponentialSolves, Faced
+from dboost.penalties.faces import Face
 from dboost.penalties.l1_linf import Linf
 from dboost.penalties.l2 import Frobenius
 from dboost.penalties.mixed import L1, L2, ElasticNet, GroupElasticNet, L2Squared, NoPenalty, SparseGroup

@@ -26,7 +26,8 @@ import numpy.typing as npt
 
 from dboost.compiled.solves.group_descent import prox_of_groups
 from dboost.penalties.base import Penalty
-from dboost.penalties.capabilities import Face, JoinsRows, charges, exponential_solves, faced, joins_rows
+from dboost.penalties.capabilities import JoinsRows, charges, exponential_solves, faced, joins_rows
+from dboost.penalties.faces import Face
 from dboost.penalties.rows import BoolArray, FloatArray, IntArray, in_strengths, per_row
 
 if TYPE_CHECKING:

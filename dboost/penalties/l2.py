@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from dboost.bounds import exponential
 from dboost.compiled.solves.row_prox import GROUP, diagonal_prox
+from dboost.penalties.faces import JointFace
 from dboost.penalties.group import nested_root, row_is_zero
 from dboost.penalties.rows import BoolArray, FloatArray, in_strengths, norm2, per_row
-from dboost.penalties.smooth_faces import JointFace
 
 
 @dataclass(frozen=True)
@@ -154,4 +154,4 @@ class Frobenius:
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> JointFace:
         """All entries."""
-        return JointFace(W.copy())
+        return JointFace(np.ones(W.shape, np.bool_), W.copy())

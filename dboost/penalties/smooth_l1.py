@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from dboost.bounds import exponential
 from dboost.compiled.vectors.norms import largest_entries
+from dboost.penalties.faces import SmoothFace
 from dboost.penalties.rounded import RoundedPenalty
 from dboost.penalties.rows import BoolArray, FloatArray, per_row
-from dboost.penalties.smooth_faces import SmoothFace
 
 _LOG2 = np.log(2.0)
 _STEPS = 200
@@ -112,7 +112,7 @@ class SmoothL1(RoundedPenalty):
         slope = np.tanh(0.5 * self.sharpness * W)
         e = np.exp(-self.sharpness * np.abs(W))
         bend = 2.0 * self.sharpness * e / (1.0 + e) ** 2
-        return SmoothFace(W.copy(), slope, bend)
+        return SmoothFace.through(W, slope, bend, np.zeros_like(W))
 
 
 def _separate(A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
