@@ -22,8 +22,7 @@ from dboost.compiled.vectors.norms import largest_entries
 from dboost.errors import UsageError
 from dboost.hypotheses.capabilities import has_tree
 from dboost.penalties import Penalty
-from dboost.penalties.l1 import L1
-from dboost.penalties.none import NoPenalty
+from dboost.penalties.mixed import L1, NoPenalty
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.limits import Limits

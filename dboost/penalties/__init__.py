@@ -9,18 +9,13 @@ from collections.abc import Callable
 
 from dboost.errors import UsageError
 from dboost.penalties.base import Penalty
-from dboost.penalties.capabilities import ChargesRows, CompiledProx, ExponentialSolves, Face, Faced
-from dboost.penalties.elastic_net import ElasticNet
-from dboost.penalties.group_elastic_net import GroupElasticNet
-from dboost.penalties.l1 import L1
-from dboost.penalties.l1_l2 import L2
+from dboost.penalties.capabilities import ChargesRows, CompiledProx, ExponentialSolves, Faced
+from dboost.penalties.faces import Face
 from dboost.penalties.l1_linf import Linf
 from dboost.penalties.l2 import Frobenius
-from dboost.penalties.l2_squared import L2Squared
-from dboost.penalties.none import NoPenalty
+from dboost.penalties.mixed import L1, L2, ElasticNet, GroupElasticNet, L2Squared, NoPenalty, SparseGroup
 from dboost.penalties.smooth_l1 import SmoothL1
 from dboost.penalties.smooth_l1_linf import SmoothLinf
-from dboost.penalties.sparse_group import SparseGroup
 
 __all__ = [
     "L1",

@@ -179,13 +179,13 @@ class RowPenalty(ABC):
         """
         rows = len(W)
         D = per_row(D, rows)
-        lam = per_row(lam, rows)
+        lam = self._weight(lam, rows)
         # prox_{lam/D}(W + G/D) = prox_lam(D W + G) / D: the same point, but a small D cannot overflow and the test
         # for zero compares the very numbers of the zero-row condition.
-        moved = self.prox(D[:, None] * W + G, lam)
+        moved = self._shrunk(D[:, None] * W + G, lam)
         column = D > 0
-        new: FloatArray = moved / np.where(column, D, 1.0)[:, None]
-        return np.where(column[:, None], new, self._rest(W, lam))
+        new: FloatArray = moved / np.where(column, D + self._bend(lam), 1.0)[:, None]
+        return np.where(column[:, None], new, np.where((lam > 0)[:, None], 0.0, W))
 
     def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """Decrease of quadratic bound plus penalty when a zero row leaves zero, shape (rows,).
@@ -193,36 +193,40 @@ class RowPenalty(ABC):
         dist_2(G_j, lam B)^2 / (2 D_j) with B the unit ball of the dual norm; by Moreau's identity the distance is
         ||prox_lam(G_j)||_2. Positive exactly where the zero row is not optimal.
         """
-        D = per_row(D, len(G))
-        lam = per_row(lam, len(G))
+        D, lam = per_row(D, len(G)), per_row(lam, len(G))
         score = np.zeros(len(G))
         rows = np.flatnonzero(self.leaves_zero(G, lam))
-        moved = self.prox(G[rows], lam[rows])
+        moved = self._shrunk(G[rows], lam[rows])
         with np.errstate(divide="ignore"):
-            score[rows] = np.einsum("ij,ij->i", moved, moved) / (2.0 * D[rows])
+            score[rows] = np.einsum("ij,ij->i", moved, moved) / (2.0 * (D[rows] + self._bend(lam[rows])))
         return score
+
+    def _shrunk(self, Z: FloatArray, t: FloatArray) -> FloatArray:
+        """The prox of the part of the penalty that is a norm, (rows, k)."""
+        return self.prox(Z, t)
+
+    def _bend(self, lam: FloatArray) -> FloatArray:
+        """The curvature of the other part, which is a multiple of ||w||_2^2 / 2, (rows,)."""
+        return np.zeros_like(lam)
 
     def _weight(self, lam: npt.ArrayLike, rows: int) -> FloatArray:
         """The factor of omega for each row, (rows,)."""
         return per_row(lam, rows)
-
-    def _rest(self, W: FloatArray, lam: FloatArray) -> FloatArray:
-        """Rows of a column without data: zero if penalised, else as they are."""
-        return np.where((lam > 0)[:, None], 0.0, W)
 
 
 class TiltedPenalty(RowPenalty):
     """A penalty of rows with a solve and a score under the exponential bound, from two more primitives."""
 
     @abstractmethod
-    def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
-        """argmin_gamma sum_r e^(A_r - gamma_r) + e^(B_r + gamma_r) + lam omega(gamma) for each row.
+    def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray, scale: FloatArray) -> FloatArray:
+        """argmin_gamma sum_r e^(A_r - gamma_r) + e^(B_r + gamma_r) + lam omega(scale gamma) / scale for each row.
 
         Parameters
         ----------
         A, B : ndarray (rows, k) of float64
             Logarithms, -inf allowed.
-        lam : ndarray (rows,) of float64
+        lam, scale : ndarray (rows,) of float64
+            The row of W is scale * gamma, and the bound is divided by it: of a norm that leaves lam omega(gamma).
 
         Returns
         -------
@@ -231,8 +235,8 @@ class TiltedPenalty(RowPenalty):
         """
 
     @abstractmethod
-    def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
-        """``score_exponential`` for a = 1 on rows that leave zero; positive."""
+    def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray, scale: FloatArray) -> FloatArray:
+        """``score_exponential`` on rows that leave zero, over a, of the same scaled row; positive."""
 
     def solve_exponential(
         self, W: FloatArray, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
@@ -257,7 +261,7 @@ class TiltedPenalty(RowPenalty):
         scale = np.where(np.isfinite(a), a, 1.0)
 
         def solve(A: FloatArray, B: FloatArray, strength: FloatArray) -> FloatArray:
-            return self._solve_scaled(A, B, strength, scale)
+            return self.solve_tilted(A, B, strength, scale)
 
         return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam)
 
@@ -273,19 +277,5 @@ class TiltedPenalty(RowPenalty):
         score = np.zeros(rows)
         chosen = np.flatnonzero(self.leaves_zero(mu_plus - mu_minus, lam))
         a = a[chosen]
-        score[chosen] = a * self._score_scaled(mu_plus[chosen], mu_minus[chosen], lam[chosen], a)
+        score[chosen] = a * self.score_tilted(mu_plus[chosen], mu_minus[chosen], lam[chosen], a)
         return score
-
-    def _solve_scaled(self, A: FloatArray, B: FloatArray, lam: FloatArray, scale: FloatArray) -> FloatArray:
-        """``solve_tilted`` where gamma stands for the row scale * gamma, and `lam` is scaled as a norm is.
-
-        With w = a gamma a norm is a ||gamma||, whose factor is divided out of the bound. A part of the penalty that is
-        not of degree one is to be scaled here, (rows,).
-        """
-        return self.solve_tilted(A, B, lam)
-
-    def _score_scaled(
-        self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray, scale: FloatArray
-    ) -> FloatArray:
-        """``score_tilted``, likewise."""
-        return self.score_tilted(mu_plus, mu_minus, lam)

@@ -26,7 +26,8 @@ import numpy.typing as npt
 
 from dboost.compiled.solves.group_descent import prox_of_groups
 from dboost.penalties.base import Penalty
-from dboost.penalties.capabilities import Face, JoinsRows, charges, exponential_solves, faced, joins_rows
+from dboost.penalties.capabilities import JoinsRows, charges, exponential_solves, faced, joins_rows
+from dboost.penalties.faces import Face
 from dboost.penalties.rows import BoolArray, FloatArray, IntArray, in_strengths, per_row
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class BoundPenalty:
     Examples
     --------
     >>> from dboost.columns.table import ColumnTable
-    >>> from dboost.penalties.l1 import L1
+    >>> from dboost.penalties.mixed import L1
     >>> bound = bind(L1(), ColumnTable.alike(3).scaled(np.array([1.0, 2.0, 0.0])), np.array([1, 2]), 0.5)
     >>> bound.strength.tolist(), bound.total(np.array([[3.0], [9.0]]))
     ([1.0, 0.0], 3.0)
@@ -190,7 +191,7 @@ class BoundGroups(BoundPenalty):
     --------
     >>> from dataclasses import replace
     >>> from dboost.columns.table import ColumnTable
-    >>> from dboost.penalties.l1_l2 import L2
+    >>> from dboost.penalties.mixed import L2
     >>> pairs = bind(L2(), replace(ColumnTable.alike(3), group=np.array([0, 0, 1])), None, 1.0)
     >>> round(pairs.total(np.array([[3.0], [4.0], [1.0]])), 4)
     8.0711

@@ -1,6 +1,6 @@
 """What a solver may need of a penalty beyond the least that every penalty has: capabilities, one Protocol each.
 
-Covers: the faces of conjugate gradients, the exponential bound, compiled proxes, conjugates of rows, and norms of
+Covers: penalties with faces (``faces``), the exponential bound, compiled proxes, conjugates of rows, and norms of
 several rows. Does not cover: the least (``base``), and who needs what (``dboost.boosting.checks``).
 """
 
@@ -8,65 +8,12 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-import numpy as np
 import numpy.typing as npt
 
 from dboost.capability import OfTypes
 from dboost.errors import UsageError
+from dboost.penalties.faces import Face
 from dboost.penalties.rows import BoolArray, FloatArray, IntArray
-
-
-@runtime_checkable
-class Face(Protocol):
-    """The smooth manifold through W on which a penalty is twice differentiable, with coordinates of length ``dim``.
-
-    Conjugate gradients run in these coordinates once the support has settled.
-    """
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates."""
-        ...
-
-    def places(self) -> npt.NDArray[np.int64]:
-        """Coordinate of each entry (rows, k) that is one by itself, -1 for the others."""
-        ...
-
-    def ties(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-        """Signs (rows, k) of the entries of a row that share a coordinate, else 0, and it (rows,), -1 for none."""
-        ...
-
-    def lines(self) -> FloatArray:
-        """Unit rows (rows, k) along which the penalty is straight though its diagonal is not zero; else zeros."""
-        ...
-
-    def restrict(self, G: FloatArray) -> FloatArray:
-        """Gradient in coordinates (dim,) of a function whose gradient in W is G (rows, k): adjoint of ``expand``."""
-        ...
-
-    def expand(self, v: FloatArray) -> FloatArray:
-        """Direction (rows, k) in W of a direction v (dim,) in coordinates."""
-        ...
-
-    def coordinates(self, D: FloatArray) -> FloatArray:
-        """Coordinates (dim,) of a direction D (rows, k) along the face: inverse of ``expand``."""
-        ...
-
-    def gradient(self, lam: npt.ArrayLike) -> FloatArray:
-        """Gradient (dim,) of sum_j lam_j omega(W_j) in coordinates, at the W the face was made from."""
-        ...
-
-    def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
-        """Hessian of sum_j lam_j omega(W_j) in coordinates, times v (dim,)."""
-        ...
-
-    def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
-        """Diagonal (dim,) of that Hessian; preconditions conjugate gradients."""
-        ...
-
-    def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
-        """W + expand(v) (rows, k), with entries that left the face pulled back onto its boundary."""
-        ...
 
 
 @runtime_checkable
@@ -91,8 +38,8 @@ class CompiledProx(Protocol, metaclass=OfTypes):
     """A prox that compiled loops know: what coordinate descent on the driver needs (``update="newton"``)."""
 
     @property
-    def compiled(self) -> tuple[int, float, float]:
-        """``(code, a, b)`` for ``row_prox.diagonal_prox``."""
+    def compiled(self) -> tuple[int, float, float, float]:
+        """``(code, a, b, c)`` for ``row_prox.diagonal_prox``."""
         ...
 
 
@@ -125,7 +72,7 @@ class JoinsRows(Protocol, metaclass=OfTypes):
     """
 
     @property
-    def compiled(self) -> tuple[int, float, float]:
+    def compiled(self) -> tuple[int, float, float, float]:
         """As ``CompiledProx``: of the entries of all rows of a group, read as one row."""
         ...
 
@@ -163,8 +110,8 @@ def exponential_solves(penalty: object) -> ExponentialSolves:
     return penalty
 
 
-def compiled_prox(penalty: object) -> tuple[int, float, float]:
-    """``(code, a, b)`` of ``row_prox.diagonal_prox``; refused where the penalty has none."""
+def compiled_prox(penalty: object) -> tuple[int, float, float, float]:
+    """``(code, a, b, c)`` of ``row_prox.diagonal_prox``; refused where the penalty has none."""
     if not isinstance(penalty, CompiledProx):
         raise lacks(penalty, "coordinate descent", "a compiled prox", "use update='gradboost'")
     return penalty.compiled

@@ -1,12 +1,14 @@
-"""Faces: the smooth pieces of a penalty on which second-order steps are taken.
+"""Faces: the smooth manifold through W on which a penalty is twice differentiable, with coordinates of length ``dim``.
 
-Covers: ``EntryFace`` (coordinates are single entries: l1, sparse group, none), ``RowFace`` (all entries of the nonzero
-rows: l1/l2) and ``BoundFace`` (one size per row for its tied entries: l1/linf). Does not cover: deciding when a support
-has settled.
+Conjugate gradients run in these coordinates once the support has settled. Covers: ``EntryFace`` (coordinates are single
+entries), ``RowFace`` (all entries of the nonzero rows), ``BoundFace`` (one size per row for its tied entries: l1/linf),
+``SmoothFace`` and ``JointFace`` (all entries, of penalties that are smooth wherever they are used). Does not cover:
+deciding when a support has settled.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,66 +26,91 @@ def _unpenalised_rows(lam: npt.ArrayLike | None, rows: int) -> BoolArray:
     return per_row(lam, rows) <= 0.0
 
 
-def _numbered(free: BoolArray) -> npt.NDArray[np.int64]:
-    """Number of each free entry in row-major order, -1 for the others."""
-    numbers = np.full(free.shape, -1, np.int64)
-    numbers[free] = np.arange(np.count_nonzero(free))
-    return numbers
-
-
 @dataclass(frozen=True, eq=False)
-class EntryFace:
-    """Free entries of W as coordinates, penalty lam_j (group ||w||_2 + entry ||w||_1 + ridge ||w||_2^2 / 2)."""
+class Face(ABC):
+    """A face whose coordinates are some entries of W, in row-major order, which may go anywhere."""
 
-    mask: BoolArray  # (rows, k): The free entries; coordinates follow in row-major order.
+    mask: BoolArray  # (rows, k): These entries.
     at: FloatArray  # (rows, k): The point the face was made from.
-    held: BoolArray  # (rows,): Rows that are penalised and so must stay on their side of zero.
-    group: float
-    entry: float
-    ridge: float = 0.0
-
-    @classmethod
-    def through(
-        cls, W: FloatArray, lam: npt.ArrayLike | None, *, group: float, entry: float, ridge: float = 0.0
-    ) -> EntryFace:
-        """The face through W (rows, k): nonzero entries, and all entries of rows with lam = 0."""
-        free = _unpenalised_rows(lam, len(W))
-        return cls((W != 0) | free[:, None], W.copy(), ~free, group, entry, ridge)
 
     @property
     def dim(self) -> int:
-        """Number of free entries."""
+        """Number of coordinates."""
         return int(np.count_nonzero(self.mask))
 
     def places(self) -> npt.NDArray[np.int64]:
-        """Coordinate of each entry (rows, k), -1 for those that are not free."""
-        return _numbered(self.mask)
+        """Coordinate of each entry (rows, k) that is one by itself, -1 for the others."""
+        numbers = np.full(self.mask.shape, -1, np.int64)
+        numbers[self.mask] = np.arange(np.count_nonzero(self.mask))
+        return numbers
 
     def ties(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-        """No entries move together: zeros (rows, k), and -1 for each row."""
+        """Signs (rows, k) of the entries of a row that share a coordinate, else 0, and it (rows,), -1 for none."""
         return np.zeros(self.mask.shape), np.full(self.mask.shape[0], -1, np.int64)
 
     def lines(self) -> FloatArray:
-        """w / ||w||_2 for each penalised row of several entries, along which the norm is straight; else zeros."""
-        if not self.group or self.ridge:
-            return np.zeros(self.mask.shape)
-        several = self.held & (np.count_nonzero(self.mask, axis=1) > 1)
-        result: FloatArray = self._units * several[:, None]
-        return result
+        """Unit rows (rows, k) along which the penalty is straight though its diagonal is not zero; else zeros."""
+        return np.zeros(self.mask.shape)
 
     def restrict(self, G: FloatArray) -> FloatArray:
-        """The free entries of G."""
+        """Gradient in coordinates (dim,) of a function whose gradient in W is G (rows, k): adjoint of ``expand``."""
         return G[self.mask]
 
     def expand(self, v: FloatArray) -> FloatArray:
-        """v at the free entries, zero elsewhere."""
+        """Direction (rows, k) in W of a direction v (dim,) in coordinates."""
         full = np.zeros(self.mask.shape)
         full[self.mask] = v
         return full
 
     def coordinates(self, D: FloatArray) -> FloatArray:
-        """The free entries of D."""
+        """Coordinates (dim,) of a direction D (rows, k) along the face: inverse of ``expand``."""
         return self.restrict(D)
+
+    def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
+        """W + expand(v) (rows, k), with entries that left the face pulled back onto its boundary."""
+        return W + self.expand(v)
+
+    @abstractmethod
+    def gradient(self, lam: npt.ArrayLike) -> FloatArray:
+        """Gradient (dim,) of sum_j lam_j omega(W_j) in coordinates, at the W the face was made from."""
+
+    @abstractmethod
+    def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """Hessian of sum_j lam_j omega(W_j) in coordinates, times v (dim,)."""
+
+    @abstractmethod
+    def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
+        """Diagonal (dim,) of that Hessian; preconditions conjugate gradients."""
+
+
+@dataclass(frozen=True, eq=False)
+class EntryFace(Face):
+    """Free entries of W as coordinates, penalty lam_j (group ||w||_2 + entry ||w||_1 + ridge ||w||_2^2 / 2)."""
+
+    held: BoolArray  # (rows,): Rows that are penalised and so must stay on their side of zero.
+    group: float
+    entry: float
+    ridge: float
+
+    @classmethod
+    def through(
+        cls, W: FloatArray, lam: npt.ArrayLike | None, *, group: float, entry: float, ridge: float
+    ) -> EntryFace:
+        """The face through W (rows, k): nonzero entries, and all entries of rows with lam = 0."""
+        free = _unpenalised_rows(lam, len(W))
+        return cls(cls._nonzero(W) | free[:, None], W.copy(), ~free, group, entry, ridge)
+
+    @classmethod
+    def _nonzero(cls, W: FloatArray) -> BoolArray:
+        return np.asarray(W != 0)
+
+    def lines(self) -> FloatArray:
+        """w / ||w||_2 for each penalised row of several entries, along which the norm is straight; else zeros."""
+        if not self.group or self.ridge:
+            return super().lines()
+        several = self.held & (np.count_nonzero(self.mask, axis=1) > 1)
+        result: FloatArray = self._units * several[:, None]
+        return result
 
     def gradient(self, lam: npt.ArrayLike) -> FloatArray:
         """lam (group w / ||w||_2 + entry sign w + ridge w)."""
@@ -140,13 +167,8 @@ class RowFace(EntryFace):
     """All entries of the nonzero rows, and of rows with lam = 0; a row that crosses zero vanishes as a whole."""
 
     @classmethod
-    def through(
-        cls, W: FloatArray, lam: npt.ArrayLike | None, *, group: float = 1.0, entry: float = 0.0, ridge: float = 0.0
-    ) -> RowFace:
-        """The face through W (rows, k)."""
-        free = _unpenalised_rows(lam, len(W))
-        rows = np.any(W != 0, axis=1) | free
-        return cls(np.repeat(rows[:, None], W.shape[1], axis=1), W.copy(), ~free, group, entry, ridge)
+    def _nonzero(cls, W: FloatArray) -> BoolArray:
+        return np.repeat(np.any(W != 0, axis=1)[:, None], W.shape[1], axis=1)
 
     def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
         """W + expand(v); penalised rows that crossed zero are set to zero."""
@@ -156,10 +178,12 @@ class RowFace(EntryFace):
 
 
 @dataclass(frozen=True, eq=False)
-class BoundFace:
-    """Rows whose largest entries are tied in size: free entries first (row-major), then one size per row."""
+class BoundFace(Face):
+    """Rows whose largest entries are tied in size: free entries first (row-major), then one size per row.
 
-    loose: BoolArray  # (rows, k): Entries below the bound, and all entries of rows with lam = 0.
+    The free entries, `mask`, are those below the bound, and all entries of rows with lam = 0.
+    """
+
     tied: FloatArray  # (rows, k): Sign of the entries at the bound, zero elsewhere.
     sized: npt.NDArray[np.intp]  # The rows that have a size.
 
@@ -172,36 +196,27 @@ class BoundFace:
         bounded = (top > 0) & ~free
         tie = bounded[:, None] & (size >= (top * (1.0 - TIE))[:, None])
         loose = (bounded[:, None] & ~tie) | free[:, None]
-        return cls(loose, np.where(tie, np.sign(W), 0.0), np.flatnonzero(bounded))
+        return cls(loose, W, np.where(tie, np.sign(W), 0.0), np.flatnonzero(bounded))
 
     @property
     def dim(self) -> int:
         """Number of loose entries plus number of sizes."""
-        return int(np.count_nonzero(self.loose)) + self.sized.size
-
-    def places(self) -> npt.NDArray[np.int64]:
-        """Coordinate of each loose entry (rows, k), -1 for the others."""
-        return _numbered(self.loose)
+        return super().dim + self.sized.size
 
     def ties(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
         """Signs of the tied entries (rows, k), zero elsewhere, and the coordinate of each row's size, -1 for none."""
-        sizes = np.full(self.loose.shape[0], -1, np.int64)
-        sizes[self.sized] = np.count_nonzero(self.loose) + np.arange(self.sized.size)
+        sizes = np.full(self.mask.shape[0], -1, np.int64)
+        sizes[self.sized] = np.count_nonzero(self.mask) + np.arange(self.sized.size)
         return self.tied, sizes
-
-    def lines(self) -> FloatArray:
-        """Zeros (rows, k): the penalty is straight everywhere."""
-        return np.zeros(self.loose.shape)
 
     def restrict(self, G: FloatArray) -> FloatArray:
         """Loose entries of G, then for each size the sum of G over its tied entries, with their signs."""
-        return np.concatenate([G[self.loose], np.einsum("ij,ij->i", G[self.sized], self.tied[self.sized])])
+        return np.concatenate([G[self.mask], np.einsum("ij,ij->i", G[self.sized], self.tied[self.sized])])
 
     def expand(self, v: FloatArray) -> FloatArray:
         """Loose entries as they are; tied entries move together."""
-        full = np.zeros(self.loose.shape)
         cut = v.size - self.sized.size
-        full[self.loose] = v[:cut]
+        full = super().expand(v[:cut])
         full[self.sized] += self.tied[self.sized] * v[cut:, None]
         return full
 
@@ -215,7 +230,7 @@ class BoundFace:
     def gradient(self, lam: npt.ArrayLike) -> FloatArray:
         """Zero for loose entries, lam for sizes."""
         result = np.zeros(self.dim)
-        result[self.dim - self.sized.size :] = per_row(lam, len(self.loose))[self.sized]
+        result[self.dim - self.sized.size :] = per_row(lam, len(self.mask))[self.sized]
         return result
 
     def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
@@ -235,3 +250,62 @@ class BoundFace:
         # Tied entries are set, not added to, so that they stay equal to the last bit.
         new[self.sized] = np.where(signs != 0, signs * size, np.clip(new[self.sized], -size, size)) + 0.0
         return new
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothFace(Face):
+    """All entries; a penalty sum_j lam_j omega(W_j) with the Hessian diag(bend) - tie tie' of a row."""
+
+    # (rows, k): The gradient of omega, and the two parts of its Hessian.
+    slope: FloatArray
+    bend: FloatArray
+    tie: FloatArray
+
+    @classmethod
+    def through(cls, W: FloatArray, slope: FloatArray, bend: FloatArray, tie: FloatArray) -> SmoothFace:
+        """The face through W (rows, k)."""
+        return cls(np.ones(W.shape, np.bool_), W.copy(), slope, bend, tie)
+
+    def gradient(self, lam: npt.ArrayLike) -> FloatArray:
+        """lam_j omega'(w)."""
+        result: FloatArray = (per_row(lam, len(self.at))[:, None] * self.slope).ravel()
+        return result
+
+    def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """lam_j (bend v - tie <tie, v>) row by row."""
+        V = self.expand(v)
+        bent = self.bend * V - self.tie * (self.tie * V).sum(axis=1, keepdims=True)
+        result: FloatArray = (per_row(lam, len(self.at))[:, None] * bent).ravel()
+        return result
+
+    def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
+        """lam_j (bend - tie^2)."""
+        bend = np.maximum(self.bend - self.tie**2, 0.0)
+        result: FloatArray = (per_row(lam, len(self.at))[:, None] * bend).ravel()
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class JointFace(Face):
+    """All entries; penalty sqrt(sum_j (lam_j ||W_j||_2)^2), away from zero; there its derivatives are taken as zero."""
+
+    def _parts(self, lam: npt.ArrayLike) -> tuple[FloatArray, FloatArray, float]:
+        """lam_j^2 and gradient, both (dim,), and the penalty."""
+        weight = np.broadcast_to(per_row(lam, len(self.at))[:, None], self.at.shape)
+        size = float(norm2((weight * self.at).reshape(1, -1))[0])
+        squares = (weight * weight).ravel()
+        return squares, squares * self.at.ravel() / (size or 1.0), size
+
+    def gradient(self, lam: npt.ArrayLike) -> FloatArray:
+        """lam_j^2 w / T, T the penalty."""
+        return self._parts(lam)[1]
+
+    def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """(lam_j^2 v - g <g, v>) / T with g the gradient."""
+        squares, g, size = self._parts(lam)
+        return (squares * v - g * np.sum(g * v)) / size if size else np.zeros_like(v)
+
+    def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
+        """(lam_j^2 - g^2) / T."""
+        squares, g, size = self._parts(lam)
+        return np.maximum(squares - g * g, 0.0) / size if size else np.zeros(self.dim)

@@ -1,10 +1,9 @@
-"""Rows under lam2 ||w||_2 + lam1 ||w||_1: what ``l1/l2`` (lam1 = 0) and the sparse group penalty share.
+"""Rows under lam2 ||w||_2 + lam1 ||w||_1 + ridge ||w||_2^2 / 2: the prox of the norm, and the exponential bound.
 
-Covers: the prox and, for the exponential bound, the row solve and the score; ``l2`` and ``l2_squared`` use the roots
-too. Does not cover: one class per penalty. The row solve has no closed form:
-stationarity of an entry gamma > 0 (after choosing signs) is
+Covers: the row solve and the gain of an entry; ``l2`` uses the roots too. Does not cover: the penalties (``mixed``).
+The row solve has no closed form: stationarity of an entry gamma > 0 (after choosing signs) is
 
-    e^(P - gamma) = e^(N + gamma) + lam1 + lam2 gamma / tau,      tau = ||gamma||_2.
+    e^(P - gamma) = e^(N + gamma) + lam1 + ridge gamma + lam2 gamma / tau,      tau = ||gamma||_2.
 
 For a fixed tau each entry is a scalar root, and tau / ||gamma(tau)||_2 increases with tau; the wanted tau makes it one.
 That ratio is nearly linear in tau for small and for large rows alike, so Newton on it needs few steps; both
@@ -19,7 +18,7 @@ import numpy as np
 
 from dboost.bounds import exponential
 from dboost.compiled.kept import njit
-from dboost.penalties.rows import FloatArray, norm2, soft_threshold
+from dboost.penalties.rows import FloatArray, norm2
 
 _STEPS = 200
 
@@ -33,62 +32,51 @@ def prox_group(Z: FloatArray, t: FloatArray) -> FloatArray:
     return Z * factor[:, None]
 
 
-def score_group(mu_plus: FloatArray, mu_minus: FloatArray, lam2: FloatArray, lam1: FloatArray) -> FloatArray:
-    """Lower bound of the decrease of bound plus penalty for rows that leave zero, a = 1, shape (rows,).
-
-    The row moves along u = S / ||S||_2 with S = soft(|G|, lam1). As e^(-u d) - 1 <= u (e^(-d) - 1) for 0 <= u <= 1,
-    that is a one-dimensional problem with weights sum u p, sum u q and penalty lam2 + lam1 sum u, whose zero is
-    optimal exactly when ||S||_2 <= lam2, as for the row.
-    """
-    S = soft_threshold(np.abs(mu_plus - mu_minus), lam1)
-    length = norm2(S)
-    u = S / length[:, None]
-    p = (u * np.maximum(mu_plus, mu_minus)).sum(axis=1)
-    q = (u * np.minimum(mu_plus, mu_minus)).sum(axis=1)
-    return exponential.gain(p, q, lam2 + lam1 * u.sum(axis=1), excess=length - lam2)
-
-
-def solve_group(
-    A: FloatArray, B: FloatArray, lam2: FloatArray, lam1: FloatArray, ridge: FloatArray | None = None
-) -> FloatArray:
+def solve_group(A: FloatArray, B: FloatArray, lam2: FloatArray, lam1: FloatArray, ridge: FloatArray) -> FloatArray:
     """argmin_gamma sum_r e^(A_r - gamma_r) + e^(B_r + gamma_r) + lam2 ||gamma||_2 + lam1 ||gamma||_1, (rows, k).
 
-    With `ridge` (rows,), ridge ||gamma||_2^2 / 2 is added to it.
+    ridge ||gamma||_2^2 / 2 is added to it. Where lam2 is zero entries are solved for one by one: by safeguarded Newton
+    on P - g = log(e^(N + g) + lam1 + ridge g), or in closed form (Duchi & Singer 2009, eq. 3) where ridge is zero too.
     """
     P, N, s = exponential.sides(A, B)
     # Without the group part entries separate; that solution bounds each entry of the wanted one from above.
     upper = exponential.shrunk_root(P, N, lam1)
+    if not (lam2.any() or ridge.any()):
+        return s * upper
     gamma = upper.copy()
-    bend = np.zeros(len(P)) if ridge is None else np.ascontiguousarray(ridge)
-    _solve_rows(P, N, upper, np.ascontiguousarray(lam2), np.ascontiguousarray(lam1), bend, gamma)
+    lam2, lam1, ridge = (np.ascontiguousarray(each) for each in (lam2, lam1, ridge))
+    _solve_rows(P, N, upper, lam2, lam1, ridge, gamma)
     return s * gamma
 
 
-def solve_entries(A: FloatArray, B: FloatArray, lam1: FloatArray, ridge: FloatArray) -> FloatArray:
-    """argmin_gamma sum_r e^(A_r - gamma_r) + e^(B_r + gamma_r) + lam1 ||gamma||_1 + ridge ||gamma||_2^2 / 2, (rows, k).
+# A step so short is the Newton step from zero, to rounding.
+_NEAR = 1e-7
+# Below it 1 - e^-g - g is formed by its series, whose next term is below rounding.
+_SMALL = 1e-2
 
-    Safeguarded Newton on P - g = log(e^(N + g) + lam1 + ridge g), entry by entry.
+
+def ridged_gain(p: FloatArray, q: FloatArray, lam1: FloatArray, ridge: FloatArray, excess: FloatArray) -> FloatArray:
+    """max_g p (1 - e^-g) - q (e^g - 1) - lam1 g - ridge g^2 / 2 for each entry (rows, k), p >= q >= 0.
+
+    It is p u^2 + lam1 (u - g) + ridge g (u - g / 2) at the maximiser, with u = 1 - e^-g, by stationarity
+    (docs/math.md 4.5).
+
+    `p`, `q`: (rows, k). `lam1`, `ridge`: (rows,). `excess`, (rows, k): p - q - lam1, without rounding; not positive
+    where the maximiser is zero.
     """
-    P, N, s = exponential.sides(A, B)
-    upper = exponential.shrunk_root(P, N, lam1)
-    gamma = upper.copy()
-    _entry_roots(P, N, upper, np.ascontiguousarray(lam1), np.ascontiguousarray(ridge), gamma)
-    return s * gamma
-
-
-@njit(nogil=True, cache=True)
-def _entry_roots(
-    P: FloatArray, N: FloatArray, upper: FloatArray, lam1: FloatArray, ridge: FloatArray, gamma: FloatArray
-) -> None:
-    """Overwrite the rows of gamma that have ridge > 0 by the roots of e^(P - g) = e^(N + g) + lam1 + ridge g."""
-    for j in range(P.shape[0]):
-        if not ridge[j] > 0.0:
-            continue
-        for r in range(P.shape[1]):
-            if upper[j, r] > 0.0:
-                # e^(P - g) <= ridge g holds at g = max(1, P - log ridge): a bound that is finite where upper is not
-                bound = min(upper[j, r], max(1.0, P[j, r] - np.log(ridge[j])))
-                gamma[j, r] = entry_root(P[j, r], N[j, r], lam1[j], ridge[j], bound, bound)
+    rise = ridge[:, None]
+    with np.errstate(divide="ignore"):
+        g = np.abs(solve_group(np.log(p), np.log(q), np.zeros_like(lam1), lam1, ridge))
+    # next to the threshold the logarithms agree to rounding
+    near = np.maximum(excess, 0.0) / np.where(excess > 0.0, p + q + rise, 1.0)
+    g = np.where(excess > 0.0, np.where(near < _NEAR, near, np.where(g > 0.0, g, near)), 0.0)
+    endless = np.isinf(g)
+    g = np.where(endless, 0.0, g)
+    u = np.where(endless, 1.0, -np.expm1(-g))
+    series = -0.5 * g * g * (1.0 - g / 3.0 * (1.0 - g / 4.0 * (1.0 - g / 5.0 * (1.0 - g / 6.0 * (1.0 - g / 7.0)))))
+    less = np.where(endless, 0.0, np.where(g < _SMALL, series, u - g))
+    result: FloatArray = p * u * u + lam1[:, None] * less + rise * g * (u - 0.5 * g)
+    return result
 
 
 @njit(nogil=True, cache=True)
@@ -153,11 +141,16 @@ def _solve_rows(
     ridge: FloatArray,
     gamma: FloatArray,
 ) -> None:
-    """Overwrite the rows of gamma that have lam2 > 0 by the solution; the others keep their (separable) one."""
+    """Overwrite the rows of gamma that have lam2 > 0 or ridge > 0 by the solution; it stays for the others."""
     rows, k = P.shape
     one = np.ones(k)
     for j in range(rows):
         if not lam2[j] > 0.0:
+            for r in range(k):
+                if ridge[j] > 0.0 and upper[j, r] > 0.0:
+                    # e^(P - g) <= ridge g holds at g = max(1, P - log ridge): a bound that is finite where upper is not
+                    bound = min(upper[j, r], max(1.0, P[j, r] - math.log(ridge[j])))
+                    gamma[j, r] = entry_root(P[j, r], N[j, r], lam1[j], ridge[j], bound, bound)
             continue
         if row_is_zero(P[j], N[j], lam2[j], lam1[j]):
             gamma[j, :] = 0.0

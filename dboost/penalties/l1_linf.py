@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.bounds import exponential
+from dboost.compiled.solves.row_prox import BOUND
 from dboost.compiled.vectors.norms import largest_entries, sums_of_entries
 from dboost.penalties.base import TiltedPenalty
 from dboost.penalties.faces import BoundFace
@@ -32,9 +33,9 @@ class Linf(TiltedPenalty):
     monotone: ClassVar[bool] = True
 
     @property
-    def compiled(self) -> tuple[int, float, float]:
-        """The second kind of row prox."""
-        return 1, 1.0, 0.0
+    def compiled(self) -> tuple[int, float, float, float]:
+        """The row prox of the largest entry."""
+        return BOUND, 1.0, 0.0, 0.0
 
     @property
     def single(self) -> tuple[float, float]:
@@ -67,14 +68,14 @@ class Linf(TiltedPenalty):
         xi = np.where(t > 0, xi, np.inf)[:, None]
         return np.clip(Z, -xi, xi) + 0.0
 
-    def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
+    def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray, scale: FloatArray) -> FloatArray:
         """Sort by unpenalised size, find the common bound (Duchi & Singer 2009, eq. 6-9, in logarithms)."""
         P, N, s = exponential.sides(A, B)
         t = _unpenalised(P, N)
         gamma: FloatArray = s * np.minimum(t, _bound(P, N, t, lam)[:, None])
         return gamma
 
-    def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
+    def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray, scale: FloatArray) -> FloatArray:
         """Exact: tied entries act as one with summed weights, the others are unpenalised (docs/math.md 5)."""
         p, q = np.maximum(mu_plus, mu_minus), np.minimum(mu_plus, mu_minus)
         with np.errstate(divide="ignore"):

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from dboost.bounds import exponential
 from dboost.compiled.solves.row_prox import GROUP, diagonal_prox
+from dboost.penalties.faces import JointFace
 from dboost.penalties.group import nested_root, row_is_zero
 from dboost.penalties.rows import BoolArray, FloatArray, in_strengths, norm2, per_row
-from dboost.penalties.smooth_faces import JointFace
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class Frobenius:
     entries: ClassVar[None] = None
 
     @property
-    def compiled(self) -> tuple[int, float, float]:
+    def compiled(self) -> tuple[int, float, float, float]:
         """That of ``l1/l2``, for all entries of W read as one row."""
-        return GROUP, 1.0, 0.0
+        return GROUP, 1.0, 0.0, 0.0
 
     def value(self, W: FloatArray) -> FloatArray:
         """Euclidean norm of each row, (rows,); they do not add up to the penalty, see `total`."""
@@ -100,7 +100,8 @@ class Frobenius:
         top = float(lam[tied].max(initial=0.0))
         weight = np.repeat(lam[tied] / top, W.shape[1])
         z, out = weight * centre[tied].ravel(), np.empty(weight.size)
-        diagonal_prox(GROUP, 1.0, 0.0, z, np.repeat(D[tied], W.shape[1]) / weight**2, top, out, np.empty(weight.size))
+        metric = np.repeat(D[tied], W.shape[1]) / weight**2
+        diagonal_prox(GROUP, 1.0, 0.0, 0.0, z, metric, top, out, np.empty(weight.size))
         new = np.where(column, centre, np.where((lam > 0)[:, None], 0.0, W))
         new[tied] = (out / weight).reshape(tied.size, W.shape[1])
         return new
@@ -153,4 +154,4 @@ class Frobenius:
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> JointFace:
         """All entries."""
-        return JointFace(W.copy())
+        return JointFace(np.ones(W.shape, np.bool_), W.copy())

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.bounds import exponential
-from dboost.compiled.solves.row_prox import SMOOTH, smooth_roots
 from dboost.compiled.vectors.norms import largest_entries
+from dboost.penalties.faces import SmoothFace
 from dboost.penalties.rounded import RoundedPenalty
 from dboost.penalties.rows import BoolArray, FloatArray, per_row
-from dboost.penalties.smooth_faces import SmoothFace
 
 _LOG2 = np.log(2.0)
+_STEPS = 200
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,6 @@ class SmoothL1(RoundedPenalty):
 
     name: ClassVar[str] = "smooth_l1"
 
-    @property
-    def compiled(self) -> tuple[int, float, float]:
-        """The fourth kind of row prox, with the sharpness."""
-        return SMOOTH, 1.0, self.sharpness
-
     def value(self, W: FloatArray) -> FloatArray:
         """(2 / b) log cosh(b w / 2), summed over the row."""
         u = 0.5 * self.sharpness * np.abs(W)
@@ -71,10 +66,9 @@ class SmoothL1(RoundedPenalty):
     def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """Root of D w - (D W + G) + lam tanh(b w / 2) per entry."""
         rows = len(W)
-        D, lam = np.ascontiguousarray(per_row(D, rows)), np.ascontiguousarray(per_row(lam, rows))
-        new = np.ascontiguousarray(D[:, None] * W + G)
-        smooth_roots(D, lam, self.sharpness, new)
-        return np.where((D > 0)[:, None], new, self._rest(W, lam))
+        D, lam = per_row(D, rows), per_row(lam, rows)
+        new = _roots(np.where(D > 0, D, 1.0)[:, None], D[:, None] * W + G, lam[:, None], self.sharpness)
+        return np.where((D > 0)[:, None], new, np.where((lam > 0)[:, None], 0.0, W))
 
     def solve_exponential(
         self, W: FloatArray, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
@@ -83,7 +77,7 @@ class SmoothL1(RoundedPenalty):
         rows = len(W)
         a, lam = per_row(a, rows), per_row(lam, rows)
         free = np.zeros(rows)
-        new, unbounded = exponential.solve_rows(self.solve_tilted, W, mu_plus, mu_minus, a, free)
+        new, unbounded = exponential.solve_rows(_separate, W, mu_plus, mu_minus, a, free)
         held = np.flatnonzero(lam > 0)
         # in logarithms: sigma(b w) leaves the range of float64 long before its logarithm matters
         log_lam, z = np.log(lam[held])[:, None], self.sharpness * W[held]
@@ -113,18 +107,34 @@ class SmoothL1(RoundedPenalty):
         score[chosen] = short * ((G[chosen] / np.where(roots > 0, roots, 1.0)) ** 2).sum(axis=1)
         return score
 
-    def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
-        """Half the difference of the logarithms: the penalty is already among the sums."""
-        P, N, s = exponential.sides(A, B)
-        return s * exponential.shrunk_root(P, N, np.zeros(len(P)))
-
-    def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
-        """As ``score_exponential`` with a = 1."""
-        return self.score_exponential(mu_plus, mu_minus, 1.0, lam)
-
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> SmoothFace:
         """All entries; slope tanh(b w / 2)."""
         slope = np.tanh(0.5 * self.sharpness * W)
         e = np.exp(-self.sharpness * np.abs(W))
         bend = 2.0 * self.sharpness * e / (1.0 + e) ** 2
-        return SmoothFace(W.copy(), slope, bend)
+        return SmoothFace.through(W, slope, bend, np.zeros_like(W))
+
+
+def _separate(A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
+    """Half the difference of the logarithms: the penalty is already among the sums."""
+    P, N, s = exponential.sides(A, B)
+    return s * exponential.shrunk_root(P, N, lam)
+
+
+def _roots(D: FloatArray, v: FloatArray, lam: FloatArray, b: float) -> FloatArray:
+    """Root of D w + lam tanh(b w / 2) = v for each entry, D > 0.
+
+    The left side is concave for w > 0, so Newton from below rises to the root; both bounds of tanh, 1 and its tangent
+    at zero, give a start below.
+    """
+    target = np.abs(v)
+    with np.errstate(over="ignore"):
+        w = np.maximum((target - lam) / D, target / (D + 0.5 * lam * b))
+    for _ in range(_STEPS):
+        t = np.tanh(0.5 * b * w)
+        step = (target - D * w - lam * t) / (D + 0.5 * lam * b * (1.0 - t * t))
+        rising = (step > 1e-16 * w) & (lam > 0.0)
+        if not rising.any():
+            break
+        w = np.where(rising, w + step, w)
+    return np.copysign(w, v) + 0.0

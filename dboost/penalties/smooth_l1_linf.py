@@ -7,6 +7,7 @@ refuse it (``dboost.boosting.checks``).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.compiled.vectors.norms import sums_of_entries
+from dboost.penalties.faces import SmoothFace
 from dboost.penalties.rounded import RoundedPenalty
 from dboost.penalties.rows import FloatArray, per_row
-from dboost.penalties.smooth_faces import WholeFace
 
 _STEPS = 100
 _HALVINGS = 40
@@ -106,37 +107,11 @@ class SmoothLinf(RoundedPenalty):
         D, lam = per_row(D, rows), per_row(lam, rows)
         column = D > 0.0
         bottom = np.where(column, D, 1.0)
-        return np.where(column[:, None], self.prox(W + G / bottom[:, None], lam / bottom), self._rest(W, lam))
+        moved = self.prox(W + G / bottom[:, None], lam / bottom)
+        return np.where(column[:, None], moved, np.where((lam > 0.0)[:, None], 0.0, W))
 
-    def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> RoundedFace:
+    def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> SmoothFace:
         """All entries; the entries of a row bend together."""
         _, slope, share = self._shares(W)
-        return RoundedFace(W.copy(), slope, share, self.sharpness)
-
-
-@dataclass(frozen=True, eq=False)
-class RoundedFace(WholeFace):
-    """Penalty sum_j lam_j omega(W_j) with the Hessian b (diag(share) - slope slope') of a row."""
-
-    # slope, share: (rows, k): omega' and cosh(b w_r) / sum_r cosh(b w_r).
-    slope: FloatArray
-    share: FloatArray
-    sharpness: float  # b.
-
-    def gradient(self, lam: npt.ArrayLike) -> FloatArray:
-        """lam_j omega'(w)."""
-        result: FloatArray = (per_row(lam, len(self.at))[:, None] * self.slope).ravel()
-        return result
-
-    def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
-        """lam_j b (share v - slope <slope, v>) row by row."""
-        V = self.expand(v)
-        bent = self.share * V - self.slope * (self.slope * V).sum(axis=1, keepdims=True)
-        result: FloatArray = (self.sharpness * per_row(lam, len(self.at))[:, None] * bent).ravel()
-        return result
-
-    def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
-        """lam_j b (share - slope^2)."""
-        bend = self.sharpness * np.maximum(self.share - self.slope**2, 0.0)
-        result: FloatArray = (per_row(lam, len(self.at))[:, None] * bend).ravel()
-        return result
+        b = self.sharpness
+        return SmoothFace.through(W, slope, b * share, math.sqrt(b) * slope)

@@ -56,8 +56,6 @@ _FAR = 1e-2
 _GAINS = 0.5
 _EXAMPLES = 5
 _SEEN = 0.2
-# Penalties that are a norm of rows, of which some have a ridge.
-_NORMS = (row_prox.GROUP, row_prox.BOUND, row_prox.ENTRY_RIDGE, row_prox.GROUP_RIDGE)
 
 
 @dataclass(frozen=True)
@@ -85,25 +83,19 @@ class _Blocks:
             order = order[bound.order()]
             weights = np.repeat(of_all.weight[order], k)
             strength = lam * bound.factors
-            return cls(order, bound.starts(k), weights, np.zeros(weights.size), strength, bound.norm.compiled)
-        strength, (code, a, b) = bound.strength, compiled_prox(problem.penalty)
-        ridge = np.zeros(order.size)
-        if code in (row_prox.ENTRY_RIDGE, row_prox.GROUP_RIDGE):
-            ridge = b * strength
-            a, b = (0.0, a) if code == row_prox.ENTRY_RIDGE else (a, 0.0)
-            code = row_prox.GROUP
+            return cls(order, bound.starts(k), weights, np.zeros(weights.size), strength, bound.norm.compiled[:3])
+        strength, (code, a, b, c) = bound.strength, compiled_prox(problem.penalty)
         # a sum over entries has blocks of one
-        size = 1 if code == row_prox.GROUP and a == 0.0 else k
+        size = 1 if a == 0.0 else k
         starts = np.arange(0, order.size * k + 1, size, dtype=np.int64)
         strength = np.repeat(strength, k // size)
-        return cls(order, starts, np.ones(order.size * k), np.repeat(ridge, k), strength, (code, a, b))
+        return cls(order, starts, np.ones(order.size * k), np.repeat(c * bound.strength, k), strength, (code, a, b))
 
 
 def affordable(problem: Problem, iterate: Iterate, lam: float, sizes: Groups) -> bool:
     """Whether the curvature among the rows that move may be formed: the table is small, and so is the work on it."""
     penalty, objective = problem.penalty, problem.objective
-    norm = isinstance(penalty, CompiledProx) and penalty.compiled[0] in _NORMS
-    if problem.loss.exponential or objective.columns.sign is not None or not norm:
+    if problem.loss.exponential or objective.columns.sign is not None or not isinstance(penalty, CompiledProx):
         return False
     active = iterate.active[_moving(problem, iterate, lam)]
     entries = (active.shape[0] + problem.fit_intercept) * problem.k
@@ -116,8 +108,8 @@ def flat(problem: Problem) -> bool:
     """Whether the penalty is one of rows, and nowhere curved but where a row or entry is zero or entries tie."""
     if not isinstance(problem.penalty, CompiledProx):
         return False
-    code, a, _ = problem.penalty.compiled
-    return code in (row_prox.BOUND, row_prox.ENTRY_RIDGE) or (code == row_prox.GROUP and a == 0.0)
+    code, a, *_ = problem.penalty.compiled
+    return code == row_prox.BOUND or a == 0.0
 
 
 def _moving(problem: Problem, iterate: Iterate, lam: float) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from dboost.penalties import (
     SparseGroup,
     get_penalty,
 )
-from dboost.penalties.ridged import RidgedPenalty
+from dboost.penalties.mixed import RidgedPenalty
 
 # what has solves of single rows under every bound; test_penalty_smooth_linf has the other
 INSTANCES = {name: get_penalty(name) for name in PENALTIES if isinstance(get_penalty(name), ExponentialSolves)}
@@ -86,13 +86,13 @@ def subgradient_distance(penalty, w, g, lam):
         norm = L1() if isinstance(penalty, ElasticNet) else L2()
         rest = g - lam * (1 - penalty.l1_ratio) * w
         return subgradient_distance(norm, w, rest, lam * penalty.l1_ratio)
-    code, group, entry = penalty.compiled
     if penalty.name == "none" or lam == 0.0:
         return np.abs(g).max()
-    if code == 2:
+    if penalty.name == "l2_squared":
         return np.abs(g - lam * w).max()
-    if code == 3:
+    if penalty.name == "smooth_l1":
         return np.abs(g - lam * np.tanh(penalty.sharpness * w / 2)).max()
+    code, group, entry, _ = penalty.compiled
     if not w.any():
         if code == 1:
             return max(np.abs(g).sum() - lam, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dboost.penalties import L1, L2, ElasticNet
-from dboost.penalties.ridged import RidgedPenalty
+from dboost.penalties.mixed import RidgedPenalty
 
 
 def missed(penalty, W, G, lam):

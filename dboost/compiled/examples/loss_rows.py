@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.lanes import add_row
-from dboost.compiled.vectors.room import greater, room
+from dboost.compiled.vectors.room import room
 
 Array = NDArray[np.float64]
 
@@ -114,29 +114,13 @@ def branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Arra
     """Write the pulls of U_i in both directions, U_i = plus - minus, both >= 0; return s * l(y_i, f).
 
     They are what the exponential bound sums (docs/math.md, eq. 1 and 2). A loss that is one monotone branch per output
-    pulls one way only, [U]_+ and [-U]_+, which is what is done for every target that is not in `TWO_BRANCHED`.
+    pulls one way only, [U]_+ and [-U]_+, which needs no function for a target that is not in `TWO_BRANCHED`.
     """
     raise NotImplementedError("branch_row runs in compiled code only")
 
 
 TWO_BRANCHED: set[Any] = set()
 """Targets that overload `branch_row`."""
-
-
-@overload(branch_row, inline="never", jit_options=INLINED)
-def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> Any:
-    if getattr(target, "instance_class", None) in TWO_BRANCHED:
-        return None
-
-    def one_branch(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
-        loss = residual_row(target, i, f, s, plus)
-        for r in range(plus.shape[0]):
-            u = plus[r]
-            plus[r] = greater(u, 0.0)
-            minus[r] = greater(-u, 0.0)
-        return loss
-
-    return one_branch
 
 
 def loss_row(target: Any, i: int, f: Array, s: float) -> float:

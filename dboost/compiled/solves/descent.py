@@ -21,7 +21,6 @@ from dboost.compiled.vectors.scaled_rows import gather, padded, push, scale, sca
 
 Array = NDArray[np.float64]
 
-_SWEEPS_AFTER_FIRST = 0.1
 # Values of a column whose squares are summed in the precision of the curvature.
 _RUN = 256
 # Below it, half of the largest float32, no sum of squares has overflowed on the way.
@@ -200,11 +199,12 @@ def newton_descent(
     code: int,
     a: float,
     b: float,
+    c: float,
     max_sweeps: int,
     seed: int,
     D: Array,
-    settle: float = 0.0,
-    signs: NDArray[np.int8] | None = None,
+    settle: float,
+    signs: NDArray[np.int8],
 ) -> int:
     """Minimise the sampled Newton model over the step D, by sweeps of exact row solves.
 
@@ -213,18 +213,16 @@ def newton_descent(
     The last row is the intercept's when W has one row more than there are columns; its lam is 0. `signs` has one for
     each row of W: where it is not 0, W + D has no entry of the other sign.
 
-    Returns the number of sweeps. With `settle`, a row is solved again until it misses its optimality by no more than
-    this share of its lam; a sweep of all rows then looks whether others have come to. Without it the first and the
-    last sweep visit every row, the others the nonzero rows, and sweeping ends when one gains less than a tenth of what
-    the first did. Rows that are visited together hold at most `max_sweeps` times the stored values.
+    Returns the number of sweeps. A row is solved again until it misses its optimality by no more than the share
+    `settle` of its lam; a sweep of all rows then looks whether others have come to. Rows that are visited together hold
+    at most `max_sweeps` times the stored values.
     """
     single = padded(h, np.float32)
     # every row of W goes through it anew: on large pages
     V = new_arrays((single.size, np.float32))[0].reshape(single.shape)
     V[:] = 0.0
     model = (columns, rows, values, single, rank_one, G, W, lam, diagonal, damping, V)
-    signs = np.zeros(W.shape[0], np.int8) if signs is None else signs
-    return int(_newton_descent(*model, code, a, b, max_sweeps, seed, D, settle, signs))
+    return int(_newton_descent(*model, code, a, b, c, max_sweeps, seed, D, settle, signs))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -243,6 +241,7 @@ def _newton_descent(
     code: int,
     a: float,
     b: float,
+    c: float,
     max_sweeps: int,
     seed: int,
     D: Float64,
@@ -267,8 +266,6 @@ def _newton_descent(
     for i in range(n_everyone):
         everyone[0][i] = i
         everyone[1][i] = 1.0
-    first = 0.0
-    last = False
     sweeps = 0
     # the rows that the next sweep visits, unless it visits all
     again = room(n_rows, np.bool_)
@@ -305,10 +302,9 @@ def _newton_descent(
                 for r in range(k):
                     out[r] = z[r]
             else:
-                diagonal_prox(code, a, b, z, metric, lam[j], out, work)
+                diagonal_prox(code, a, b, c, z, metric, lam[j], out, work)
             moved = False
             residual = 0.0
-            stays = False
             for r in range(k):
                 change = out[r] - W[j, r] - D[j, r]
                 missed = metric[r] * abs(change)
@@ -319,14 +315,10 @@ def _newton_descent(
                 gain += metric[r] * change * change
                 # exact zeros must stay exact: D is set so that W + D reproduces `out`
                 D[j, r] = out[r] - W[j, r]
-                stays |= D[j, r] != 0.0 or W[j, r] != 0.0
-            if settle > 0.0:
-                # in the dual norm, or for entries one by one in a larger one
-                most = settle * lam[j]
-                again[j] = j < n_columns and residual > (most if code == BOUND else most * most)
-                calm = calm and not again[j]
-            else:
-                again[j] = stays
+            # in the dual norm, or for entries one by one in a larger one
+            most = settle * lam[j]
+            again[j] = j < n_columns and residual > (most if code == BOUND else most * most)
+            calm = calm and not again[j]
             if moved:
                 # V = H z moves along with z += x_j delta; written once, since its code is large
                 index, x, start, stop = everyone[0], everyone[1], 0, n_everyone
@@ -335,18 +327,7 @@ def _newton_descent(
                 push(index, x, start, stop, h, rank_one, delta, V)
         sweeps += 1
         # some of the rows alone may have nothing left to gain: the others are still to be visited
-        if gain == 0.0 and (whole or settle == 0.0):
+        if whole and (calm or gain == 0.0) or budget <= 0:
             break
-        if settle > 0.0:
-            if budget <= 0 or (whole and calm):
-                break
-            whole = calm
-        else:
-            if last or sweeps >= max_sweeps:
-                break
-            if sweeps == 1:
-                first = gain
-            else:
-                last = gain <= _SWEEPS_AFTER_FIRST * first
-            whole = last or sweeps == max_sweeps - 1
+        whole = calm
     return sweeps

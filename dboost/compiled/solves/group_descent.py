@@ -29,11 +29,11 @@ _ROUNDING: Final = 1e-31
 
 @njit(nogil=True, cache=True)
 def prox_of_groups(
-    code: int, a: float, b: float, z: Float64, D: Float64, lam: Float64, starts: Int64, out: Float64
+    code: int, a: float, b: float, c: float, z: Float64, D: Float64, lam: Float64, starts: Int64, out: Float64
 ) -> None:
     """Write argmin_w 1/2 sum_e D_e (w_e - z_e)^2 + sum_g lam_g omega(w_g) into ``out`` (entries,).
 
-    `code`, `a`, `b`: as ``Penalty.compiled`` gives them.
+    `code`, `a`, `b`, `c`: as ``Penalty.compiled`` gives them.
     `z`, `D`: (entries,).
     `lam`: (groups,).
     `starts`, (groups + 1,): the entries of group g are those from ``starts[g]`` up to ``starts[g + 1]``.
@@ -42,7 +42,7 @@ def prox_of_groups(
     work = np.empty(z.size)
     for g in range(lam.size):
         s, e = starts[g], starts[g + 1]
-        diagonal_prox(code, a, b, z[s:e], D[s:e], lam[g], out[s:e], work[s:e])
+        diagonal_prox(code, a, b, c, z[s:e], D[s:e], lam[g], out[s:e], work[s:e])
 
 
 @njit(nogil=True, cache=True)
@@ -65,7 +65,8 @@ def group_descent(
     Returns the number of sweeps and what the first moved.
 
     `H`, (entries, entries): symmetric and positive semidefinite but for rounding. `R`, (entries,): overwritten by R - H
-    d. `V`, (entries,): overwritten by V + d. `lam`, `starts`, `code`, `a`, `b`: as for `prox_of_groups`, all lam_g > 0.
+    d. `V`, (entries,): overwritten by V + d. `lam`, `starts`, `code`, `a`, `b`: as for `prox_of_groups`, all lam_g > 0;
+    a ridge is part of H.
     """
     n = V.size
     groups = lam.size
@@ -134,7 +135,7 @@ def _solve_block(
     """Fill ``new[s:e]`` by the solution of a block, from ``V[s:e]``; ``pull`` is c. Never worse than ``V``."""
     metric, z, ahead, out, work = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
     metric[s:e] = 1.0
-    diagonal_prox(code, a, b, pull[s:e], metric[s:e], lam, new[s:e], work[s:e])
+    diagonal_prox(code, a, b, 0.0, pull[s:e], metric[s:e], lam, new[s:e], work[s:e])
     still = True
     for i in range(s, e):
         still = still and new[i] == 0.0
@@ -153,7 +154,7 @@ def _solve_block(
             for j in range(s, e):
                 total -= H[i, j] * ahead[j]
             z[i] = ahead[i] + total / longest
-        diagonal_prox(code, a, b, z[s:e], metric[s:e], lam, out[s:e], work[s:e])
+        diagonal_prox(code, a, b, 0.0, z[s:e], metric[s:e], lam, out[s:e], work[s:e])
         square, turned, length = 0.0, 0.0, 0.0
         for i in range(s, e):
             d = out[i] - new[i]
@@ -180,13 +181,11 @@ def _solve_block(
             for j in range(s, e):
                 total -= H[i, j] * V[j]
             z[i] = V[i] + total / longest
-        diagonal_prox(code, a, b, z[s:e], metric[s:e], lam, new[s:e], work[s:e])
+        diagonal_prox(code, a, b, 0.0, z[s:e], metric[s:e], lam, new[s:e], work[s:e])
 
 
 @njit(nogil=True, cache=True)
-def _value(
-    H: Float64, s: int, e: int, lam: float, code: int, a: float, b: float, pull: Float64, v: Float64
-) -> float:
+def _value(H: Float64, s: int, e: int, lam: float, code: int, a: float, b: float, pull: Float64, v: Float64) -> float:
     """1/2 v'H_gg v - <c, v> + lam omega(v)."""
     total, squares, entries, top = 0.0, 0.0, 0.0, 0.0
     for i in range(s, e):

@@ -2,9 +2,8 @@
 
     min_w  1/2 sum_r D_r (w_r - z_r)^2 + lam omega(w)
 
-Covers: code 0, omega(w) = a ||w||_2 + b ||w||_1; code 1, omega(w) = ||w||_inf; code 2, omega(w) = ||w||_2^2 / 2;
-code 3, omega(w) = (2 / b) sum_r log cosh(b w_r / 2); codes 4 and 5, omega(w) = a ||w||_1 + b ||w||_2^2 / 2 and
-a ||w||_2 + b ||w||_2^2 / 2, where the ridge adds lam b to D and keeps D z. Nothing is allocated.
+Covers: code 0, omega(w) = a ||w||_2 + b ||w||_1 + c ||w||_2^2 / 2, where the ridge adds lam c to D and keeps D z; code
+1, omega(w) = ||w||_inf. Nothing is allocated.
 """
 
 from __future__ import annotations
@@ -20,20 +19,18 @@ from dboost.compiled.vectors.room import greater, lesser
 
 GROUP: Final = 0
 BOUND: Final = 1
-SQUARE: Final = 2
-SMOOTH: Final = 3
-ENTRY_RIDGE: Final = 4
-GROUP_RIDGE: Final = 5
 _STEPS = 200
 
 Vector = npt.NDArray[np.float64]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def diagonal_prox(code: int, a: float, b: float, z: Vector, D: Vector, lam: float, out: Vector, work: Vector) -> None:
+def diagonal_prox(
+    code: int, a: float, b: float, c: float, z: Vector, D: Vector, lam: float, out: Vector, work: Vector
+) -> None:
     """Write the minimiser for one row into ``out``.
 
-    `code`, `a`, `b`: as ``Penalty.compiled`` gives them.
+    `code`, `a`, `b`, `c`: as ``Penalty.compiled`` gives them.
     `z`, `D`, (k,): centre and curvature, D >= 0. An entry with D_r = 0 has no data: it stays where the penalty allows
     it to.
     `lam`: >= 0; with 0 the row is z.
@@ -43,22 +40,10 @@ def diagonal_prox(code: int, a: float, b: float, z: Vector, D: Vector, lam: floa
     if not lam > 0.0:
         for r in range(z.size):
             out[r] = z[r]
-    elif code == 0:
-        _group(lam * a, lam * b, 0.0, z, D, out, work)
-    elif code == 1:
+    elif code == BOUND:
         _bound(z, D, lam, out)
-    elif code == 4:
-        _group(0.0, lam * a, lam * b, z, D, out, work)
-    elif code == 5:
-        _group(lam * a, 0.0, lam * b, z, D, out, work)
     else:
-        for r in range(z.size):
-            if not D[r] > 0.0:
-                out[r] = 0.0
-            elif code == 2:
-                out[r] = D[r] * z[r] / (D[r] + lam)
-            else:
-                out[r] = smooth_root(D[r], D[r] * z[r], lam, b)
+        _group(lam * a, lam * b, lam * c, z, D, out, work)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -148,32 +133,3 @@ def _bound(z: Vector, D: Vector, lam: float, out: Vector) -> None:
         xi = 0.0
     for r in range(k):
         out[r] = lesser(greater(z[r], -xi), xi) + 0.0
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def smooth_root(D: float, v: float, lam: float, b: float) -> float:
-    """Root of D w + lam tanh(b w / 2) = v, D > 0.
-
-    The left side is concave for w > 0, so Newton from below rises to the root; both bounds of tanh, 1 and its tangent
-    at zero, give a start below.
-    """
-    if not lam > 0.0:
-        return v / D
-    target = abs(v)
-    w = greater((target - lam) / D, target / (D + 0.5 * lam * b))
-    for _ in range(_STEPS):
-        t = math.tanh(0.5 * b * w)
-        step = (target - D * w - lam * t) / (D + 0.5 * lam * b * (1.0 - t * t))
-        if not step > 1e-16 * w:
-            break
-        w += step
-    return math.copysign(w, v) if w > 0.0 else 0.0
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def smooth_roots(D: Vector, lam: Vector, b: float, new: Vector) -> None:
-    """Replace the right sides ``new`` (rows, k) by the roots of every entry; rows with D = 0 are left as they are."""
-    for j in range(new.shape[0]):
-        if D[j] > 0.0:
-            for r in range(new.shape[1]):
-                new[j, r] = smooth_root(D[j], new[j, r], lam[j], b)
