@@ -50,6 +50,7 @@ from dboost.estimators.rounds import (
     with_callbacks,
 )
 from dboost.estimators.selecting import FRONTIER, Chosen, chooses, holds_out
+from dboost.files.documents import unplain
 from dboost.files.paths import PathLike
 from dboost.losses import LOSSES, Loss, losses_of
 from dboost.model.fitted import Model
@@ -459,7 +460,7 @@ def _attributes(model: Model) -> dict[str, Any]:
     if FRONTIER in model.manifest:
         found["frontier_"] = Table(model.manifest[FRONTIER])
     if "relaxed" in model.manifest:
-        found["relaxed_"] = dict(model.manifest["relaxed"])
+        found["relaxed_"] = unplain(model.manifest["relaxed"])
     if model.feature_names is not None:
         found["feature_names_in_"] = np.array(model.feature_names, dtype=object)
     return found

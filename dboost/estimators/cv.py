@@ -26,6 +26,7 @@ from dboost.estimators.cross_validated import (
 from dboost.estimators.params import parameters
 from dboost.estimators.path import RegularizationPath
 from dboost.estimators.regressor import BoostedRegressor, MultiTaskBoostedRegressor
+from dboost.files.documents import unplain
 from dboost.former_names import renamed, warn_renamed
 from dboost.model.fitted import Model
 from dboost.penalties import get_penalty
@@ -106,7 +107,7 @@ class ChosenByFoldsMixin(ChoiceParameters, BoostedEstimator):
 
     def _adopt(self, model: Model) -> Self:
         super()._adopt(model)
-        record = renamed(model.manifest[_SAVED])
+        record = renamed(unplain(model.manifest[_SAVED]))
         record["table"] = [renamed(row) for row in record["table"]]
         for name, value in attributes(record).items():
             setattr(self, name, value)
