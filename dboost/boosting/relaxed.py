@@ -6,7 +6,7 @@ W_refit minimises the loss alone over the rows of W that are not zero. Where wei
 does so among weights with these signs, as a fit of features that all have a penalty factor of 0, and is certified.
 
 Covers: the refit, how near to its optimum it is, the cases in which there is none, the blend.
-Does not cover: estimators (``dboost.estimators.relaxed``).
+Does not cover: estimators (``dboost.estimators.earlier``).
 """
 
 from __future__ import annotations

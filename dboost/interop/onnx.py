@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from dboost.errors import UsageError
-from dboost.estimators.features import Features
+from dboost.estimators.features import ColumnFeatures, Features, TableFeatures
 from dboost.estimators.persistence import ESTIMATORS
-from dboost.estimators.table_features import ColumnFeatures, TableFeatures
 from dboost.estimators.text_features import TextFeatures
 from dboost.interop.extras import imported
 from dboost.interop.linear import Linear
