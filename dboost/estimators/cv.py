@@ -846,8 +846,6 @@ best_score_, gammas_, gamma_best_, gamma_1se_, relaxed_, path_
     ((3, 6), (90, 2))
     """
 
-    _tasks = ("multitask",)
-    _task = "multitask"
     _single = MultiTaskBoostedClassifier
 
 
@@ -880,8 +878,6 @@ class MultiTaskBoostedRegressorCV(BoostedRegressorCV, MultiTaskBoostedRegressor)
     ((3, 6), (90, 2))
     """
 
-    _tasks = ("multitarget",)
-    _task = "multitarget"
     _single = MultiTaskBoostedRegressor
 
     loss: Any = "multitarget"

@@ -184,6 +184,7 @@ def _label_names(estimator: Any) -> list[Any] | None:
 class ClassifyingMixin(ClassifierMixin):  # type: ignore[misc]
     """Probabilities, scores and accuracy of a ``BoostedEstimator`` with labels; not public."""
 
+    _tasks: ClassVar[tuple[str, ...]] = ("binary", "multiclass")
     class_weight: Any = None
     classes: Any = None
     _predict: ClassVar[Any]
@@ -234,6 +235,8 @@ class ClassifyingMixin(ClassifierMixin):  # type: ignore[misc]
 class TwoClassMixin(ClassifyingMixin):
     """A ``BoostedEstimator`` that refuses more than two classes; not public."""
 
+    _tasks: ClassVar[tuple[str, ...]] = ("binary",)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
@@ -264,6 +267,8 @@ def predicts_counts(loss: Any) -> bool:
 
 class RegressingMixin(RegressorMixin):  # type: ignore[misc]
     """R^2 or D^2 of a ``BoostedEstimator`` with targets; not public."""
+
+    _tasks: ClassVar[tuple[str, ...]] = ("regression",)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
