@@ -52,7 +52,6 @@ from dboost.columns.statistics import deviation
 from dboost.compiled.solves.positive import inverse_positive, solve_positive
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Key
-from dboost.hypotheses.capabilities import group_of, groups_of
 from dboost.model.stages import Stages
 from dboost.notices import warn_user
 from dboost.partition import Sums
@@ -155,7 +154,7 @@ def _of_pool(problem: Problem, iterate: Iterate, rule: str, take: int) -> list[G
     for negative, key in found:
         best.setdefault(key, -negative)
     chosen = list(best.items())[:take]
-    members = [group_of(problem.pool, key) for key, _ in chosen]
+    members = [problem.pool.group(key) for key, _ in chosen]
     problem.register([key for group in members for key in group])
     groups = []
     for group, (_, score) in zip(members, chosen, strict=True):
@@ -192,7 +191,7 @@ def best_of_shard(
     if not norms.shape[0]:
         return []
     each = scores(norms, lengths(total.add["square"], total.add["total"], weight, centred), rule)
-    starts = groups_of(pool, shard, norms.shape[0])
+    starts = pool.groups(shard, norms.shape[0])
     sums = np.add.reduceat(each, starts)
     # the groups of the model may be among the best
     order = leading(sums, take + len(held))
@@ -202,7 +201,7 @@ def best_of_shard(
 
 
 def _outside(pool: Any, key: Key, held: frozenset[Key]) -> bool:
-    return not any(member in held for member in group_of(pool, key))
+    return not any(member in held for member in pool.group(key))
 
 
 Solver = Callable[[Problem, Iterate, float, Free, float, Limits], CorrectedModel]
@@ -695,7 +694,7 @@ class ShareBoostRounds(Rounds):
         """Places of the active rows by group, in the order of their first rows."""
         problem = self.problem
         if problem.pool is not None:
-            names: list[Any] = [group_of(problem.pool, key)[0] for key in problem.held(active).keys]
+            names: list[Any] = [problem.pool.group(key)[0] for key in problem.held(active).keys]
         else:
             names = (active if self._groups is None else self._groups[active]).tolist()
         found: dict[Any, list[int]] = {}

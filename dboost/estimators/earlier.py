@@ -28,7 +28,6 @@ from dboost.estimators.fitting import Prepared, class_places, model_of, prepared
 from dboost.estimators.params import number
 from dboost.estimators.predicting import kind_of
 from dboost.files.documents import plain
-from dboost.hypotheses.capabilities import Following
 from dboost.model.fitted import Model
 from dboost.notices import warn_user
 from dboost.penalties.rows import norm2
@@ -116,8 +115,6 @@ def followed(model: Model, start: FitResult, pool: Any) -> FitResult:
     if model.origin is None or model.origin.token == pool.token:
         return start
     try:
-        if not isinstance(pool, Following):
-            raise UsageError("hypotheses of this family depend on the rows")
         places, factors = pool.follow(model.hypotheses, model.origin.keys)
     except UsageError as fault:
         raise UsageError(

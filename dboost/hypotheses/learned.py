@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import UsageError
-from dboost.hypotheses.base import Array, Block, Context, Key, NamedSet, SummedWhole
+from dboost.hypotheses.base import Array, Block, Context, Key, NamedSet, Pool
 from dboost.partition import Partition, Sums
 
 
@@ -109,7 +109,7 @@ def outputs(estimators: Sequence[Any], raw: Block, sparse: bool) -> Block:
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedPool(SummedWhole):
+class LearnedPool(Pool):
     """What was learned so far; the key of a hypothesis is the number of its round."""
 
     family: Learned
