@@ -165,10 +165,7 @@ def plain_fit(fitting: Fitting, alpha: float, start: FitResult | None, callback:
 
 
 class RidgeRefits:
-    """Some columns of the data, ascending, or all, fitted with a ridge in place of the penalty of `whole`.
-
-    `engine` is that of `whole`, `tol` a certified relative gap; `fitting` is the fit of these columns.
-    """
+    """Some columns of the data, ascending, or all, fitted to a gap of `tol` with a ridge for the penalty of `whole`."""
 
     def __init__(self, whole: Fitting, engine: Engine, columns: NDArray[np.int64] | None, tol: float) -> None:
         plan, settings, self._whole = whole.plan, whole.settings, whole

@@ -160,13 +160,9 @@ def _of_pool(problem: Problem, iterate: Iterate, rule: str, take: int) -> list[G
     for group, (_, score) in zip(members, chosen, strict=True):
         rows = problem.register(group)
         # a member without variation changes nothing, and its penalty may be infinite
-        groups.append(Group(rows[usable_rows(problem, rows)], score))
+        usable = (row_lengths(problem, rows) > 0.0) & np.isfinite(problem.objective.columns.weight[rows])
+        groups.append(Group(rows[usable], score))
     return groups
-
-
-def usable_rows(problem: Problem, rows: Rows) -> NDArray[np.bool_]:
-    """Which rows of W belong to columns that vary."""
-    return (row_lengths(problem, rows) > 0.0) & np.isfinite(problem.objective.columns.weight[rows])
 
 
 def row_lengths(problem: Problem, rows: Rows | None) -> Array:
@@ -235,11 +231,6 @@ def widened(problem: Problem, iterate: Iterate, rows: Rows) -> Iterate:
     return problem.evaluate(active[order], W, iterate.intercept)
 
 
-def only(iterate: Iterate, rows: Rows) -> Iterate:
-    """A model with some of its rows, which ascend; the others must be zero."""
-    return iterate.rows(np.searchsorted(iterate.active, rows))
-
-
 def gains(
     problem: Problem,
     here: Iterate,
@@ -279,8 +270,8 @@ def _gains(
         return [value - problem.objective(one, lam) for one in alone]
     found = []
     for group in shortlist:
-        others = np.setdiff1d(fresh, group.rows)
-        mine = only(iterate, np.setdiff1d(iterate.active, others))
+        # without the rows of the other groups, which are zero
+        mine = iterate.rows(~np.isin(iterate.active, np.setdiff1d(fresh, group.rows)))
         found.append(value - problem.objective(corrected(problem, mine, lam, group.rows, tol, n_rows).iterate, lam))
     return found
 

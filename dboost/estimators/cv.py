@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from dboost.boosting.checks import check_settings
 from dboost.boosting.cross_validation import FoldScores, cross_validate, judged, kept, rungs
 from dboost.boosting.fit import FitResult, FitSettings, warn_if_empty, warn_if_open
+from dboost.boosting.path import asked
 from dboost.boosting.planned import placed
 from dboost.boosting.relaxed import NoRefit, Refit, Relaxation, refitted, refusal, unchanged
 from dboost.data.labels.labels import check_weight
@@ -66,15 +66,7 @@ def is_splitter(cv: Any) -> bool:
 
 
 def folds_of(cv: Any, y: Any, groups: Any = None) -> NDArray[np.int64]:
-    """The fold of each row, int64 (m,), of a splitter or a list of (training rows, test rows).
-
-    Some splitters spread the labels (m,) or (m, k) evenly, others keep the groups (m,) together.
-
-    Raises
-    ------
-    UsageError
-        Where it does not test every row once, trains on others than all the rest, or needs groups that are not given.
-    """
+    """The fold of each row, int64 (m,), of a splitter or a list of (training, test) rows that test each row once."""
     m = count_rows(y)
     if hasattr(cv, "split"):
         try:
@@ -423,7 +415,10 @@ def run_cross_validation(
                 hint="leave relax out",
             )
         judge = None if scorer is None else HeldOut(scorer, template, parts, X)
-        alphas = _strengths(settings, choice)
+        alphas = asked(settings, choice.alphas)
+        if alphas is None and settings.system is not None and not get_penalty(settings.penalty).threshold:
+            # a system of its own may have nothing that a strength could be of
+            alphas = [0.0]
         if given is None and choice.cv > plan.n_rows:
             what = f"cv={choice.cv}, but there are {plan.n_rows} rows (n_samples = {plan.n_rows})"
             raise UsageError(what, hint="give at most one fold for each")
@@ -487,18 +482,6 @@ def _warn_of_infinite_refits(record: dict[str, Any], gammas: tuple[float, ...]) 
             f"at {lacking} of {len(loss)} strengths the features of some fold have no finite refit without a penalty, "
             "as where they separate the classes: there only the penalised model is chosen from"
         )
-
-
-def _strengths(settings: FitSettings, choice: CrossValidation) -> Sequence[float] | None:
-    """The strengths; None where they begin at the least that uses no feature."""
-    if choice.alphas is not None:
-        for alpha in choice.alphas:
-            check_settings(replace(settings, alpha=alpha))
-        return choice.alphas
-    if settings.alpha != "auto":
-        return [float(settings.alpha)]
-    # a system of its own may have nothing that a strength could be of
-    return None if settings.system is None or get_penalty(settings.penalty).threshold else [0.0]
 
 
 def _warn_of_gaps(result: FitResult, settings: FitSettings, scores: FoldScores, fold_tol: float) -> None:

@@ -302,10 +302,7 @@ def checked_gamma(name: str, value: Any) -> float:
 
 
 def blend(estimator: Any, parts: Prepared, model: Model, result: FitResult, refit: Refit, gamma: float) -> Model:
-    """The model between a penalised one and its refit.
-
-    `model`: The penalised one: what it is at gamma = 1. `result`: Its weights, among the columns of the data.
-    """
+    """The model between a penalised one, whose weights `result` has, and its refit."""
     told = {
         "gamma": gamma,
         "stop_reason": refit.stop_reason,

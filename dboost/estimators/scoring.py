@@ -609,11 +609,7 @@ _HINT = "use another scoring="
 
 
 class HeldOut:
-    """Asks a scorer about the rows of each fold of the input X; see ``dboost.boosting.cross_validation.HeldOutScorer``.
-
-    Copies of `template`, an unfitted estimator of one strength, are handed to the scorer. One that cannot be asked
-    about such models is a UsageError.
-    """
+    """Asks a scorer about the rows of each fold of the input X, by copies of an unfitted `template` of one strength."""
 
     def __init__(self, scorer: Scorer, template: Any, parts: Prepared, X: Any) -> None:
         self._scorer, self._template, self._parts = scorer, template, parts

@@ -277,10 +277,7 @@ def side_by_side(parts: Sequence[Sums]) -> Sums:
 
 
 class Chosen(Protocol):
-    """The hypotheses of a model. Frozen and picklable; computes them from raw rows.
-
-    Two are equal when ``to_json`` and ``arrays`` are.
-    """
+    """The hypotheses of a model, from raw rows. Frozen and picklable; equal where ``to_json`` and ``arrays`` are."""
 
     @property
     def family(self) -> str:
@@ -302,10 +299,7 @@ class Chosen(Protocol):
         ...
 
     def evaluate(self, raw: Block) -> Block:
-        """The hypotheses as columns, from a block that holds the columns ``inputs`` only, in that order.
-
-        Same bits for a row in any block.
-        """
+        """The hypotheses as columns, from a block of the columns ``inputs``; same bits for a row in any block."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -339,10 +333,7 @@ class NamedSet:
 def saved_arrays(
     family: str, arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, tuple[Any, int]], file: str
 ) -> list[NDArray[Any]]:
-    """The arrays of saved hypotheses: those expected and no others, of these types and axes, floats finite.
-
-    Raises ModelFormatError.
-    """
+    """The arrays of saved hypotheses: those expected and no others, of these types and axes, floats finite."""
     odd = sorted(set(arrays) - set(expected))
     if odd:
         raise ModelFormatError(f"hypotheses of family {family!r} with an array {odd[0]!r}", file=file)
@@ -357,13 +348,7 @@ def saved_arrays(
 
 
 def evaluate_rows(hypotheses: Chosen, batch: Any) -> Any:
-    """The hypotheses of some rows.
-
-    `hypotheses`: b inputs, a hypotheses.
-    `batch`: Scipy.sparse.csr_array of float64, shape (m, b). The columns ``inputs``; finite.
-    Returns scipy.sparse.csr_array of float64, shape (m, a): Columns ascending within a row.
-    Raises DataError: When a hypothesis overflows.
-    """
+    """The hypotheses (m, a) of some rows (m, b) of their inputs, as CSR; a DataError where one overflows."""
     from scipy.sparse import csc_array
 
     m = batch.shape[0]

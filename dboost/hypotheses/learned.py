@@ -127,12 +127,7 @@ class LearnedPool(Pool):
         return f"learned-{len(self.fitted)}"
 
     def learn(self, X: Any, d: Array, weight: Array) -> LearnedPool:
-        """The pool with one more hypothesis.
-
-        `X`: SciPy CSR array, shape (m, n).
-        `d`: float64 array, shape (m,). Residuals, times the weights of the examples.
-        `weight`: float64 array, shape (m,). Those weights.
-        """
+        """The pool with one more hypothesis, of rows (m, n), weighted residuals d (m,) and the weights (m,)."""
         estimator = copy.deepcopy(self.family.estimator)
         if "random_state" in estimator.get_params(deep=False) and estimator.get_params()["random_state"] is None:
             rng = np.random.Generator(np.random.Philox(key=[self.seed, len(self.fitted)]))

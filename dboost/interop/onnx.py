@@ -284,13 +284,7 @@ _ENDS_IN_SIGMA = re.compile("\u03c3\\b")
 
 
 def _vectorizer(features: TextFeatures) -> Any:
-    """scikit-learn's vectorizer with the terms and weights of a transform.
-
-    Raises
-    ------
-    UsageError
-        The transform does what the graph cannot.
-    """
+    """scikit-learn's vectorizer with the terms and weights of a transform; a UsageError for what no graph does."""
     text = imported("sklearn.feature_extraction.text", EXTRA)
     for name, value, expected in (
         ("hashing", features.hashing, None),

@@ -163,11 +163,7 @@ class Model:
         return named_weights(self.hypotheses, self.W)
 
     def decision_function(self, X: Any) -> Float:
-        """Scores of a batch with all raw columns; only those the model needs are read.
-
-        `X`: shape (m, n_features). Returns: float64 array, shape (m, k). The same bits for an example in any batch,
-        dense or sparse.
-        """
+        """Scores (m, k) of a batch with all raw columns; the same bits for an example in any batch, dense or sparse."""
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise DataError(f"a batch of shape {tuple(X.shape)}; the model was fitted on {self.n_features} features")
         if hasattr(X, "toarray"):
@@ -176,10 +172,7 @@ class Model:
         return self._scores(np.asarray(X), self.inputs)
 
     def scores_of_inputs(self, X: Any) -> Float:
-        """Scores H W + b of a batch that holds only the columns `inputs`, in that order.
-
-        `X`: shape (m, b). Returns: float64 array, shape (m, k).
-        """
+        """Scores H W + b, (m, k), of a batch that holds only the columns `inputs`, in that order."""
         self._check_inputs(X)
         return self._scores(X, np.arange(len(self.inputs)))
 
@@ -213,10 +206,7 @@ class Model:
             raise DataError(f"a batch of shape {tuple(X.shape)} for {len(self.inputs)} input columns")
 
     def held_columns(self, X: Any) -> Any:
-        """The hypotheses held as columns of a batch that holds only the columns `inputs`.
-
-        A ``csr_array`` of float64, shape (m, a).
-        """
+        """The hypotheses held as a ``csr_array`` of float64 (m, a), of a batch that holds only the columns `inputs`."""
         from scipy.sparse import csr_array
 
         self._check_inputs(X)
@@ -267,10 +257,7 @@ class Model:
         return self.labels(self.decision_function(X))
 
     def save(self, path: PathLike, *, force: bool = False) -> None:
-        """Write the model as a folder that appears whole or not at all.
-
-        `path`: The folder. `force`: Replace the folder of an earlier model.
-        """
+        """Write the model as a folder that appears whole or not at all; `force` replaces that of an earlier model."""
         arrays: dict[str, NDArray[Any]] = {"W": self.W, "intercept": self.intercept}
         arrays |= {_HELD + name: value for name, value in self.hypotheses.arrays().items()}
         if self.stages is not None:

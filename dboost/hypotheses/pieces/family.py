@@ -128,10 +128,7 @@ class PieceSet:
         return words_of(keys, self.balls, self.features)
 
     def evaluate(self, raw: Block) -> Block:
-        """The features as columns.
-
-        Raises DataError: When the block has another number of columns.
-        """
+        """The features as columns."""
         if len(raw.indptr) - 1 != self.balls.d:
             raise DataError(f"a block of {len(raw.indptr) - 1} columns; the pieces need {self.balls.d}")
         return piece_columns(self.balls, raw, [tuple(key) for key in self.keys.tolist()])

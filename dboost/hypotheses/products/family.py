@@ -59,11 +59,7 @@ def flattened(keys: Sequence[Key], places: dict[int, int]) -> tuple[NDArray[np.i
 
 
 def words(key: Key, features: Sequence[str] | None, low: Mapping[int, float] | None = None) -> str:
-    """A monomial in words, for example ``lstat^2 * rm``, or ``(lstat - 1.73)^2 * rm``.
-
-    `features`: Names of the raw columns.
-    `low`: What is taken from raw columns before they are multiplied, where it is not 0.
-    """
+    """A monomial in words, for example ``lstat^2 * rm``, or ``(lstat - 1.73)^2 * rm`` less `low`."""
     parts = []
     for j, run in groupby(key):
         name = f"x{j}" if features is None else features[j]
@@ -433,10 +429,7 @@ class Products(Joinable):
 
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> MonomialSet:
-        """The set that ``MonomialSet.to_json`` and ``arrays`` describe, trusting nothing.
-
-        Raises ModelFormatError: Arrays or entries that are missing, of another shape or type, or out of range.
-        """
+        """The set that ``MonomialSet.to_json`` and ``arrays`` describe, trusting nothing."""
 
         def bad(what: str) -> ModelFormatError:
             return ModelFormatError(f"hypotheses of the family 'products': {what}", file=spec.file)

@@ -666,10 +666,7 @@ class Stumps(Joinable):
 
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> StumpSet:
-        """The set that ``StumpSet.to_json`` and ``arrays`` describe, trusting nothing.
-
-        Raises ModelFormatError: Arrays or entries that are missing, of another shape or type, or out of range.
-        """
+        """The set that ``StumpSet.to_json`` and ``arrays`` describe, trusting nothing."""
 
         def bad(what: str) -> ModelFormatError:
             return ModelFormatError(f"hypotheses of the family {FAMILY!r}: {what}", file=spec.file)
