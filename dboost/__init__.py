@@ -31,15 +31,16 @@ if TYPE_CHECKING:
         UsageError,
     )
     from dboost.estimators.classifier import BoostedClassifier, MultiTaskBoostedClassifier
-    from dboost.estimators.cross_validated import cross_validated
     from dboost.estimators.cv import (
         BoostedClassifierCV,
         BoostedRegressorCV,
         MultiTaskBoostedClassifierCV,
         MultiTaskBoostedRegressorCV,
+        cross_validated,
+        successive_halving,
     )
-    from dboost.estimators.earlier import adaptive_factors
-    from dboost.estimators.features import Features
+    from dboost.estimators.earlier import adaptive_factors, relaxed
+    from dboost.estimators.features import Features, TableFeatures
     from dboost.estimators.greedy import (
         AdaBoostL1Classifier,
         AdaBoostL1Regressor,
@@ -48,15 +49,12 @@ if TYPE_CHECKING:
         LeveragingRegressor,
         ShareBoostClassifier,
     )
-    from dboost.estimators.halving import successive_halving
     from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
     from dboost.estimators.path import regularization_path
     from dboost.estimators.persistence import load_model, load_pipeline, save_model
     from dboost.estimators.regressor import BoostedRegressor, MultiTaskBoostedRegressor
-    from dboost.estimators.relaxed import relaxed
     from dboost.estimators.scoring import EarlyStopping
     from dboost.estimators.stability import StabilitySelection
-    from dboost.estimators.table_features import TableFeatures
     from dboost.estimators.text_features import TextFeatures
     from dboost.hypotheses.columns import Columns
     from dboost.hypotheses.kernels.family import Kernels
@@ -97,17 +95,17 @@ _HOMES = {
     "Stumps": "dboost.hypotheses.stumps.family",
     "TextFeatures": "dboost.estimators.text_features",
     "adaptive_factors": "dboost.estimators.earlier",
-    "cross_validated": "dboost.estimators.cross_validated",
-    "TableFeatures": "dboost.estimators.table_features",
+    "cross_validated": "dboost.estimators.cv",
+    "TableFeatures": "dboost.estimators.features",
     "explain": "dboost.model.explained",
     "frequent_tags": "dboost.data.labels.tags",
     "load_model": "dboost.estimators.persistence",
     "load_pipeline": "dboost.estimators.persistence",
     "minimise_linf": "dboost.penalties.linf_minimum",
     "regularization_path": "dboost.estimators.path",
-    "relaxed": "dboost.estimators.relaxed",
+    "relaxed": "dboost.estimators.earlier",
     "save_model": "dboost.estimators.persistence",
-    "successive_halving": "dboost.estimators.halving",
+    "successive_halving": "dboost.estimators.cv",
     "ClusterError": "dboost.errors",
     "ConvergenceWarning": "dboost.errors",
     "DataError": "dboost.errors",

@@ -80,14 +80,20 @@ def open_axes(ax: Any, width: float = 6.0, height: float = 4.0) -> Any:
     return ax
 
 
-def log_axis(axis: Any, low: float, high: float) -> None:
-    """Ticks of a logarithmic axis in plain numbers; 1, 2 and 5 of each decade where there are few decades."""
+def strength_axis(ax: Any, alphas: Array, room: float = 1.05) -> None:
+    """Falling strengths, logarithmic with ticks in plain numbers; 1, 2 and 5 of each decade where decades are few."""
     matplotlib()
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 200.0 * low else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
+    ax.set_xlabel("Strength of the penalty, alpha [on the mean loss]")
+    if not np.all(alphas > 0.0):
+        return
+    low, high = float(alphas.min()), float(alphas.max())
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 200.0 * low else (1.0,)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.set_xlim(high * room, low / room)
 
 
 def label_axes(ax: Any, x: str, y: str) -> None:
@@ -356,10 +362,7 @@ def plot_path(path: Any, *, quantity: str = "features", top: int = 7, ax: Any = 
         draw_lines(ax, {"": (alphas, np.array(counts, dtype=np.float64))})
         label_axes(ax, "", quantity)
         ax.set_ylim(bottom=0)
-    ax.set_xscale("log")
-    log_axis(ax.xaxis, alphas.min(), alphas.max())
-    ax.set_xlim(alphas.max() * 1.05, alphas.min() / 1.05)
-    ax.set_xlabel("Strength of the penalty, alpha [on the mean loss]")
+    strength_axis(ax, alphas)
     return ax
 
 
@@ -421,12 +424,8 @@ def plot_cv(fit: Any, *, quantity: str = "loss", ax: Any = None) -> Any:
         alphas, mean, yerr=error, color=COLOURS[0], marker="o", markersize=4, capsize=3, label="mean and standard error"
     )
     ax.axvline(float(fit.alpha_), color=COLOURS[1], linestyle="--", linewidth=1.4, label=f"chosen: {fit.alpha_:.3g}")
-    if np.all(alphas > 0.0):
-        ax.set_xscale("log")
-        log_axis(ax.xaxis, float(alphas.min()), float(alphas.max()))
-        ax.set_xlim(alphas.max() * 1.1, alphas.min() / 1.1)
     label_axes(ax, "", "error" if quantity == "error" else f"Held-out {quantity} [mean]")
-    ax.set_xlabel("Strength of the penalty, alpha [on the mean loss]")
+    strength_axis(ax, alphas, 1.1)
     add_legend(ax, 2)
     return ax
 
@@ -482,16 +481,12 @@ def plot_stability(selection: Any, *, top: int = 7, ax: Any = None) -> Any:
     draw_lines(ax, {names[j]: (alphas, shares[:, j]) for j in named}, marks=len(alphas) == 1)
     threshold = float(selection.threshold)
     ax.axhline(threshold, color="0.3", linestyle=":", linewidth=1.2, label=f"threshold {threshold:g}")
-    ax.set_xscale("log")
-    log_axis(ax.xaxis, alphas.min(), alphas.max())
-    left, right = alphas.max() * 1.05, alphas.min() / 1.05
+    label_axes(ax, "", "Half samples that use a feature [share]")
+    strength_axis(ax, alphas)
     if used < len(alphas):
         edge = float(np.sqrt(alphas[used - 1] * alphas[used]))
-        ax.axvspan(edge, right, color="0.94", zorder=0, label="strengths not used")
-    ax.set_xlim(left, right)
+        ax.axvspan(edge, ax.get_xlim()[1], color="0.94", zorder=0, label="strengths not used")
     ax.set_ylim(-0.02, 1.02)
-    label_axes(ax, "", "Half samples that use a feature [share]")
-    ax.set_xlabel("Strength of the penalty, alpha [on the mean loss]")
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize="small")
     return ax
 

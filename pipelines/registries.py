@@ -24,12 +24,12 @@ losses = _words("dboost.losses:LOSSES")
 penalties = _words("dboost.penalties:PENALTIES")
 selections = _words("dboost.solvers.row_updates:SELECTIONS")
 families = _words("dboost.hypotheses:FAMILIES")
-corrective = _words("dboost.boosting.shareboost_choice:CORRECTIVE")
+corrective = _words("dboost.boosting.shareboost:CORRECTIVE")
 searches = _words("dboost.boosting.jointboost:SEARCHES")
 norms = _words("dboost.boosting.leveraging:NORMS")
 learners = _words("dboost.boosting.systems:RULES")
 # what chooses: a strength in cross-validation, or a candidate in ShareBoost
-rules = _words("dboost.estimators.cross_validated:RULES", "dboost.boosting.shareboost_choice:RULES")
+rules = _words("dboost.estimators.cv:RULES", "dboost.boosting.shareboost:RULES")
 places = _words(".places.registry:PLACES")
 
 # name in a run file -> the class; "boosted" is one of four, by the loss

@@ -217,7 +217,7 @@ def why_no_start(settings: TrainedSettings) -> str:
 
 def _cross_validation(settings: TrainedSettings, kind: Any, parameters: dict[str, Any]) -> Training:
     """Of an estimator with a path its strength is chosen; another is judged as it is."""
-    from dboost.estimators.cross_validated import CrossValidation
+    from dboost.estimators.cv import CrossValidation
 
     grid = given(settings, CrossValidationSettings)
     if settings.rule not in (None, "1se", "best"):

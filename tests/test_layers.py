@@ -50,7 +50,9 @@ ALLOWED: dict[str, set[str]] = {
     "data.daskml": {"errors"},
     "metrics": {"errors", "partition", "compiled"},
     "plots": {"errors", "former_names"},
-    "model": {"errors", "files", "partition", "compiled", "losses", "hypotheses", "metrics", "notebook_html"},
+    "model.stages": {"errors"},
+    "model": {"errors", "files", "partition", "compiled", "losses", "hypotheses", "metrics", "notebook_html",
+              "model.stages"},
     "problem": {
         "errors", "partition", "losses", "bounds", "penalties", "hypotheses", "passes", "compiled", "columns",
         "engine.base", "engine.seconds",
@@ -62,12 +64,12 @@ ALLOWED: dict[str, set[str]] = {
     },
     "boosting": {
         "errors", "notices", "interruption", "partition", "losses", "bounds", "penalties", "hypotheses", "passes",
-        "compiled", "columns", "problem", "certificate", "solvers", "engine.base", "first_compile",
+        "compiled", "columns", "problem", "certificate", "solvers", "engine.base", "first_compile", "model.stages",
     },
     "estimators": {
         "errors", "former_names", "notices", "files", "redact", "partition", "losses", "penalties", "hypotheses",
         "passes", "engine", "engine.base", "data", "model", "metrics", "columns", "problem", "boosting",
-        "first_compile", "interop.linear", "notebook_html", "interruption", "progress",
+        "model.stages", "first_compile", "interop.linear", "notebook_html", "interruption", "progress",
     },
     "interop.extras": {"errors"},
     "interop.linear": {"errors", "losses"},

@@ -2,7 +2,7 @@
 
 Covers: the fits over one engine and plan, their starts, what they make of the held-out rows, and how candidates are
 judged so on some of the rows (successive halving). Does not cover: which strength is chosen
-(``dboost.estimators.cross_validated``), which rows are in a fold or a half (``dboost.passes.draws``), or what is made
+(``dboost.estimators.cv``), which rows are in a fold or a half (``dboost.passes.draws``), or what is made
 of the supports of halves (``dboost.estimators.stability``).
 
 Such a fit sees the partitions of the whole data with the weights of the other rows at zero, so that all folds, halves

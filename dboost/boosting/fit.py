@@ -350,7 +350,7 @@ class Fitting:
         if resume is not None:
             state = resume
         else:
-            state = self._begun(start, lam, lam_max, passes, loop.accelerators)
+            state = begun(FromModel(problem, start, lam, lam_max, self._last, loop.accelerators), passes)
             # A fit that counts its features one by one begins without any, as does one whose model has none.
             counted = settings.features_per_round is not None or settings.max_features is not None
             if isinstance(loop, Loop) and not counted and lam < lam_max and problem.penalty.certified:
@@ -358,12 +358,11 @@ class Fitting:
                 state = through_wider_bends(problem, settings, state, null, lam, lambda done: bool(over(done)))
         # what was done before the rounds is not part of the first
         problem.runner.seconds()
-        go_on = callback_or_go_on(callback)
         named = [f"alpha {strength:.4g}"] if strength > 0.0 else []
 
         def on_round(record: dict[str, Any], after: FitState) -> bool:
             self._engine.label(*named, f"round {after.round + 1}")
-            return go_on(record, after)
+            return callback is not None and bool(callback(record, after))
 
         self._engine.label(*named, f"round {state.round + 1}")
         done, reason = loop.run(state, on_round)
@@ -432,25 +431,12 @@ class Fitting:
         """A state of this fit with the intercept of the columns as they were given, which are those of a model."""
         return replace(state, intercept=self.problem.as_given(state.active, state.W, state.intercept))
 
-    def _begun(
-        self, start: FitResult | None, lam: float, lam_max: float, passes: int, accelerators: Accelerators
-    ) -> FitState:
-        """The state that the rounds start from; `passes` were done before."""
-        return begun(FromModel(self.problem, start, lam, lam_max, self._last, accelerators), passes)
-
 
 def with_fixed(active: Rows, W: Array, fixed: Rows) -> tuple[Rows, Array]:
     """Rows of W with those of the offsets, whose weight is one for their own output: what the scores are made of."""
     rows = np.concatenate([active, fixed])
     order = np.argsort(rows, kind="stable")
     return rows[order], np.ascontiguousarray(np.vstack([W, np.eye(len(fixed))])[order])
-
-
-def callback_or_go_on(callback: Callback | None) -> Callable[[dict[str, Any], FitState], bool]:
-    """The callback as a plain predicate."""
-    if callback is None:
-        return lambda record, state: False
-    return lambda record, state: bool(callback(record, state))
 
 
 def fit(

@@ -121,15 +121,6 @@ def sets_of(search: str, k: int) -> int:
     return 2**k if search == "exhaustive" else k
 
 
-def refuse_many_classes(search: str, k: int) -> None:
-    """Refuse to try all sets of more classes than `MOST_CLASSES` (UsageError)."""
-    if search == "exhaustive" and k > MOST_CLASSES:
-        raise UsageError(
-            f"search='exhaustive' with {k} classes would try 2^{k} = {2**k:,} sets of them for every stump",
-            hint=f"it takes at most {MOST_CLASSES} classes: use search='greedy'",
-        )
-
-
 def first_of_best(gains: Array) -> NDArray[np.int64]:
     """Place of the first entry along the last axis that is the largest, but for rounding."""
     top = gains.max(axis=-1, keepdims=True)
@@ -213,7 +204,12 @@ class JointBoost(System):
 
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> JointRounds:
         """The rounds of a fit."""
-        refuse_many_classes(self.search, problem.k)
+        k = problem.k
+        if self.search == "exhaustive" and k > MOST_CLASSES:
+            raise UsageError(
+                f"search='exhaustive' with {k} classes would try 2^{k} = {2**k:,} sets of them for every stump",
+                hint=f"it takes at most {MOST_CLASSES} classes: use search='greedy'",
+            )
         return JointRounds(problem, settings, null, self, n_rows)
 
     def to_json(self) -> dict[str, Any]:

@@ -182,10 +182,7 @@ def _side(bounds: Any, side: Any) -> Bound:
 
 
 def bounds_of(bounds: tuple[Bound, Bound], problem: Problem, rows: Rows) -> tuple[Array, Array]:
-    """Bounds of some rows of W, (a,) each.
-
-    A UsageError for a number of bounds that is not that of the columns, or bounds for each of hypotheses that are made.
-    """
+    """Bounds of some rows of W, (a,) each; a UsageError where there are as many as columns are not."""
     found = []
     for side in bounds:
         if isinstance(side, float):

@@ -136,6 +136,15 @@ def path(
     )
 
 
+def asked(settings: FitSettings, alphas: Sequence[float] | None) -> Sequence[float] | None:
+    """The strengths that are asked for, checked; None where they begin at the least that uses no feature."""
+    if alphas is None:
+        return None if settings.alpha == "auto" else [float(settings.alpha)]
+    for alpha in alphas:
+        check_settings(replace(settings, alpha=alpha))
+    return alphas
+
+
 def strengths(
     fitting: Fitting, alphas: Sequence[float] | None, n_alphas: int, eps: float, *, empty: bool = False
 ) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ W_refit minimises the loss alone over the rows of W that are not zero. Where wei
 does so among weights with these signs, as a fit of features that all have a penalty factor of 0, and is certified.
 
 Covers: the refit, how near to its optimum it is, the cases in which there is none, the blend.
-Does not cover: estimators (``dboost.estimators.relaxed``).
+Does not cover: estimators (``dboost.estimators.earlier``).
 """
 
 from __future__ import annotations
@@ -165,10 +165,7 @@ def plain_fit(fitting: Fitting, alpha: float, start: FitResult | None, callback:
 
 
 class RidgeRefits:
-    """Some columns of the data, ascending, or all, fitted with a ridge in place of the penalty of `whole`.
-
-    `engine` is that of `whole`, `tol` a certified relative gap; `fitting` is the fit of these columns.
-    """
+    """Some columns of the data, ascending, or all, fitted to a gap of `tol` with a ridge for the penalty of `whole`."""
 
     def __init__(self, whole: Fitting, engine: Engine, columns: NDArray[np.int64] | None, tol: float) -> None:
         plan, settings, self._whole = whole.plan, whole.settings, whole

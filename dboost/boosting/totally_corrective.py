@@ -243,7 +243,8 @@ class Loop(Rounds):
         self.certified = problem.penalty.certified
         # rows vanish one by one: only then are there rows to keep out
         sparse = problem.objective.sparse
-        self.entering = entering_of(problem, settings, sparse)
+        grouped = problem.objective.columns.group is not None
+        self.entering = EnteringGroups(problem) if grouped else Entering(problem, settings, sparse)
         # not a method of this object: a circle would keep the columns' memory after the fit
         self._mark = Trace(problem, lam)
         self.trace = self._mark.points
@@ -459,13 +460,6 @@ class Loop(Rounds):
             length=step.length if step is not None else 0.0,
             subtrees=opened,
         )
-
-
-def entering_of(problem: Problem, settings: FitSettings, sparse: bool) -> Entering | EnteringGroups:
-    """What decides what may enter: rows, or whole groups of them."""
-    if problem.objective.columns.group is not None:
-        return EnteringGroups(problem)
-    return Entering(problem, settings, sparse)
 
 
 def is_guess(problem: Problem, state: FitState) -> bool:

@@ -50,6 +50,7 @@ from dboost.estimators.rounds import (
     with_callbacks,
 )
 from dboost.estimators.selecting import FRONTIER, Chosen, chooses, holds_out
+from dboost.files.documents import unplain
 from dboost.files.paths import PathLike
 from dboost.losses import LOSSES, Loss, losses_of
 from dboost.model.fitted import Model
@@ -81,9 +82,8 @@ class ByReferenceMixin:
 class BoostedEstimator(ByReferenceMixin, ShownMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; not public."""
 
-    # The kinds of labels it takes, and what a plan is asked for when `loss` is None.
+    # The kinds of labels it takes.
     _tasks: ClassVar[tuple[str, ...]] = ()
-    _task: str = ""
     # Whether its checkpoint is a folder of several fits.
     _fits_several = False
     # What an estimator lets nobody choose.
@@ -126,6 +126,11 @@ class BoostedEstimator(ByReferenceMixin, ShownMixin, CallbackSupportMixin, BaseE
     def _loss_of(self, task: str, n_outputs: int) -> Any:
         """What is minimised on labels of that kind."""
         return losses_of(task)[0] if self.loss is None else self.loss
+
+    @property
+    def _task(self) -> str:
+        """What a plan is asked for when `loss` is None."""
+        return self._tasks[0] if len(self._tasks) == 1 else "classification"
 
     @classmethod
     def _minimises(cls, loss: Loss) -> bool:
@@ -459,7 +464,7 @@ def _attributes(model: Model) -> dict[str, Any]:
     if FRONTIER in model.manifest:
         found["frontier_"] = Table(model.manifest[FRONTIER])
     if "relaxed" in model.manifest:
-        found["relaxed_"] = dict(model.manifest["relaxed"])
+        found["relaxed_"] = unplain(model.manifest["relaxed"])
     if model.feature_names is not None:
         found["feature_names_in_"] = np.array(model.feature_names, dtype=object)
     return found

@@ -6,7 +6,7 @@ Covers: their parameters, thresholds and tags of tasks. Does not cover: their fi
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -196,9 +196,6 @@ class BoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParameters, Bo
     (True, (3, 4))
     """
 
-    _tasks: ClassVar[tuple[str, ...]] = ("binary", "multiclass")
-    _task = "classification"
-
 
 @parameters
 class MultiTaskBoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParameters, BoostedEstimator):
@@ -247,7 +244,6 @@ class MultiTaskBoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParam
     """
 
     _tasks = ("multitask",)
-    _task = "multitask"
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of correct labels among the observed ones, over all tasks.

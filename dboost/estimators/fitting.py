@@ -45,7 +45,8 @@ from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
 from dboost.interruption import as_raised
 from dboost.losses import Loss, get_loss, refuse_invalid
-from dboost.model.fitted import Certificate, Model, Origin, Stages
+from dboost.model.fitted import Certificate, Model, Origin
+from dboost.model.stages import Stages
 from dboost.notices import warn_user
 
 Float = NDArray[np.float64]
@@ -401,8 +402,7 @@ def stages_of(result: FitResult, places: NDArray[np.int64]) -> Stages | None:
     # on its way back a fit keeps models that do not grow out of each other
     if "order" not in carried:
         return None
-    order = places[np.searchsorted(result.active, carried["order"])]
-    return Stages(order, carried["counts"], carried["weights"], carried["intercepts"])
+    return Stages(**{**carried, "order": places[np.searchsorted(result.active, carried["order"])]})
 
 
 def _held(

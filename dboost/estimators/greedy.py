@@ -6,7 +6,6 @@ Covers: their parameters. Does not cover: their rounds (``dboost.boosting``).
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -15,7 +14,7 @@ import numpy as np
 from dboost.boosting.adaboost_l1 import AdaBoostL1
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.jointboost import JointBoost
-from dboost.boosting.leveraging import Bound, Leveraging, given_bounds, learns
+from dboost.boosting.leveraging import Leveraging, given_bounds, learns
 from dboost.boosting.shareboost import ShareBoost
 from dboost.boosting.systems import NormalisedEdges, last_of_size
 from dboost.errors import UsageError
@@ -42,7 +41,7 @@ from dboost.penalties import get_penalty
 
 
 @parameters
-class WeakHypothesesEstimator(FitParameters, BoostedEstimator, ABC):
+class WeakHypothesesEstimator(FitParameters, BoostedEstimator):
     """What the systems share whose papers boost weak hypotheses, not columns; not public."""
 
     hypotheses: Any = None
@@ -68,16 +67,13 @@ class AdaBoostL1Estimator(WeakHypothesesEstimator):
         """Losses of which a step of boosting has a length: the exponential one, and those of bounded curvature."""
         return super()._minimises(loss) and (loss.exponential or math.isfinite(loss.kappa))
 
-    @abstractmethod
-    def _constant(self) -> bool:
-        """Whether the constant 1 is a hypothesis, whose weight counts in the budget."""
-
     def _given_settings(self) -> FitSettings:
-        constant = self._constant()
+        free = flag("fit_intercept", self.fit_intercept)
+        # of two classes the constant 1 is a hypothesis, whose weight counts in the budget, and no free intercept
+        constant = free and self._tasks == ("binary",)
         system = AdaBoostL1(number("nu", self.nu), constant, flag("keep_zeros", self.keep_zeros))
-        # a constant that is a hypothesis of the system is no free intercept
-        free = flag("fit_intercept", self.fit_intercept) and not constant
-        return FitSettings(**shared_settings(self), penalty=NormalisedEdges(), fit_intercept=free, system=system)
+        penalty = NormalisedEdges()
+        return FitSettings(**shared_settings(self), penalty=penalty, fit_intercept=free and not constant, system=system)
 
     def _last(self, name: str) -> float:
         history = self._fitted_attribute(name + "_").history
@@ -160,13 +156,7 @@ class AdaBoostL1Classifier(TwoClassMixin, AdaBoostL1Estimator):
     ([1, 1, 1, 0], 0.33)
     """
 
-    _tasks = ("binary",)
-    _task = "binary"
-
     loss: Any = "exp"
-
-    def _constant(self) -> bool:
-        return flag("fit_intercept", self.fit_intercept)
 
     @property
     def margin_(self) -> float:
@@ -226,13 +216,7 @@ class AdaBoostL1Regressor(RegressingMixin, AdaBoostL1Estimator):
     (0.47, ['x1', 'x2', 'x3', 'x6', 'x8'], True)
     """
 
-    _tasks = ("regression",)
-    _task = "regression"
-
     loss: Any = "squared"
-
-    def _constant(self) -> bool:
-        return False
 
 
 @parameters
@@ -245,14 +229,13 @@ class LeveragingEstimator(WeakHypothesesEstimator):
     penalty_factors: Any = None
     max_rounds: int = 200
     warm_start: bool = False
-
-    @abstractmethod
-    def _system(self) -> Leveraging:
-        """The settings that the two do not share."""
+    # Of the two one lets the norm be chosen, and one the learner.
+    learner, norm = "edge", "l1"
 
     def _given_settings(self) -> FitSettings:
         flag("warm_start", self.warm_start)
-        alpha, system = given_alpha(self.alpha), self._system()
+        bounds = None if self.bounds is None else given_bounds(self.bounds)
+        alpha, system = given_alpha(self.alpha), Leveraging(self.learner, self.step, self.norm, bounds)
         settings = FitSettings(
             **shared_settings(self),
             penalty=system.penalty(alpha),
@@ -341,14 +324,8 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
     (True, True)
     """
 
-    _tasks = ("binary",)
-    _task = "binary"
-
     loss: str = "exp"
     norm: str = "l1"
-
-    def _system(self) -> Leveraging:
-        return Leveraging("edge", self.step, self.norm, _bounds(self.bounds))
 
 
 @parameters
@@ -385,9 +362,6 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
     True
     """
 
-    _tasks = ("regression",)
-    _task = "regression"
-
     @classmethod
     def _minimises(cls, loss: Loss) -> bool:
         """The squared loss, for which the learners that fit residuals are made."""
@@ -395,13 +369,6 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
 
     loss = "squared"
     learner: str = "joint"
-
-    def _system(self) -> Leveraging:
-        return Leveraging(self.learner, self.step, bounds=_bounds(self.bounds))
-
-
-def _bounds(bounds: Any) -> tuple[Bound, Bound] | None:
-    return None if bounds is None else given_bounds(bounds)
 
 
 @parameters
@@ -452,8 +419,6 @@ class JointBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
     (10, True)
     """
 
-    _tasks = ("binary", "multiclass")
-    _task = "classification"
     max_rounds: int = 100
     hypotheses: Any = None
     search: str = "greedy"
@@ -572,8 +537,6 @@ class ShareBoostClassifier(ClassifyingMixin, FitParameters, BoostedEstimator):
     ([1, 2], [150, 150])
     """
 
-    _tasks = ("binary", "multiclass")
-    _task = "classification"
     loss: str = "margin_softmax"
     rule: str = "scaled"
     shortlist: int | None = 10

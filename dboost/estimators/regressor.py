@@ -55,9 +55,6 @@ class BoostedRegressor(RegressingMixin, FitParameters, ObjectiveParameters, Boos
     (True, (1, 10), (442,))
     """
 
-    _tasks = ("regression",)
-    _task = "regression"
-
     loss: Any = "squared"
     penalty: Any = "l1"
 
@@ -121,7 +118,6 @@ class MultiTaskBoostedRegressor(BoostedRegressor):
     """
 
     _tasks = ("multitarget",)
-    _task = "multitarget"
 
     loss: Any = "multitarget"
     penalty: Any = "l1/l2"

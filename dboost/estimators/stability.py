@@ -14,7 +14,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -26,9 +26,9 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import _check_n_features, check_is_fitted
 
-from dboost.boosting.checks import check_settings
 from dboost.boosting.cross_validation import HalfFits, fit_halves
 from dboost.boosting.fit import FitSettings
+from dboost.boosting.path import asked
 from dboost.boosting.planned import columns_of
 from dboost.data.named_columns import flat, without
 from dboost.errors import ClusterError, ConvergenceWarning, DataError, UsageError
@@ -78,20 +78,6 @@ def check_rows(settings: FitSettings) -> None:
             "nothing",
             hint="give it a small factor such as 1e-3, or leave it to be chosen",
         )
-
-
-def strengths_of(settings: FitSettings, alphas: Sequence[float] | None) -> Sequence[float] | None:
-    """The strengths; None where they begin at the least that uses no feature."""
-    if alphas is None:
-        return None if settings.alpha == "auto" else [float(settings.alpha)]
-    for alpha in alphas:
-        check_settings(replace(settings, alpha=alpha))
-    return alphas
-
-
-def candidates_of(parts: Prepared) -> int:
-    """How many features may be used at all: not those of an infinite factor, nor those that are offsets."""
-    return max(1, int(columns_of(parts.plan, parts.settings).candidates.sum()))
 
 
 def found_of(ended: Sequence[HalfFits], n: int) -> Found | None:
@@ -371,8 +357,9 @@ class StabilitySelection(ByReferenceMixin, ShownMixin, SelectorMixin, BaseEstima
         given = (X, y, sample_weight, feature_names, groups)
         with for_several_fits(base, *given) as (parts, callback):
             settings, plan = parts.settings, parts.plan
-            n_candidates = candidates_of(parts)
-            grid = (strengths_of(settings, self.alphas), self.n_alphas, self.eps)
+            # neither those of an infinite factor, nor those that are offsets
+            n_candidates = max(1, int(columns_of(plan, settings).candidates.sum()))
+            grid = (asked(settings, self.alphas), self.n_alphas, self.eps)
             try:
                 fit_halves(
                     plan, parts.engine, settings, seed, self.n_pairs, *grid, callback, ended.append, self.max_seconds

@@ -1,8 +1,10 @@
 """The transform of a model in its folder: a document, and an array file where it has arrays, each under a digest.
 
 Covers: writing and reading both, beside a model or in the folder of a pipeline; which kinds there are; the form of
-scikit-learn's ``ColumnTransformer`` of these that is saved (``JoinedFeatures``).
-Does not cover: what another transform does (its own module), the folder of a pipeline (``persistence``).
+scikit-learn's ``ColumnTransformer`` of these that is saved (``JoinedFeatures``); ``Features`` learned from files, chunk
+by chunk, for ``dboost.data.prepared.tables``; the transform of a prepared folder.
+Does not cover: what another transform does (its own module), the folder of a pipeline (``persistence``), the passes
+over files (``dboost.data.prepared.tables``).
 
 The document holds the digest of the model's: a transform that was put beside another model is refused. Reading runs no
 code from the folder.
@@ -11,8 +13,8 @@ code from the folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 
-from dboost.data.features.arrow import columns_of
-from dboost.errors import ModelFormatError, UsageError
-from dboost.estimators.document_features import DocumentFeatures
-from dboost.estimators.features import Features
-from dboost.estimators.table_features import TableFeatures, absent_columns
-from dboost.estimators.text_features import TextFeatures
+from dboost.data.features.arrow import columns_of, documents_of
+from dboost.data.features.kinds import Told
+from dboost.data.features.look import TEXT
+from dboost.data.manifest import Manifest
+from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.estimators.features import Features, Kinds, TableFeatures, absent_columns, merged
+from dboost.estimators.text_features import DocumentFeatures, TextFeatures
 from dboost.estimators.transformed_rows import Behind, column_names, is_lazy, rows_of_parts, side_by_side, with_names
 from dboost.files.documents import (
     MAX_ARRAYS_BYTES,
@@ -42,6 +45,7 @@ from dboost.files.documents import (
 from dboost.files.paths import PathLike, local_path
 from dboost.files.storage import pack_arrays, read_plain_file, sha256_bytes, unpack_arrays, write_file
 from dboost.files.store_folders import local_copy
+from dboost.files.stores import AnyPath, StorePath
 from dboost.hypotheses.columns import ColumnSet
 from dboost.model.fitted import Model
 
@@ -243,3 +247,75 @@ def read_beside(model: PathLike) -> Any | None:
     if sha256_bytes(data) != document.text("model"):
         raise ModelFormatError("is the transform of another model", file=document.file, hint="restore the model")
     return restored(document.child("transform"), folder)
+
+
+@dataclass(frozen=True)
+class FeaturesOfFiles:
+    """An unfitted ``Features`` whose columns are all told, and what is said of each."""
+
+    features: Features
+    told: Mapping[str, Told]  # Of each column that is no text.
+    text: Mapping[str, TextFeatures]
+
+    @classmethod
+    def of(cls, features: Features) -> FeaturesOfFiles:
+        """Of a transform with the kinds of all columns; one that names none is a UsageError."""
+        told, text = features.told()
+        if not told and not text:
+            raise UsageError("columns names no column", hint="give one of title=text, price=number, ...")
+        return cls(features, told, text)
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """The columns that are texts, the others, and those of them that are tags in one text."""
+        tags = tuple(name for name, one in self.told.items() if one.separator is not None)
+        return tuple(self.text), tuple(self.told), tags
+
+    def limits(self, text: str) -> tuple[Any, Any, Any] | None:
+        """``min_df``, ``max_df`` and ``max_features``; None where terms are hashed."""
+        one = self.text[text]
+        return None if one.hashing is not None else (one.min_df, one.max_df, one.max_features)
+
+    def count(self, columns: Mapping[str, Any]) -> Any:
+        """What some rows say of the columns that are no texts."""
+        return self.features.count(columns, self.told, {})[0]
+
+    def documents(self, text: str, values: Any) -> Any:
+        """Values of a column of text, of which none is missing."""
+        return documents_of(text, values, self.features.missing)
+
+    def count_terms(self, text: str, values: Any) -> Any:
+        """The terms of some values of a column of text, or their counts where they are hashed."""
+        return self.text[text].count_terms(values)[1]
+
+    def merge(self, parts: Sequence[Any]) -> Any:
+        """What several parts say together."""
+        return merged(list(self.told), parts)
+
+    def settled(
+        self, counted: Any, rows: int, terms: Mapping[str, tuple[Any, int | None]], folder: AnyPath
+    ) -> tuple[list[str], dict[str, Any]]:
+        """Write the fitted transform into a folder; the names of its features, and where it is."""
+        if isinstance(folder, StorePath):
+            raise UsageError("a table of several kinds of columns is prepared into a folder of this machine")
+        known = {name: ((rows, counts), n_terms) for name, (counts, n_terms) in terms.items()}
+        own = {name: one.kind for name, one in self.told.items()} | dict.fromkeys(self.text, TEXT)
+        kinds = Kinds(own, dict.fromkeys(own, "told"))
+        fitted = self.features.settle((counted, known, rows), self.told, self.text, kinds)
+        return fitted.get_feature_names_out().tolist(), {"file": FILE, "sha256": write_into(fitted, folder)}
+
+    @property
+    def read(self) -> Any:
+        """The function that gives the transform of a folder again."""
+        return read_from
+
+
+def transform_of_prepared(manifest: Manifest) -> Features | DocumentFeatures | None:
+    """The transform of a prepared folder; None where its features came from no raw rows."""
+    about = manifest.settings.get("transform")
+    if about is None:
+        return DocumentFeatures.of_prepared(manifest)
+    if not isinstance(about, dict) or not isinstance(about.get("sha256"), str):
+        raise DataError("the manifest names no transform", file=manifest.root, hint="prepare the data again")
+    found: Features = read_from(manifest.root, about["sha256"])
+    return found

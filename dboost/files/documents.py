@@ -57,10 +57,12 @@ def plain(value: Any) -> Any:
 
 
 def unplain(value: Any) -> Any:
-    """Undo the words of `plain` for numbers in a record."""
-    if isinstance(value, str):
-        return _WORDS.get(value, value)
-    return value
+    """Undo the words of `plain` for numbers, in a record too."""
+    if isinstance(value, dict):
+        return {name: unplain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [unplain(item) for item in value]
+    return _WORDS.get(value, value) if isinstance(value, str) else value
 
 
 def to_json(document: dict[str, Any]) -> bytes:
@@ -199,7 +201,7 @@ class Document:
         value = self.fields.get(name)
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise self._fail(name, "a list of objects")
-        return tuple(renamed({key: unplain(item) for key, item in record.items()}) for record in value)
+        return tuple(renamed(unplain(record)) for record in value)
 
 
 def expect_array(

@@ -2,8 +2,8 @@
 
 Covers: the protocols ``Family`` (what a user asks for), ``Pool`` (that family on one data set: candidates to score, in
 any number) and ``Chosen`` (the hypotheses a model holds), and the small values they exchange.
-Does not cover: what some pools have beyond that (``capabilities``), the families themselves (one file each), or which
-candidates enter a model (``dboost.boosting``).
+Does not cover: bins and trees, which some pools have beyond that (``capabilities``), the families themselves (one file
+each), or which candidates enter a model (``dboost.boosting``).
 
 A hypothesis is named by its *key*, a tuple of integers that the family understands: (j,) for a raw column, the sorted
 raw indices of a monomial, the place of a kernel's centre. Raw features stay as they are in their partitions; a
@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.engine.base import Engine
-from dboost.errors import DataError, ModelFormatError
+from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.partition import Partition, Sums
 
 T = TypeVar("T")
@@ -79,7 +79,13 @@ class Family(Protocol):
 
 
 class Pool(Protocol):
-    """A family on one data set. Frozen and picklable; its methods are pure, and some run on workers."""
+    """A family on one data set. Frozen and picklable; its methods are pure, and some run on workers.
+
+    A subclass gives those that have no answer here; the others have the usual one.
+    """
+
+    # Whether margins of one output are summed hypothesis by hypothesis, for good: order decides the bits.
+    by_column: ClassVar[bool] = False
 
     @property
     def size(self) -> float:
@@ -89,7 +95,7 @@ class Pool(Protocol):
     @property
     def searched(self) -> bool:
         """Whether it is too large to be summed whole: ``shards`` offer a part, and it is a ``Tree`` or ``Binned``."""
-        ...
+        return False
 
     @property
     def token(self) -> str:
@@ -116,7 +122,7 @@ class Pool(Protocol):
 
         `plus`, `minus`: float64 arrays, shape (m, k). With `minus` None, `plus` holds signed residuals Theta. Otherwise
         both are >= 0 and their difference is it.
-        Returns Sums: What ``completed`` makes these of, for the c hypotheses of the ``narrowed`` shard. ``add``: "G" =
+        Returns Sums: What ``complete`` makes these of, for the c hypotheses of the ``narrowed`` shard. ``add``: "G" =
         h'Theta (c, k), or "mu_plus" = [h]_+'plus + [-h]_+'minus and "mu_minus" with the two exchanged; "square" = sum s
         h**2 and "total" = sum s h, (c,). ``peak``: "peak" = max |h| (c,).
         """
@@ -130,17 +136,58 @@ class Pool(Protocol):
         """The hypotheses `keys` as a model holds them, free of all others."""
         ...
 
+    def complete(self, shard: Any, total: Sums) -> Sums:
+        """The sums of a shard as `sums` describes them, "G" among them, from what was added up over the partitions.
 
-class SummedWhole:
-    """A pool all of whose hypotheses are summed in every round."""
+        Where partitions need not say all that their sums come to, `sums` gives what must be added, under names of its
+        own; beside the sums of the branches of the loss a pass puts those of Theta, each under its name with ``THETA``
+        before it.
+        """
+        return with_gradient(total)
 
-    @property
-    def searched(self) -> bool:
-        """No."""
-        return False
+    def narrowed(self, shard: Any, total: Sums) -> Any:
+        """The shard of the hypotheses that `complete` sums are of; the others are zero in every example."""
+        return shard
+
+    def groups(self, shard: Any, count: int) -> NDArray[np.int64]:
+        """Where each group begins among the `count` hypotheses of a shard: ascending, the first 0, as `reduceat` asks.
+
+        A rule that adds by groups takes all of one, say the d + 1 features of one piece of a piecewise linear model
+        (ShareBoost, section 3.2). No shard cuts a group, and its hypotheses are next to each other in it.
+        """
+        return np.arange(count, dtype=np.int64)
+
+    def group(self, key: Key) -> list[Key]:
+        """All hypotheses of the group that `key` is in, in the order in which they enter a model."""
+        return [key]
+
+    def held(self, partition: Partition, memo: Any, keys: Sequence[Key]) -> Block:
+        """`columns` of a partition, with the same bits, from what the pool remembers of it where it does."""
+        return self.columns(stored(partition), keys)
+
+    def follow(self, held: Chosen, keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
+        """Hypotheses of an earlier model, of other rows of the same features, that are candidates here too.
+
+        `held` and `keys` are those of that model. Returns the places of those that are candidates here, ascending,
+        with the same keys, and what their weights are multiplied by to mean the same here.
+        """
+        raise UsageError("hypotheses of this family depend on the rows")
 
 
-class InRanges(SummedWhole):
+THETA = "theta "
+
+
+def with_gradient(total: Sums) -> Sums:
+    """Sums with "G" among them, the difference of mu+ and mu- where no pass has summed Theta."""
+    add = dict(total.add)
+    if THETA + "G" in add:
+        add["G"] = add.pop(THETA + "G")
+    elif "G" not in add:
+        add["G"] = add["mu_plus"] - add["mu_minus"]
+    return replace(total, add=add)
+
+
+class InRanges(Pool):
     """A pool whose hypotheses are numbered, `each` of them to a unit; a shard is a range of units (first, last).
 
     A subclass gives `units`, and says which hypotheses some numbers are where that is not (number,).
@@ -230,10 +277,7 @@ def side_by_side(parts: Sequence[Sums]) -> Sums:
 
 
 class Chosen(Protocol):
-    """The hypotheses of a model. Frozen and picklable; computes them from raw rows.
-
-    Two are equal when ``to_json`` and ``arrays`` are.
-    """
+    """The hypotheses of a model, from raw rows. Frozen and picklable; equal where ``to_json`` and ``arrays`` are."""
 
     @property
     def family(self) -> str:
@@ -255,10 +299,7 @@ class Chosen(Protocol):
         ...
 
     def evaluate(self, raw: Block) -> Block:
-        """The hypotheses as columns, from a block that holds the columns ``inputs`` only, in that order.
-
-        Same bits for a row in any block.
-        """
+        """The hypotheses as columns, from a block of the columns ``inputs``; same bits for a row in any block."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -292,10 +333,7 @@ class NamedSet:
 def saved_arrays(
     family: str, arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, tuple[Any, int]], file: str
 ) -> list[NDArray[Any]]:
-    """The arrays of saved hypotheses: those expected and no others, of these types and axes, floats finite.
-
-    Raises ModelFormatError.
-    """
+    """The arrays of saved hypotheses: those expected and no others, of these types and axes, floats finite."""
     odd = sorted(set(arrays) - set(expected))
     if odd:
         raise ModelFormatError(f"hypotheses of family {family!r} with an array {odd[0]!r}", file=file)
@@ -310,13 +348,7 @@ def saved_arrays(
 
 
 def evaluate_rows(hypotheses: Chosen, batch: Any) -> Any:
-    """The hypotheses of some rows.
-
-    `hypotheses`: b inputs, a hypotheses.
-    `batch`: Scipy.sparse.csr_array of float64, shape (m, b). The columns ``inputs``; finite.
-    Returns scipy.sparse.csr_array of float64, shape (m, a): Columns ascending within a row.
-    Raises DataError: When a hypothesis overflows.
-    """
+    """The hypotheses (m, a) of some rows (m, b) of their inputs, as CSR; a DataError where one overflows."""
     from scipy.sparse import csc_array
 
     m = batch.shape[0]

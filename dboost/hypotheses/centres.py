@@ -132,10 +132,7 @@ def rows_of(rows: RowBlock, chosen: NDArray[np.int64], offset: int) -> Centres:
 
 
 def squares_of(rows: RowBlock) -> Array:
-    """||x||**2 of each row.
-
-    Raises DataError: When one is not finite.
-    """
+    """||x||**2 of each row; a DataError where one is not finite."""
     out = np.empty(rows.n_rows)
     kernel_loops.row_squares(rows.pointer, rows.values, out)
     if not np.all(np.isfinite(out)):
@@ -201,10 +198,7 @@ def offsets_of(context: Context) -> tuple[dict[str, int], int]:
 
 
 def draw(context: Context, count: int, purpose: int) -> Centres:
-    """`count` different rows at random, in the order of their positions; all rows where there are fewer.
-
-    `purpose`: Different purposes draw different rows from one seed.
-    """
+    """`count` different rows at random, by their positions, or all; each `purpose` draws others from one seed."""
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([context.seed, purpose])))
     offsets, n_rows = offsets_of(context)
     positions = np.sort(rng.choice(n_rows, size=min(count, n_rows), replace=False)).astype(np.int64)
@@ -213,10 +207,7 @@ def draw(context: Context, count: int, purpose: int) -> Centres:
 
 
 def median_gamma(context: Context, cosine: bool) -> float:
-    """1 / median of the squared distances among at most 500 rows drawn at random (docs/math.md 7 (F)).
-
-    Raises DataError: When more than half of them are zero, so that there is no scale.
-    """
+    """1 / median of the squared distances among at most 500 rows drawn at random (docs/math.md 7 (F))."""
     sample = draw(context, min(SAMPLE, context.n_rows), purpose=1)
     rows = sample.block(context.n_features)
     square = np.concatenate([part for _, part in distances(rows, squares_of(rows), sample, cosine)])

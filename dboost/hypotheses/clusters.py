@@ -20,13 +20,7 @@ _ITERATIONS = 30
 
 
 def centres_of(points: Array, count: int, seed: int, name: str) -> Array:
-    """`count` centres of k-means, shape (count, d).
-
-    `points`: float64 array, shape (p, d).
-    `count`: At most the number of different points.
-    `name`: The parameter that asks for `count`, for messages.
-    Raises DataError: When there are fewer points than centres.
-    """
+    """`count` centres of k-means of points (p, d), shape (count, d); `name` is the parameter that asks for them."""
     from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from dboost.compiled.sparse.centring import less_centres
 from dboost.compiled.sparse.columns import cut_of_rows, cut_rows, transpose
 from dboost.hypotheses.base import Block, Key, Pool
-from dboost.hypotheses.capabilities import made_of
 from dboost.partition import Partition
 
 # Columns cut out of a block, by row: (row pointer, slot of each value, values).
@@ -52,7 +51,8 @@ class Held:
         return Block(*made), np.arange(len(self.keys))
 
     def _made(self, partition: Partition, memo: Any) -> Block:
-        block = made_of(self.pool, partition, memo, self.keys)
+        assert self.pool is not None
+        block = self.pool.held(partition, memo, self.keys)
         if not self.centres:
             return block
         centres = np.array(self.centres)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import UsageError
-from dboost.hypotheses.base import Array, Block, Context, Key, NamedSet, SummedWhole
+from dboost.hypotheses.base import Array, Block, Context, Key, NamedSet, Pool
 from dboost.partition import Partition, Sums
 
 
@@ -109,7 +109,7 @@ def outputs(estimators: Sequence[Any], raw: Block, sparse: bool) -> Block:
 
 
 @dataclass(frozen=True, eq=False)
-class LearnedPool(SummedWhole):
+class LearnedPool(Pool):
     """What was learned so far; the key of a hypothesis is the number of its round."""
 
     family: Learned
@@ -127,12 +127,7 @@ class LearnedPool(SummedWhole):
         return f"learned-{len(self.fitted)}"
 
     def learn(self, X: Any, d: Array, weight: Array) -> LearnedPool:
-        """The pool with one more hypothesis.
-
-        `X`: SciPy CSR array, shape (m, n).
-        `d`: float64 array, shape (m,). Residuals, times the weights of the examples.
-        `weight`: float64 array, shape (m,). Those weights.
-        """
+        """The pool with one more hypothesis, of rows (m, n), weighted residuals d (m,) and the weights (m,)."""
         estimator = copy.deepcopy(self.family.estimator)
         if "random_state" in estimator.get_params(deep=False) and estimator.get_params()["random_state"] is None:
             rng = np.random.Generator(np.random.Philox(key=[self.seed, len(self.fitted)]))

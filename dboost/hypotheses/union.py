@@ -16,18 +16,12 @@ from numpy.typing import NDArray
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document, plain
 from dboost.hypotheses import family_from_fields, family_from_json, restore_chosen
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Family, Key, side_by_side, taken
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Family, Key, Pool, side_by_side, taken
 from dboost.hypotheses.capabilities import (
     Binned,
-    Following,
     Gaps,
-    Grouped,
     Tree,
-    completed,
-    group_of,
-    made_of,
     named_weights,
-    narrowed,
 )
 from dboost.partition import Partition, Sums
 
@@ -123,7 +117,7 @@ class Union(Joinable):
 
 
 @dataclass(frozen=True, eq=False)
-class UnionPool:
+class UnionPool(Pool):
     """The pools of the members."""
 
     pools: tuple[Any, ...]
@@ -157,7 +151,7 @@ class UnionPool:
         return _in_order(made, [key[0] for key in keys], raw.n_rows)
 
     def held(self, partition: Partition, memo: Any, keys: Sequence[Key]) -> Block:
-        made = [made_of(pool, partition, memo, self._mine(keys, place)) for place, pool in enumerate(self.pools)]
+        made = [pool.held(partition, memo, self._mine(keys, place)) for place, pool in enumerate(self.pools)]
         return _in_order(made, [key[0] for key in keys], partition.n_rows)
 
     def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[Shard]:
@@ -175,10 +169,11 @@ class UnionPool:
         return found
 
     def complete(self, shard: Shard, total: Sums) -> Sums:
-        return completed(self.pools[shard[0]], shard[1], total)
+        found: Sums = self.pools[shard[0]].complete(shard[1], total)
+        return found
 
     def narrowed(self, shard: Shard, total: Sums) -> Shard:
-        return shard[0], narrowed(self.pools[shard[0]], shard[1], total)
+        return shard[0], self.pools[shard[0]].narrowed(shard[1], total)
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         return [self.pools[key[0]].names([key[1:]], features)[0] for key in keys]
@@ -194,19 +189,18 @@ class UnionPool:
             mine = np.flatnonzero(owner == place)
             if not mine.size:
                 continue
-            if not isinstance(pool, Following) or not isinstance(held, UnionSet):
-                raise UsageError("hypotheses of a member of the union depend on the rows")
+            assert isinstance(held, UnionSet)
             places, mult = pool.follow(held.parts[place], self._mine(keys, place))
             stays[mine[places]], factors[mine[places]] = True, mult
         return np.flatnonzero(stays), factors[stays]
 
-    def groups(self, shard: Shard) -> NDArray[np.int64]:
-        """Where each group begins in a member's shard, by the member; one hypothesis each where it has no groups."""
-        pool, part = self.pools[shard[0]], shard[1]
-        return pool.groups(part) if isinstance(pool, Grouped) else np.arange(len(pool.keys(part)), dtype=np.int64)
+    def groups(self, shard: Shard, count: int) -> NDArray[np.int64]:
+        """Where each group begins in a member's shard, by the member."""
+        found: NDArray[np.int64] = self.pools[shard[0]].groups(shard[1], count)
+        return found
 
     def group(self, key: Key) -> list[Key]:
-        return [(key[0], *other) for other in group_of(self.pools[key[0]], key[1:])]
+        return [(key[0], *other) for other in self.pools[key[0]].group(key[1:])]
 
     # ---- the trees of the members that are searched ---------------------------------------------------------------
 

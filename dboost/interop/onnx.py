@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from dboost.errors import UsageError
-from dboost.estimators.features import Features
+from dboost.estimators.features import ColumnFeatures, Features, TableFeatures
 from dboost.estimators.persistence import ESTIMATORS
-from dboost.estimators.table_features import ColumnFeatures, TableFeatures
 from dboost.estimators.text_features import TextFeatures
 from dboost.interop.extras import imported
 from dboost.interop.linear import Linear
@@ -285,13 +284,7 @@ _ENDS_IN_SIGMA = re.compile("\u03c3\\b")
 
 
 def _vectorizer(features: TextFeatures) -> Any:
-    """scikit-learn's vectorizer with the terms and weights of a transform.
-
-    Raises
-    ------
-    UsageError
-        The transform does what the graph cannot.
-    """
+    """scikit-learn's vectorizer with the terms and weights of a transform; a UsageError for what no graph does."""
     text = imported("sklearn.feature_extraction.text", EXTRA)
     for name, value, expected in (
         ("hashing", features.hashing, None),

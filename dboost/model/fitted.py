@@ -39,75 +39,11 @@ from dboost.hypotheses import Chosen, restore_chosen
 from dboost.hypotheses.base import Key, evaluate_rows
 from dboost.hypotheses.capabilities import named_weights
 from dboost.hypotheses.columns import ColumnSet
+from dboost.model.stages import Stages
 from dboost.model.tasks import belongs, chosen_tasks, labels, log_probabilities, probabilities, tag_lists
 from dboost.partition import TASKS
 
 Float = NDArray[np.float64]
-
-# Their names in the arrays of a saved model begin with this.
-PREFIX = "stages."
-
-
-@dataclass(frozen=True)
-class Stages:
-    """T models, each with the features of the one before and some more."""
-
-    # Shape (a,). Rows of the last model's W in the order in which they entered.
-    order: NDArray[np.int64]
-    # Shape (T,). Number of rows of each model, rising.
-    counts: NDArray[np.int64]
-    # Shape (sum of counts, k). Rows of W of each model in that order, model after model.
-    weights: Float
-    # Shape (T, k).
-    intercepts: Float
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    def at(self, stage: int) -> tuple[Float, Float]:
-        """W of one model over the rows of the last one, zero where a row had not entered, and its intercept.
-
-        W has shape (a, k), the intercept (k,).
-        """
-        count = int(self.counts[stage])
-        start = int(self.counts[:stage].sum())
-        W = np.zeros((len(self.order), self.weights.shape[1]))
-        W[self.order[:count]] = self.weights[start : start + count]
-        return W, self.intercepts[stage]
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """As a saved model holds them."""
-        return {PREFIX + name: value for name, value in vars(self).items()}
-
-
-def restored(arrays: Mapping[str, NDArray[Any]], n_rows: int, k: int, file: str) -> Stages | None:
-    """Undo ``Stages.arrays``; None where a model has none."""
-    found = {name.removeprefix(PREFIX): value for name, value in arrays.items() if name.startswith(PREFIX)}
-    if not found:
-        return None
-    order, counts = found.get("order"), found.get("counts")
-    weights, intercepts = found.get("weights"), found.get("intercepts")
-    sound = (
-        len(found) == 4
-        and order is not None
-        and counts is not None
-        and weights is not None
-        and intercepts is not None
-        and order.dtype == counts.dtype == np.int64
-        and weights.dtype == intercepts.dtype == np.float64
-        and order.shape == (n_rows,)
-        and counts.ndim == 1
-        and bool(np.array_equal(np.sort(order), np.arange(n_rows)))
-        and bool(np.all(np.diff(counts, prepend=0) >= 0))
-        and int(counts[-1] if len(counts) else 0) == n_rows
-        and weights.shape == (int(counts.sum()), k)
-        and intercepts.shape == (len(counts), k)
-        and bool(np.all(np.isfinite(weights)) and np.all(np.isfinite(intercepts)))
-    )
-    if not sound:
-        raise ModelFormatError("the models of the rounds do not fit together", file=file)
-    return Stages(**found)
-
 
 FORMAT = "dboost-model"
 VERSION = 3
@@ -117,6 +53,8 @@ SEALED_FROM = 3
 _NOT_FINITE = "the batch holds NaN or infinity in a column that the model uses"
 # Arrays of the hypotheses are saved under this prefix.
 _HELD = "hypotheses."
+# Those of the models of all rounds under this one.
+_STAGES = "stages."
 
 
 @dataclass(frozen=True)
@@ -225,11 +163,7 @@ class Model:
         return named_weights(self.hypotheses, self.W)
 
     def decision_function(self, X: Any) -> Float:
-        """Scores of a batch with all raw columns; only those the model needs are read.
-
-        `X`: shape (m, n_features). Returns: float64 array, shape (m, k). The same bits for an example in any batch,
-        dense or sparse.
-        """
+        """Scores (m, k) of a batch with all raw columns; the same bits for an example in any batch, dense or sparse."""
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise DataError(f"a batch of shape {tuple(X.shape)}; the model was fitted on {self.n_features} features")
         if hasattr(X, "toarray"):
@@ -238,10 +172,7 @@ class Model:
         return self._scores(np.asarray(X), self.inputs)
 
     def scores_of_inputs(self, X: Any) -> Float:
-        """Scores H W + b of a batch that holds only the columns `inputs`, in that order.
-
-        `X`: shape (m, b). Returns: float64 array, shape (m, k).
-        """
+        """Scores H W + b, (m, k), of a batch that holds only the columns `inputs`, in that order."""
         self._check_inputs(X)
         return self._scores(X, np.arange(len(self.inputs)))
 
@@ -275,10 +206,7 @@ class Model:
             raise DataError(f"a batch of shape {tuple(X.shape)} for {len(self.inputs)} input columns")
 
     def held_columns(self, X: Any) -> Any:
-        """The hypotheses held as columns of a batch that holds only the columns `inputs`.
-
-        A ``csr_array`` of float64, shape (m, a).
-        """
+        """The hypotheses held as a ``csr_array`` of float64 (m, a), of a batch that holds only the columns `inputs`."""
         from scipy.sparse import csr_array
 
         self._check_inputs(X)
@@ -329,14 +257,11 @@ class Model:
         return self.labels(self.decision_function(X))
 
     def save(self, path: PathLike, *, force: bool = False) -> None:
-        """Write the model as a folder that appears whole or not at all.
-
-        `path`: The folder. `force`: Replace the folder of an earlier model.
-        """
+        """Write the model as a folder that appears whole or not at all; `force` replaces that of an earlier model."""
         arrays: dict[str, NDArray[Any]] = {"W": self.W, "intercept": self.intercept}
         arrays |= {_HELD + name: value for name, value in self.hypotheses.arrays().items()}
         if self.stages is not None:
-            arrays |= self.stages.arrays()
+            arrays |= {_STAGES + name: value for name, value in vars(self.stages).items()}
         if self.feature_names is not None:
             arrays["names"], arrays["name_ends"] = encode_names(self.feature_names)
         packed = pack_arrays(arrays)
@@ -376,8 +301,7 @@ def read_model(path: PathLike) -> Model:
     if not belongs(task, loss):
         raise ModelFormatError(f"loss {loss!r} does not belong to task {task!r}", file=file)
     n, k = document.features("n_features"), document.count("n_outputs")
-    held = {name.removeprefix(_HELD): value for name, value in arrays.items() if name.startswith(_HELD)}
-    hypotheses = restore_chosen(document.child("hypotheses"), held, n)
+    hypotheses = restore_chosen(document.child("hypotheses"), _under(_HELD, arrays), n)
     origin = _origin(document, hypotheses)
     classes = decode_labels(document.child("classes"))
     W = expect_array(arrays, "W", np.float64, (hypotheses.n_hypotheses, k), file)
@@ -401,8 +325,12 @@ def read_model(path: PathLike) -> Model:
         manifest=document.mapping("manifest"),
         history=document.records("history"),
         origin=origin,
-        stages=restored(arrays, hypotheses.n_hypotheses, k, file),
+        stages=Stages.restored(_under(_STAGES, arrays), hypotheses.n_hypotheses, k, file),
     )
+
+
+def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
 
 
 def _check_classes(task: str, classes: NDArray[Any], k: int, file: str) -> None:

@@ -126,19 +126,12 @@ def tag_lists(chosen: NDArray[np.bool_], tags: NDArray[Any]) -> NDArray[Any]:
 
 
 def decision(task: str, loss: str, F: Float) -> Float:
-    """Scores as they are shown: a single one as a vector (m,), others (m, k) as the loss says.
-
-    `F`: shape (m, k).
-    """
+    """Scores (m, k) as they are shown: a single one as a vector (m,), others as the loss says."""
     return F[:, 0] if task in ("binary", "regression") else _named(loss).shown(F)
 
 
 def labels(task: str, loss: str, classes: NDArray[Any], F: Float) -> NDArray[Any]:
-    """Predictions from scores.
-
-    `classes`: Labels in the order of the codes. `F`: shape (m, k). Returns: (m,) of `classes`, int64 (m, k) of 0 and 1
-    for tasks, float64 (m,) of a regression, (m, k) of one with several targets.
-    """
+    """Predictions from scores (m, k): (m,) of `classes`, 0 and 1 (m, k) for tasks, numbers of regressions."""
     if task == "regression":
         return _named(loss).predicted(F)[:, 0]
     if task == "multitarget":

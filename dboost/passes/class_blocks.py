@@ -1,7 +1,7 @@
 """The passes of ShareBoost and of its corrective step: blocks of the Hessian of each class, trials of rows, mistakes.
 
 Covers: three leaves, as ``dboost.passes``. Does not cover: what is made of the sums
-(``dboost.solvers.conjugate.class_blocks``, ``dboost.boosting.shareboost_choice``).
+(``dboost.solvers.conjugate.class_blocks``, ``dboost.boosting.shareboost``).
 """
 
 from __future__ import annotations

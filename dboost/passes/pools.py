@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused
-from dboost.hypotheses.base import Pool
-from dboost.hypotheses.capabilities import THETA, Binned, completed, narrowed
+from dboost.hypotheses.base import THETA, Pool
+from dboost.hypotheses.capabilities import Binned
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point, arguments_at
@@ -47,7 +47,7 @@ def price(
 
 def finished(total: Sums, shard: Any, pool: Pool, finish: Any, *arguments: Any) -> Any:
     """`finish` of the hypotheses that a shard's sums are of, given these; for ``Engine.map_reduce``."""
-    return finish(completed(pool, shard, total), narrowed(pool, shard, total), *arguments)
+    return finish(pool.complete(shard, total), pool.narrowed(shard, total), *arguments)
 
 
 def pulled(partition: Partition, memo: Any, shard: Any, pool: Pool, point: Point) -> Sums:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused
 from dboost.compiled.examples.loss_rows import TWO_BRANCHED
-from dboost.hypotheses.capabilities import is_column_wise
 from dboost.losses import get_loss
 from dboost.partition import Partition
 from dboost.passes.point import Array, Point, arguments_at, single_margins, single_state
@@ -72,7 +71,8 @@ def residuals_of_classes(point: Point, y: NDArray[Any], mass: Array) -> tuple[Ar
 def one_branch(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, float] | None:
     """The pulls up and down (m, 1) and the loss, by column; None where the pool or the loss has it otherwise."""
     target = get_loss(point.loss).target(partition.y)
-    if not is_column_wise(point.held.pool) or type(target) in TWO_BRANCHED:
+    pool = point.held.pool
+    if pool is None or not pool.by_column or type(target) in TWO_BRANCHED:
         return None
     single = single_margins(partition, memo, point)
     if single is None:

@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from dboost.data.parquet.plan import blocks_of
 from dboost.errors import DataError, UsageError
-from dboost.estimators.document_features import DocumentFeatures
 from dboost.estimators.model_folders import find_model, read_transform
-from dboost.estimators.text_features import TextFeatures
+from dboost.estimators.text_features import DocumentFeatures, TextFeatures
 from dboost.files.storage import check_writable, write_file
 from dboost.files.store_folders import local_copy
 from dboost.files.stores import any_path

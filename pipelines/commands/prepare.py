@@ -15,7 +15,7 @@ from dboost.data.meaning import DIALECT
 from dboost.data.sources import look_at_files
 from dboost.errors import UsageError
 from dboost.estimators.features import FIND, Kinds
-from dboost.estimators.table_files import FeaturesOfFiles
+from dboost.estimators.transform_files import FeaturesOfFiles
 from dboost.files.stores import any_path
 
 from .. import pages

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import dboost
 from dboost.errors import UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
-from dboost.estimators.table_files import transform_of_prepared
-from dboost.estimators.transform_files import write_beside
+from dboost.estimators.transform_files import transform_of_prepared, write_beside
 from dboost.files.storage import sha256_json, write_file
 from dboost.redact import redact_value
 

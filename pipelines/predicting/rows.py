@@ -34,9 +34,8 @@ from dboost.data.prepared.prepare import check_columns, cut_chunks
 from dboost.data.prepared.text import TextRule
 from dboost.data.sources import in_own_names, open_sources
 from dboost.errors import DataError, UsageError
-from dboost.estimators.document_features import DocumentFeatures
 from dboost.estimators.features import Features
-from dboost.estimators.text_features import TextFeatures
+from dboost.estimators.text_features import DocumentFeatures, TextFeatures
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path, is_store
 from dboost.model.fitted import Model

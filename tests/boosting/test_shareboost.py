@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 
 import dboost
-from dboost.boosting.shareboost import ShareBoost
-from dboost.boosting.shareboost_choice import CORRECTIVE, RULES
+from dboost.boosting.shareboost import CORRECTIVE, RULES, ShareBoost
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.products.family import Products
 from dboost.solvers.corrective import CorrectedModel, left_over

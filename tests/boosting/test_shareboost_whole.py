@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dboost import ShareBoostClassifier, Stumps, UsageError
-from dboost.boosting import shareboost_choice as trials
+from dboost.boosting import shareboost as trials
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.boosting.shareboost import ShareBoost
 from dboost.engine.dask.engine import DaskEngine

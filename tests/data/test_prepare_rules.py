@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 import dboost
 from dboost.data import load_manifest, prepare_text
 from dboost.errors import UsageError
-from dboost.estimators.document_features import DocumentFeatures
+from dboost.estimators.text_features import DocumentFeatures
 from pipelines.cli import main
 from pipelines.commands.prepare import stop_words
 

@@ -20,7 +20,7 @@ from dboost.data.prepared.prepare import prepare_text
 from dboost.data.prepared.text import SHARDS, TermCounts, count_texts, load_shards, words
 from dboost.engine.dask.submission import names
 from dboost.errors import DataError, without_values
-from dboost.estimators.table_files import FeaturesOfFiles, transform_of_prepared
+from dboost.estimators.transform_files import FeaturesOfFiles, transform_of_prepared
 from pipelines.cli import main
 
 N = 600

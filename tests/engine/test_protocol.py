@@ -37,7 +37,6 @@ from dboost.engine.defaults import EngineDefaults
 from dboost.engine.local import LocalEngine
 from dboost.engine.views import EngineView
 from dboost.hypotheses.base import Chosen, Family, Pool
-from dboost.hypotheses.capabilities import Following
 from dboost.hypotheses.listed import ListedFamily, ListedPool, ListedSet
 
 class Partial:
@@ -55,8 +54,8 @@ def planned(plan: Plan) -> Planned:
 def system(stepwise: StepwiseSystem) -> System:
     return stepwise
 
-def family(listed: ListedFamily, pool: ListedPool, chosen: ListedSet) -> tuple[Family, Pool, Following, Chosen]:
-    return listed, pool, pool, chosen
+def family(listed: ListedFamily, pool: ListedPool, chosen: ListedSet) -> tuple[Family, Pool, Chosen]:
+    return listed, pool, chosen
 
 def partial(plan: Plan, settings: FitSettings) -> Fitting:
     return Fitting(plan, Partial(), settings)

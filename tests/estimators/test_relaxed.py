@@ -332,7 +332,7 @@ def test_strength_and_share_are_chosen_by_one_rule(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:alpha_best_")
-def test_only_the_model_alone_is_chosen_where_some_fold_has_no_refit():
+def test_only_the_model_alone_is_chosen_where_some_fold_has_no_refit(tmp_path):
     y = (X[:, 0] + 0.2 * X[:, 1] > 0).astype(int)
     params = {"penalty": "l1", "folds": FOLDS, "alphas": [0.3, 0.01], "relax": [0.0, 1.0], "rule": "best"}
     with pytest.warns(dboost.DboostWarning, match=r"at 1 of 2 strengths .* no finite refit"):
@@ -341,6 +341,11 @@ def test_only_the_model_alone_is_chosen_where_some_fold_has_no_refit():
     assert found.alpha_ == 0.01 and found.relaxed_["gamma"] == 1.0
     ranks = {(row["alpha"], row["gamma"]): row["rank_test_score"] for row in found.cv_results_}
     assert ranks[0.01, 1.0] == 1 and ranks[0.01, 0.0] == 4
+    found.save(tmp_path / "model")
+    loaded = dboost.load_model(tmp_path / "model")
+    assert np.isnan(loaded.relaxed_["gradient"])
+    for name in ("mean_loss", "mean_test_score"):
+        np.testing.assert_array_equal(loaded.cv_results_.column(name), found.cv_results_.column(name))
 
 
 def test_damage_met_in_a_refit_is_told_and_not_taken_for_a_fit_without_one(monkeypatch):

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 import dboost
 from dboost import BoostedClassifier, TextFeatures
 from dboost.errors import DataError, ModelFormatError, UsageError
-from dboost.estimators.document_features import DocumentFeatures
+from dboost.estimators.text_features import DocumentFeatures
 from dboost.estimators.transform_files import read_beside, write_beside
 
 DOCUMENTS = ["The cat sat, on the mat", "a dog sat here", "cats and dogs: x9 ok", "the dog and the cat é ß"] * 3

@@ -26,7 +26,7 @@ from dboost import (
     ParquetData,
 )
 from dboost.errors import DataError, UsageError
-from dboost.estimators import held_out
+from dboost.estimators import scoring as held_out
 
 pytestmark = pytest.mark.filterwarnings("ignore:alpha_best_=.* an end of the grid")
 

@@ -10,7 +10,7 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, Shuffle
 import dboost
 from dboost import BoostedClassifierCV, BoostedRegressorCV
 from dboost.errors import UsageError
-from dboost.estimators.cross_validated import folds_of
+from dboost.estimators.cv import folds_of
 
 FEW = {"n_alphas": 4, "eps": 0.05, "penalty": "l1"}
 

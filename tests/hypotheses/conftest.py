@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from dboost.engine.local import LocalEngine
 from dboost.hypotheses.base import Block, Context
-from dboost.hypotheses.capabilities import completed, narrowed
 from dboost.partition import Partition
 from tests.conftest import workers_here
 
@@ -55,8 +54,8 @@ class Raw:
     def keys_and_sums(self, pool, shard, split=False):
         """`sums`, and the hypotheses that they are of."""
         total = self.total(pool, shard, split)
-        keys = pool.keys(narrowed(pool, shard, total))
-        total = completed(pool, shard, total)
+        keys = pool.keys(pool.narrowed(shard, total))
+        total = pool.complete(shard, total)
         return keys, {**total.add, **total.peak}
 
 

@@ -15,7 +15,6 @@ from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen, same_hypotheses
 from dboost.hypotheses.base import Block, Family, evaluate_rows
-from dboost.hypotheses.capabilities import made_of
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.patches import patch_loops as loops
 from dboost.hypotheses.patches.family import Bank, Patches
@@ -156,7 +155,7 @@ def test_an_image_has_the_same_bits_in_any_block_beside_any_templates_and_in_a_m
     assert np.array_equal(np.concatenate(parts), whole)
     memo = Memo(MemoStore(10**9), "run", "one")
     assert np.array_equal(dense(pool.held(raw.items[1], memo, keys)), parts[1])
-    assert np.array_equal(dense(made_of(pool, raw.items[1], Memo(MemoStore(0), "run", "two"), keys)), parts[1])
+    assert np.array_equal(dense(pool.held(raw.items[1], Memo(MemoStore(0), "run", "two"), keys)), parts[1])
     chosen = pool.chosen(keys, None)
     assert np.array_equal(evaluate_rows(chosen, sp.csr_array(raw.X[:, chosen.inputs])).toarray(), whole)
     # masks in one corner do not see the opposite one

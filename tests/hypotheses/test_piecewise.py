@@ -14,7 +14,6 @@ from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen, same_hypotheses
 from dboost.hypotheses.base import Block, evaluate_rows
-from dboost.hypotheses.capabilities import Grouped, group_of, groups_of
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.pieces.family import PiecewiseLinear
 from tests.hypotheses.conftest import Raw, check_sums, dense
@@ -57,13 +56,12 @@ def test_many_centres_by_tiles(dense_rows):
 
 def test_groups_are_a_centre_and_a_radius(sparse_rows):
     pool = sparse_rows.prepare(PiecewiseLinear(CENTRES, RADII) | Columns())
-    assert isinstance(pool, Grouped)
     for shard in pool.shards([], 24, 24 * 7 * 4 * 3):
         keys = pool.keys(shard)
-        starts = groups_of(pool, shard, len(keys)).tolist()
+        starts = pool.groups(shard, len(keys)).tolist()
         for start, stop in zip(starts, [*starts[1:], len(keys)], strict=True):
             for key in keys[start:stop]:
-                assert group_of(pool, key) == keys[start:stop]
+                assert pool.group(key) == keys[start:stop]
         assert len(starts) == (len(keys) if shard[0] == 1 else len(keys) // 7)
 
 

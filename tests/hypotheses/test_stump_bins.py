@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dboost.engine.memo import Memo, MemoStore
-from dboost.hypotheses.capabilities import THETA, Binned, completed
+from dboost.hypotheses.base import THETA, Pool
+from dboost.hypotheses.capabilities import Binned
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.held_by_model import Held
 from dboost.hypotheses.stumps.family import Distinct, Stumps, cuts
@@ -60,7 +61,7 @@ def shard_sums(raw, pool, shard, branches):
         up, down = parts_of(raw, True)[:2]
         other = raw.engine.map_reduce(mu_leaf, pool, shard, up, down, name="sums")
         total.add = other.add | {THETA + name: value for name, value in total.add.items()}
-    return completed(pool, shard, total)
+    return pool.complete(shard, total)
 
 
 def theta_leaf(partition, memo, pool, shard, theta):
@@ -219,7 +220,7 @@ def test_pulls_by_column_are_those_by_row_where_a_loss_pulls_one_way(raw, loss, 
         assert found[2] == pytest.approx(loss_at, rel=1e-12)
 
 
-class ByRow:
+class ByRow(Pool):
     """The same stumps, of a pool that says nothing of columns."""
 
     def __init__(self, pool):

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import dboost
 from dboost.data import load_manifest
-from dboost.estimators.table_files import transform_of_prepared
+from dboost.estimators.transform_files import transform_of_prepared
 from pipelines.cli import main
 from pipelines.commands.models import values_of
 

@@ -1,7 +1,7 @@
 """Tables of several kinds of columns as prepared features: the two passes over their chunks. Runs on workers.
 
 Covers: what a transform of a table must offer, counting and writing a chunk. Does not cover: the transform
-(``dboost.estimators.table_files``), which chunks there are and the folder (``prepare``).
+(``dboost.estimators.transform_files``), which chunks there are and the folder (``prepare``).
 
 The terms of each column of text lie in files between the passes and are added in shards (``vocabulary``), as those of
 documents are; only what is said of the other columns comes to the driver.

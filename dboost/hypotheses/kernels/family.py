@@ -112,10 +112,7 @@ class KernelSet:
         return words_of(self.centres.numbers, self.given)
 
     def evaluate(self, raw: Block) -> Block:
-        """The kernels as columns.
-
-        Raises DataError: When the block has another number of columns, or a row has no finite length.
-        """
+        """The kernels as columns."""
         if len(raw.indptr) - 1 != self.n_features:
             raise DataError(f"a block of {len(raw.indptr) - 1} columns; the kernels need {self.n_features}")
         return kernel_columns(raw, self.centres, self.gamma, self.cosine)
@@ -169,10 +166,7 @@ def nothing_seen() -> Mistakes:
 
 
 def advance(partition: Partition, state: Mistakes, rule: Rule) -> Mistakes:
-    """Visit the rows of one partition.
-
-    Raises UsageError: When the labels are numbers of a regression.
-    """
+    """Visit the rows of one partition."""
     labels = _labels(partition.y)
     rows = by_row(partition)
     there = live_rows(partition)

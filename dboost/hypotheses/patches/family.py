@@ -180,7 +180,7 @@ class Bank:
         """The rows of a block as images (m, all pixels); its columns are the pixels `pixels`, or all of them."""
         out = np.zeros((raw.n_rows, self.n_pixels), np.float32)
         places = np.arange(self.n_pixels) if pixels is None else pixels
-        loops.dense_images(raw.indptr, raw.rows, raw.values, places, out)
+        out[raw.rows, np.repeat(places, np.diff(raw.indptr))] = raw.values
         return out
 
     def features(self, images: NDArray[np.float32], tile: int) -> Bytes:

@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from dboost.compiled.arrays import Float32, Float64, Int32, Int64, UInt8, Values
+from dboost.compiled.arrays import Float32, Float64, Int64, UInt8
 from dboost.compiled.kept import njit
 
 TILE = 128
@@ -48,14 +48,6 @@ def _larger(typing: Any, one: Any, other: Any) -> Any:
         )
 
     return types.float32(types.float32, types.float32), emit
-
-
-@njit(nogil=True, cache=True)
-def dense_images(indptr: Int64, rows: Int32, values: Values, pixels: Int64, images: Float32) -> None:
-    """Write a block given by column (CSC) into `images` (m, all pixels); its columns are the pixels `pixels`."""
-    for j in range(indptr.shape[0] - 1):
-        for p in range(indptr[j], indptr[j + 1]):
-            images[rows[p], pixels[j]] = values[p]
 
 
 @njit(nogil=True, cache=True)

@@ -75,7 +75,7 @@ class Balls:
         """
         out = np.empty((len(chosen), rows.n_rows), np.uint8)
         for first, part in distances(rows, squares, self.rows_of(chosen), cosine=False):
-            loops.bins_of(part, self.radii, out[first : first + len(part)])
+            out[first : first + len(part)] = np.searchsorted(self.radii * self.radii, part, side="right")
         return out
 
 
@@ -128,10 +128,7 @@ class PieceSet:
         return words_of(keys, self.balls, self.features)
 
     def evaluate(self, raw: Block) -> Block:
-        """The features as columns.
-
-        Raises DataError: When the block has another number of columns.
-        """
+        """The features as columns."""
         if len(raw.indptr) - 1 != self.balls.d:
             raise DataError(f"a block of {len(raw.indptr) - 1} columns; the pieces need {self.balls.d}")
         return piece_columns(self.balls, raw, [tuple(key) for key in self.keys.tolist()])
@@ -305,10 +302,9 @@ class PiecePool(InRanges):
         radii, columns = np.divmod(rest, self.balls.d + 1)
         return list(zip(centres.tolist(), radii.tolist(), columns.tolist(), strict=True))
 
-    def groups(self, shard: tuple[int, int]) -> NDArray[np.int64]:
+    def groups(self, shard: tuple[int, int], count: int) -> NDArray[np.int64]:
         """A group is the d + 1 features of a centre and a radius."""
-        first, last = shard
-        return np.arange(0, (last - first) * self.each, self.balls.d + 1, dtype=np.int64)
+        return np.arange(0, count, self.balls.d + 1, dtype=np.int64)
 
     def group(self, key: Key) -> list[Key]:
         return [(key[0], key[1], a) for a in range(self.balls.d + 1)]

@@ -11,24 +11,6 @@ _ROWS = 128
 """Rows whose products are formed at a time, so that they stay in the processor's second cache."""
 
 
-@njit(nogil=True, cache=True)
-def bins_of(squares: Float64, radii: Float64, out: UInt8) -> None:
-    """First radius that a squared distance lies within: out[c, i] = the least q with squares[c, i] < radii[q]**2.
-
-    `radii` ascend; the number of radii where a row is beyond all of them.
-    """
-    for c in range(squares.shape[0]):
-        for i in range(squares.shape[1]):
-            low, high = 0, radii.shape[0]
-            while low < high:
-                middle = (low + high) // 2
-                if squares[c, i] < radii[middle] * radii[middle]:
-                    high = middle
-                else:
-                    low = middle + 1
-            out[c, i] = low
-
-
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def histograms(bins: UInt8, X: Float64, left: Float64, right: Float64, out: Float64) -> None:
     """out[c, q, a, r] = sum over the rows i of bin q of [x_ia]_+ left[i, r] + [-x_ia]_+ right[i, r], and their prefix.

@@ -29,8 +29,20 @@ from numpy.typing import NDArray
 from dboost.compiled.sparse import columns
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, NamedSet, is_whole, saved_arrays, taken
-from dboost.hypotheses.capabilities import THETA, with_gradient
+from dboost.hypotheses.base import (
+    THETA,
+    Array,
+    Block,
+    Chosen,
+    Context,
+    Key,
+    NamedSet,
+    Pool,
+    is_whole,
+    saved_arrays,
+    taken,
+    with_gradient,
+)
 from dboost.hypotheses.products import children_loops, product_loops
 from dboost.hypotheses.union import Joinable
 from dboost.partition import Partition, Sums
@@ -47,11 +59,7 @@ def flattened(keys: Sequence[Key], places: dict[int, int]) -> tuple[NDArray[np.i
 
 
 def words(key: Key, features: Sequence[str] | None, low: Mapping[int, float] | None = None) -> str:
-    """A monomial in words, for example ``lstat^2 * rm``, or ``(lstat - 1.73)^2 * rm``.
-
-    `features`: Names of the raw columns.
-    `low`: What is taken from raw columns before they are multiplied, where it is not 0.
-    """
+    """A monomial in words, for example ``lstat^2 * rm``, or ``(lstat - 1.73)^2 * rm`` less `low`."""
     parts = []
     for j, run in groupby(key):
         name = f"x{j}" if features is None else features[j]
@@ -141,15 +149,6 @@ class Occurring:
         return found | {"square": self.sums[:, -2].copy(), "total": self.sums[:, -1].copy()}
 
 
-def completed_sums(total: Sums) -> Sums:
-    """The sums of the hypotheses that occur, as ``Pool.sums`` describes them, "G" among them."""
-    found: Any = total.add[OCCURRING]
-    add = found.named()
-    if THETA + OCCURRING in total.add:
-        add[THETA + "G"] = total.add[THETA + OCCURRING].named()["G"]
-    return with_gradient(Sums(add=add, peak={"peak": found.peak}))
-
-
 class Narrowed(NamedTuple):
     """Some hypotheses of a shard."""
 
@@ -158,7 +157,7 @@ class Narrowed(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ProductsPool:
+class ProductsPool(Pool):
     """The monomials over one data set."""
 
     # a large pool travels with every pass, and with every block of it
@@ -336,7 +335,12 @@ class ProductsPool:
         return Sums(add={OCCURRING: found})
 
     def complete(self, shard: Shard, total: Sums) -> Sums:
-        return completed_sums(total)
+        """The sums of the hypotheses that occur."""
+        found: Any = total.add[OCCURRING]
+        add = found.named()
+        if THETA + OCCURRING in total.add:
+            add[THETA + "G"] = total.add[THETA + OCCURRING].named()["G"]
+        return with_gradient(Sums(add=add, peak={"peak": found.peak}))
 
     def narrowed(self, shard: Shard, total: Sums) -> Narrowed:
         return Narrowed(shard, total.add[OCCURRING].places)
@@ -425,10 +429,7 @@ class Products(Joinable):
 
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> MonomialSet:
-        """The set that ``MonomialSet.to_json`` and ``arrays`` describe, trusting nothing.
-
-        Raises ModelFormatError: Arrays or entries that are missing, of another shape or type, or out of range.
-        """
+        """The set that ``MonomialSet.to_json`` and ``arrays`` describe, trusting nothing."""
 
         def bad(what: str) -> ModelFormatError:
             return ModelFormatError(f"hypotheses of the family 'products': {what}", file=spec.file)

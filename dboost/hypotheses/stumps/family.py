@@ -23,6 +23,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
@@ -32,8 +33,8 @@ from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.kept import njit
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
-from dboost.hypotheses.base import Array, Block, Context, Key, NamedSet, SummedWhole, is_whole, saved_arrays
-from dboost.hypotheses.capabilities import THETA, Gaps
+from dboost.hypotheses.base import THETA, Array, Block, Context, Key, NamedSet, Pool, is_whole, saved_arrays
+from dboost.hypotheses.capabilities import Gaps
 from dboost.hypotheses.stumps import histograms
 from dboost.hypotheses.union import Joinable
 from dboost.partition import Partition, Sums
@@ -292,18 +293,16 @@ def encoded(partition: Partition, start: NDArray[np.int64], thresholds: Array) -
 
 
 @dataclass(frozen=True, eq=False)
-class StumpsPool(SummedWhole):
+class StumpsPool(Pool):
     """The stumps over one data set."""
 
     start: NDArray[np.int64]  # (n + 1,): Where the thresholds of each raw column lie.
     thresholds: Array  # Ascending within a column.
     signed: bool  # As in ``Stumps``.
-    token: str  # Names the contents.
 
-    @classmethod
-    def of(cls, start: NDArray[np.int64], thresholds: Array, signed: bool) -> StumpsPool:
-        """A pool with its token."""
-        return cls(start, thresholds, signed, token_of(start, thresholds, signed))
+    @cached_property
+    def token(self) -> str:
+        return token_of(self.start, self.thresholds, self.signed)
 
     @property
     def size(self) -> float:
@@ -408,35 +407,27 @@ class Bin:
 class BinnedStumps(StumpsPool):
     """The stumps over one data set, summed at the ends of bins.
 
-    `start`, `thresholds`, `signed`, `token`: As in ``StumpsPool``, for the thresholds between the bins. Bin b of column
+    `start`, `thresholds`, `signed`: As in ``StumpsPool``, for the thresholds between the bins. Bin b of column
     j lies at start[j] + j + b.
     """
 
     hidden: NDArray[np.bool_]  # Whether a bin has more than one distinct value.
     rows: NDArray[np.int64]  # Number of rows in each bin.
-    mass: Array  # Weight of the examples below every threshold.
+    masses: Array  # Weight of the examples in each bin.
     weight: float  # That of all.
     least_weight: float  # Least positive weight of an example.
     cut: str  # Names the bins alone: values have the same codes wherever between two bins a threshold lies.
 
-    @classmethod
-    def within(
-        cls,
-        start: NDArray[np.int64],
-        thresholds: Array,
-        signed: bool,
-        hidden: NDArray[np.bool_],
-        rows: NDArray[np.int64],
-        masses: Array,
-        weight: float,
-        least_weight: float,
-        cut: str,
-    ) -> BinnedStumps:
-        """A pool with its token, from the weight of the examples in each bin and of all."""
-        token = token_of(start, thresholds, signed, hidden, rows, masses)
-        below = np.empty((len(thresholds), 1))
-        histograms.below_ends(start, 0, len(start) - 1, masses[:, None], below)
-        return cls(start, thresholds, signed, token, hidden, rows, below[:, 0], weight, least_weight, cut)
+    @cached_property
+    def token(self) -> str:
+        return token_of(self.start, self.thresholds, self.signed, self.hidden, self.rows, self.masses)
+
+    @cached_property
+    def mass(self) -> Array:
+        """Weight of the examples below every threshold."""
+        below = np.empty((len(self.thresholds), 1))
+        histograms.below_ends(self.start, 0, len(self.start) - 1, self.masses[:, None], below)
+        return below[:, 0]
 
     @property
     def size(self) -> float:
@@ -469,7 +460,7 @@ class BinnedStumps(StumpsPool):
         return Sums(add={"bins": bins})
 
     def complete(self, shard: Shard, total: Sums) -> Sums:
-        """Sums of the stumps at the ends of the bins; "between" and "weight" as ``base.Binned`` says."""
+        """Sums of the stumps at the ends of the bins; "between" and "weight" as ``Binned`` says."""
         first, last = int(self.start[shard[0]]), int(self.start[shard[1]])
         found = self._weighed(self.mass[first:last], self.weight)
         given = [self._between(shard, total, prefix) for prefix in ("", THETA)]
@@ -575,8 +566,8 @@ class BinnedStumps(StumpsPool):
             slot = np.full(int(self.start[j + 1] - self.start[j]) + 1, -1, np.int64)
             slot[[nodes[number].code for number in mine]] = mine
             span = slice(int(partition.indptr[j]), int(partition.indptr[j + 1]))
-            stored, mine_of = partition.rows[span], np.empty(span.stop - span.start + 1, np.int64)
-            chosen = mine_of[: histograms.places_in_bins(stored, codes[span], slot, live, mine_of)]
+            stored = partition.rows[span]
+            chosen = np.flatnonzero((slot[codes[span]] >= 0) & live[stored])
             numbers.append(slot[codes[span][chosen]])
             values.append(partition.values[span][chosen].astype(np.float64))
             rows.append(stored[chosen].astype(np.int64))
@@ -675,10 +666,7 @@ class Stumps(Joinable):
 
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> StumpSet:
-        """The set that ``StumpSet.to_json`` and ``arrays`` describe, trusting nothing.
-
-        Raises ModelFormatError: Arrays or entries that are missing, of another shape or type, or out of range.
-        """
+        """The set that ``StumpSet.to_json`` and ``arrays`` describe, trusting nothing."""
 
         def bad(what: str) -> ModelFormatError:
             return ModelFormatError(f"hypotheses of the family {FAMILY!r}: {what}", file=spec.file)
@@ -701,7 +689,7 @@ class Stumps(Joinable):
         found: Distinct = context.engine.map_reduce(distinct_values, most, name="distinct").add["distinct"]
         if found.exact.all() and np.maximum(np.diff(found.start) - 1, 0).sum() <= self.max_listed:
             start, low, high = boundaries(found.start, found.values, found.values)
-            return StumpsPool.of(start, halfway(low, high), self.signed)
+            return StumpsPool(start, halfway(low, high), self.signed)
         return self._binned(context, found)
 
     def _binned(self, context: Context, found: Distinct) -> StumpsPool:
@@ -723,9 +711,7 @@ class Stumps(Joinable):
         masses, weight = total.add["masses"], float(total.add["weight"])
         least_weight = -float(total.peak["weight"][0])
         hidden = least < largest
-        return BinnedStumps.within(
-            start, halfway(low, high), self.signed, hidden, rows, masses, weight, least_weight, cut
-        )
+        return BinnedStumps(start, halfway(low, high), self.signed, hidden, rows, masses, weight, least_weight, cut)
 
 
 def boundaries(start: NDArray[np.int64], least: Array, largest: Array) -> tuple[NDArray[np.int64], Array, Array]:

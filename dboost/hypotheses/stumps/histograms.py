@@ -280,20 +280,6 @@ def split_sums_of_one(
 
 
 @njit(nogil=True, cache=True)
-def places_in_bins(rows: Int32, codes: Values, slot: Int64, live: Values, out: Int64) -> int:
-    """Write the places of a column's stored values that lie in bins with a slot >= 0, in rows that are live.
-
-    Returns how many there are. The last entry of `out`, which has one more than the column, has no meaning: a place is
-    written before it is known whether it counts.
-    """
-    filled = 0
-    for p in range(rows.shape[0]):
-        out[filled] = p
-        filled += (slot[codes[p]] >= 0) & live[rows[p]]
-    return filled
-
-
-@njit(nogil=True, cache=True)
 def below_ends(start: Int64, first: int, last: int, bins: Float64, below: Float64) -> None:
     """Fill `below` with the sums over all bins of a column up to each of its thresholds, columns first..last - 1."""
     for j in range(first, last):
