@@ -14,6 +14,7 @@ from typing import Any
 
 from dboost.data.meaning import codec_of, is_text
 from dboost.data.parquet.read import inspect_file, with_folders
+from dboost.data.parquet.summary import size_in_words as in_words
 from dboost.data.prepared.chunk import TextColumns
 from dboost.data.prepared.documents import document_files
 from dboost.data.prepared.prepare import SLICE_BYTES, cut_chunks
@@ -22,7 +23,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, DboostError, StorageError
 from dboost.files.stores import any_path
 
-from .before_training import BARE_WORKER, ENDED_AT, MIB, Room, Worker, in_seconds, in_words, room_of, say
+from .before_training import BARE_WORKER, ENDED_AT, MIB, Room, Worker, in_seconds, room_of, say
 
 LIBRARIES = 220 * MIB
 """Bytes. A worker, or the process of a command, before a document weighs anything (measured)."""

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import psutil
-import pyarrow.compute as pc
 
 import dboost
 from dboost.data.budget import most_of_a_block, workers_of
-from dboost.data.manifest import Manifest
 from dboost.data.parquet.block import ParquetBlock
-from dboost.data.parquet.plan import looked_at, refuse_giants
-from dboost.data.parquet.read import FileInfo, inspect_file, open_file, read_group, with_folders
+from dboost.data.parquet.plan import footers_of, looked_at, refuse_giants
+from dboost.data.parquet.read import FileInfo, open_file
+from dboost.data.parquet.summary import MOST_LABELS, count_labels
+from dboost.data.parquet.summary import size_in_words as in_words
 from dboost.engine.dask.assignment import assign
 from dboost.engine.local import LocalEngine
 from dboost.engine.machine import available_cores, available_memory
@@ -209,11 +208,6 @@ def room_of(client: Any = None) -> Room:
     return Room(tuple(places), True, memory, swap)
 
 
-MOST_LABELS = 2_000_000
-"""Rows. Labels are looked at in the first row groups up to so many rows, which takes some tenths of a second: a class
-that is only in later ones is not counted, and the estimates are then of a fit with fewer classes."""
-
-
 @dataclass(frozen=True)
 class Shape:
     """How large the data is."""
@@ -221,7 +215,9 @@ class Shape:
     rows: int  # rows, and values of features that are stored; of a table all of them
     values: int
     features: int | None  # columns; None where only the rows tell
-    classes: int | None  # classes that were seen; None where labels are no classes, or were not there to be seen
+    # Classes that were seen; None where labels are no classes, or were not there to be seen. One that is only in rows
+    # beyond the first ones that are looked at is not counted, and the estimates are then of a fit with fewer classes.
+    classes: int | None
     tasks: int  # label columns
     all_labels: bool  # whether the labels of all rows were looked at
     dense: bool  # whether the features are columns of a table or lists of one length
@@ -243,23 +239,24 @@ class Shape:
 
 def shape_of(data: Any) -> Shape:
     """Look at ``ParquetData``."""
-    files, manifest, split = data.resolve()
+    data = data.opened()
+    _, manifest, split = data.resolve()
     with LocalEngine() as engine, warnings.catch_warnings():
         # What a fit would say of columns it says itself.
         warnings.simplefilter("ignore")
-        infos = with_folders(engine.on_driver(inspect_file, files))
+        infos = footers_of(data, engine)
         blocks, layout, label = looked_at(data, infos, manifest)
         if layout.n_features < 0:
             found = engine.on_driver(lambda info: _largest_index(info, layout.columns[0]), infos)
             if all(one is not None for one in found):
                 width = 1 + max((one for one in found if one is not None), default=0)
                 blocks, layout, label = looked_at(data, infos, manifest, width)
-    classes, all_labels = _classes(label, infos, manifest, split)
+    counts, all_labels = count_labels(label, infos, manifest, split, MOST_LABELS)
     return Shape(
         rows=sum(block.n_rows for block in blocks),
         values=sum(block.stored for block in blocks),
         features=layout.n_features if layout.n_features >= 0 else None,
-        classes=classes,
+        classes=None if counts is None else len(counts.keys() - {None}),
         tasks=len(label),
         all_labels=all_labels,
         dense=layout.kind != "lists",
@@ -282,33 +279,6 @@ def _largest_index(info: FileInfo, column: str) -> int | None:
             elif info.leaves[group][column]:
                 return None
     return most
-
-
-def _classes(
-    label: Sequence[str], infos: Sequence[FileInfo], manifest: Manifest | None, split: str | None
-) -> tuple[int | None, bool]:
-    """How many classes there are, and whether all rows were looked at for them."""
-    if len(label) != 1:
-        return None, True
-    if manifest is not None and split is not None and label[0] == manifest.label:
-        known = manifest.splits[split].get("classes")
-        if known is not None:
-            return len(known), True
-    kind = next((info.kinds[label[0]] for info in infos if info.kinds[label[0]] != "null"), "null")
-    if kind not in ("int", "bool", "str"):
-        # These are the numbers of a regression, or what no fit takes.
-        return None, True
-    seen: set[Any] = set()
-    rows = 0
-    for info in infos:
-        with_labels = open_file(info.ref.path)
-        for group, count in enumerate(info.rows):
-            if rows and rows + count > MOST_LABELS:
-                return len(seen), False
-            column = read_group(with_labels, info.ref, group, [label[0]]).column(0)
-            seen.update(one for one in pc.unique(column).to_pylist() if one is not None)
-            rows += count
-    return len(seen), True
 
 
 ENDED_AT = 0.95
@@ -529,13 +499,3 @@ def _counted(count: int, thing: str) -> str:
 def in_seconds(count: float) -> str:
     """Seconds, in words."""
     return f"about {count:.2g} s" if count >= 0.01 else "less than 0.01 s"
-
-
-def in_words(count: float) -> str:
-    """Bytes, in words."""
-    size, unit = float(count), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if size < 1000:
-            break
-        size, unit = size / 1024, larger
-    return f"{size:.3g} {unit}"

@@ -16,7 +16,6 @@ Names that start with ``_`` or ``.`` are never data.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import json
 import os
@@ -30,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import DataError
-from dboost.files.storage import write_file, writing
+from dboost.files.storage import sha256_bytes, write_file, writing, writing_whole
 from dboost.files.store_folders import current
 from dboost.files.stores import AnyPath, any_path
 
@@ -72,7 +71,7 @@ class Manifest:
 def fingerprint_of(content: Mapping[str, Any]) -> str:
     """SHA-256 of a manifest's content without its fingerprint."""
     plain = {key: value for key, value in content.items() if key != "fingerprint"}
-    return hashlib.sha256(json.dumps(plain, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+    return sha256_bytes(json.dumps(plain, sort_keys=True, ensure_ascii=True).encode())
 
 
 def write_manifest(manifest: Manifest, folder: str | os.PathLike[str]) -> None:
@@ -81,21 +80,14 @@ def write_manifest(manifest: Manifest, folder: str | os.PathLike[str]) -> None:
     write_file(any_path(folder) / MANIFEST, text.encode())
 
 
-def as_parquet(table: Any, **options: Any) -> bytes:
-    """A table as the bytes of a Parquet file with page checksums."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, **{"compression": "zstd", "write_page_checksum": True} | options)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-
-
 def write_parquet(table: Any, path: AnyPath, **options: Any) -> None:
     """Write a table as one file with page checksums, which appears whole, or not (StorageError)."""
+    import pyarrow.parquet as pq
+
     with writing(path):
         path.parent.mkdir(exist_ok=True)
-    write_file(path, as_parquet(table, **options))
+    with writing_whole(path) as stream:
+        pq.write_table(table, stream, **{"compression": "zstd", "write_page_checksum": True} | options)
 
 
 def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
@@ -204,9 +196,9 @@ def write_vocabulary(
     import pyarrow as pa
 
     table = pa.table({"term": pa.array(terms, pa.string()), "document_frequency": document_frequency, "idf": idf})
-    content = as_parquet(table)
-    write_file(any_path(folder) / VOCABULARY, content)
-    return {"file": VOCABULARY, "sha256": hashlib.sha256(content).hexdigest()}
+    path = any_path(folder) / VOCABULARY
+    write_parquet(table, path)
+    return {"file": VOCABULARY, "sha256": sha256_bytes(path.read_bytes())}
 
 
 def read_vocabulary(
@@ -236,6 +228,6 @@ def _read_vocabulary(path: AnyPath, sha256: str, written: tuple[int, ...]) -> An
         content = path.read_bytes()
     except OSError as fault:
         raise DataError(f"cannot be read: {fault.strerror or fault}", file=str(path)) from fault
-    if hashlib.sha256(content).hexdigest() != sha256:
+    if sha256_bytes(content) != sha256:
         raise DataError("the vocabulary is not the one of the manifest", file=str(path), hint="prepare the data again")
     return pq.read_table(pa.BufferReader(content))

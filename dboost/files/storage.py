@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
 import secrets
@@ -23,7 +24,7 @@ import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +52,20 @@ def sha256_json(value: Any) -> str:
 
 def write_file(path: PathLike, *parts: bytes, keep: PathLike | None = None) -> None:
     """Write a file whole or not at all (StorageError); with `keep`, the old file gets that name in the same folder."""
+    with writing_whole(path, keep) as stream:
+        for part in parts:
+            stream.write(part)
+
+
+@contextlib.contextmanager
+def writing_whole(path: PathLike, keep: PathLike | None = None) -> Iterator[IO[bytes]]:
+    """A stream to a file that appears when the block ends, and does not after an error; `keep` as in `write_file`."""
     if isinstance(found := any_path(path), StorePath):
+        # what is streamed into an object could not be taken back
+        whole = io.BytesIO()
+        yield whole
         older = None if keep is None else any_path(keep)
-        write_object(found, *parts, keep=older if isinstance(older, StorePath) else None)
+        write_object(found, whole.getvalue(), keep=older if isinstance(older, StorePath) else None)
         return
     target = found.resolve()
     with writing(path):
@@ -61,8 +73,7 @@ def write_file(path: PathLike, *parts: bytes, keep: PathLike | None = None) -> N
         try:
             # The lock says that this process lives, so the file is closed after it has its name.
             with handle:
-                for part in parts:
-                    handle.write(part)
+                yield handle
                 handle.flush()
                 os.fsync(handle.fileno())
                 if os.name == "nt":

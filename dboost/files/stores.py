@@ -303,11 +303,11 @@ def state_of(path: str, stream: IO[bytes]) -> State:
     return State(state.st_size, state.st_mtime_ns)
 
 
-def write_object(path: StorePath, *parts: bytes, keep: StorePath | None = None) -> None:
+def write_object(path: StorePath, data: bytes, keep: StorePath | None = None) -> None:
     """Put an object; the one before it is kept under another name first."""
     if keep is not None:
         if path.is_file():
             path.copy_to(keep)
         else:
             keep.unlink(missing_ok=True)
-    path.write_bytes(b"".join(parts))
+    path.write_bytes(data)

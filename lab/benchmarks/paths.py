@@ -21,9 +21,8 @@ from lab.benchmarks.curve import Ratio, Time, ratio, suboptimality
 from lab.benchmarks.peers import OURS, PEERS, Peer, Rung
 from lab.benchmarks.peers.base import Task
 from lab.benchmarks.problems import SETS
-from lab.benchmarks.process import COMPILE, START, Failed, Missing, PeerProcess, TimeUp
+from lab.benchmarks.process import COMPILE, START, Failed, Missing, PeerProcess, TimeUp, store
 from lab.oracle import plain
-from lab.oracle.peers import store
 from lab.oracle.problems import Encoded
 from pipelines.console import finite
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from lab.benchmarks.process import store
 from lab.datasets import arxiv, bibtex, imdb, libsvm, mnist, numbers, stackoverflow
 from lab.datasets.base import Dataset, tfidf
 from lab.oracle import plain
-from lab.oracle.peers import store
 from lab.oracle.problems import Encoded, encode
 
 RATIOS = (0.3, 0.1, 0.02)

@@ -1,6 +1,7 @@
 """A peer in a process of its own: started once for a data set and penalty, given orders, ended at its time limit.
 
-Covers: interpreters, threads and cores of the child, orders with deadlines, ending it with all it started.
+Covers: interpreters, the stored problem, threads and cores of the child, orders with deadlines, ending it with all it
+started.
 Does not cover: what the orders mean (``worker``), which time limits (``measure``).
 """
 
@@ -18,12 +19,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dboost.engine.machine import available_cores
 from lab.benchmarks.peers import Peer
 from lab.benchmarks.worker import NOT_INSTALLED
-from lab.oracle.peers import peer_python
 
-LIGHTNING_VARIABLE = "DBOOST_LIGHTNING_PYTHON"
+ROOT = Path(__file__).resolve().parents[2]
+"""The checkout that this file is of."""
+PEER_PYTHON_VARIABLE, LIGHTNING_VARIABLE = "DBOOST_PEER_PYTHON", "DBOOST_LIGHTNING_PYTHON"
 START = 60.0
 """Seconds that a process has to read the data and compile, unless it is given others."""
 COMPILE = 300.0
@@ -55,8 +60,22 @@ def interpreter(peer: Peer) -> str:
     return peer_python()
 
 
-ROOT = Path(__file__).resolve().parents[2]
-"""The checkout that this file is of."""
+def peer_python(variable: str = PEER_PYTHON_VARIABLE, folder: str = ".peers") -> str:
+    """The interpreter that runs peers: that of the variable, of the environment of `make peers`, or this one."""
+    made = ROOT / folder / "bin" / "python"
+    return os.environ.get(variable) or (str(made) if made.exists() else sys.executable)
+
+
+def store(folder: Path, X: Any, y: NDArray[Any]) -> None:
+    """Write a problem's X and y where a worker reads them."""
+    import scipy.sparse
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if scipy.sparse.issparse(X):
+        scipy.sparse.save_npz(folder / "X.npz", scipy.sparse.csr_matrix(X), compressed=False)
+    else:
+        np.save(folder / "X.npy", X)
+    np.save(folder / "y.npy", y)
 
 
 def environment(peer: Peer, threads: int, root: Path = ROOT) -> dict[str, str]:

@@ -2,11 +2,11 @@
 
 Usage: ``python -P worker.py NAME FOLDER`` with orders as JSON lines on the standard input and answers as JSON lines on
 the standard output (what the peer prints goes to the standard error). FOLDER holds the problem as
-``oracle.peers.store`` wrote it. Exit code 3: the peer is not installed here.
+``process.store`` wrote it. Exit code 3: the peer is not installed here.
 
-Orders: ``{"do": "open", "loss": ..., "penalty": ..., "alpha_max": ..., "threads": ...}`` reads the data, brings it
-into the peer's layout and compiles on a small problem, with the first rungs of the peer's ladder or those of
-``"rungs": [...]``. ``{"do": "run", "alpha": ..., "rung": ..., "answer": FILE}``
+Orders: ``{"do": "open", "loss": ..., "penalty": ..., "alpha_max": ..., "threads": ...}``, with ``"intercept": true``
+where there is one, reads the data, brings it into the peer's layout and compiles on a small problem, with the first
+rungs of the peer's ladder or those of ``"rungs": [...]``. ``{"do": "run", "alpha": ..., "rung": ..., "answer": FILE}``
 times one run, with ``"repeat": true`` a short one several times; ``{"do": "path", "alphas": [...], "rung": ...,
 "answer": FILE}`` a whole path. The seconds of the layout are added to both.
 """
@@ -122,7 +122,8 @@ class Worker:
         """Load, bring into the peer's layout, compile."""
         X, y = read_problem(self.folder)
         high = float(order["alpha_max"])
-        self.task = self.base.Task(X, y, order["loss"], order["penalty"], high, high, int(order["threads"]))
+        how = int(order["threads"]), bool(order.get("intercept", False))
+        self.task = self.base.Task(X, y, order["loss"], order["penalty"], high, high, *how)
         small = self.base.small(self.task)
         # several rungs: what only a later iteration reaches is compiled too
         for rung in order.get("rungs") or self.peer.ladder(small)[: self.peer.warm]:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from lab import tables
+from lab.benchmarks.process import PEER_PYTHON_VARIABLE, peer_python, store
 from lab.datasets import SYNTHETIC
 from lab.oracle.compare import COLUMNS, compare, strength
 from lab.oracle.ours import solve
-from lab.oracle.peers import PEER_PYTHON_VARIABLE, peer_python, store
 from lab.oracle.problems import DATA, encode, problems
 
 TOL = 1e-7

@@ -1,19 +1,26 @@
 """Compare this library with its peers on one problem, by ``plain`` alone.
 
-Covers: both objectives evaluated by the same code, a gap recomputed from W, the verdict.
-Does not cover: the list of problems, the processes of the peers.
+Covers: both objectives evaluated by the same code, a gap recomputed from W, the verdict. A peer goes through its
+settings, from coarse to fine, until its objective is ours or its time is over.
+Does not cover: the list of problems, the processes of the peers (``lab.benchmarks``).
 """
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lab.oracle import plain
+from lab.benchmarks.measure import Case, climb
+from lab.benchmarks.peers import PEERS
+from lab.benchmarks.peers.base import Task
+from lab.benchmarks.process import Failed, Missing, PeerProcess, TimeUp
+from lab.oracle import plain, reference
 from lab.oracle.ours import Ours
-from lab.oracle.peers import Answer, Job, run
 from lab.oracle.problems import Encoded, Problem
 
 AGREEMENT = 1e-6
@@ -21,6 +28,16 @@ COLUMNS = (
     "data", "penalty", "b", "a/amax", "P ours", "peer", "P peer", "(ours-peer)/P", "gap ours", "gap recomputed",
     "gap peer", "rows", "rows peer", "entries", "entries peer", "s ours", "s peer", "verdict",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a solver returned; W and b are None when there is no answer, and `note` says why."""
+
+    W: NDArray[np.float64] | None
+    b: NDArray[np.float64] | None
+    seconds: float
+    note: str = ""
 
 
 def verdict(difference: float, gap: float) -> str:
@@ -68,14 +85,43 @@ def compare(data: Encoded, problem: Problem, alpha: float, ours: Ours, scratch: 
     for peer in (*problem.peers, "reference"):
         if peer == "reference" and answered:
             continue
-        # The reference is the last to be asked and slow by design.
-        budget = 3.0 * seconds if peer == "reference" else seconds
-        job = Job(peer, str(scratch), data.loss, problem.penalty, alpha, problem.intercept, budget)
-        answer = run(job, scratch)
+        if peer == "reference":
+            # It is the last to be asked and slow by design.
+            answer = _of_reference(data, problem, alpha, 3.0 * seconds)
+        else:
+            answer = _of_peer(peer, data, problem, alpha, mine["P"], scratch, seconds)
         record = {**base, "peer": peer, **_judge(data, problem, alpha, mine, answer)}
         answered = answered or (answer.W is not None and record["verdict"] == "agrees")
         records.append(record)
     return records
+
+
+def _of_reference(data: Encoded, problem: Problem, alpha: float, seconds: float) -> Answer:
+    began = time.perf_counter()
+    how: dict[str, Any] = {"penalty": problem.penalty, "alpha": alpha, "intercept": problem.intercept}
+    found = reference.solve(data.X, data.y, loss=data.loss, seconds=seconds, **how)
+    return Answer(found.W, found.b, time.perf_counter() - began)
+
+
+def _of_peer(
+    name: str, data: Encoded, problem: Problem, alpha: float, ours: float, folder: Path, seconds: float
+) -> Answer:
+    """The last answer of a peer that goes through its settings until it has the objective `ours`."""
+    peer, largest = PEERS[name], plain.alpha_max(data.X, data.y, problem.penalty, data.loss, problem.intercept)
+    task = Task(data.X, data.y, data.loss, problem.penalty, alpha, largest, intercept=problem.intercept)
+    opening = {name: getattr(task, name) for name in ("loss", "penalty", "alpha_max", "threads", "intercept")}
+    case = Case(data, problem.penalty, alpha, folder / "answer.npz")
+    case.best = ours
+    try:
+        with PeerProcess(peer, folder, opening, folder / f"{name}.log") as process:
+            process.ready()
+            found = climb(peer, process, case, peer.ladder(task), seconds, target=AGREEMENT)
+    except (Missing, Failed, TimeUp) as error:
+        return Answer(None, None, 0.0, str(error))
+    if not found.runs:
+        return Answer(None, None, 0.0, found.note)
+    with np.load(case.answer) as answer:
+        return Answer(answer["W"], answer["b"], found.runs[-1][1])
 
 
 def _judge(data: Encoded, problem: Problem, alpha: float, mine: dict[str, Any], answer: Answer) -> dict[str, Any]:

@@ -10,11 +10,8 @@ Sources: Beck & Teboulle 2009 (FISTA); O'Donoghue & Candes 2015 (restart by the 
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +19,6 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from lab.oracle import plain
-from lab.oracle.worker import read_problem
 
 Array = NDArray[Any]
 GAP_EVERY = 20
@@ -250,26 +246,3 @@ def _newton(X: Any, y: Array, loss: str, intercept: bool) -> Reference:
             break
     W, b = theta[:n], theta[n] if intercept else np.zeros(k)
     return Reference(W, b, plain.relative_gap(X, y, W, b, 0.0, "none", loss, intercept), count)
-
-
-def main(job_path: str, answer_path: str) -> int:
-    """Solve a stored job (see ``peers``) and write the answer."""
-    job = json.loads(Path(job_path).read_text())
-    X, y = read_problem(Path(job["data"]))
-    began = time.perf_counter()
-    found = solve(
-        X,
-        y,
-        loss=job["loss"],
-        penalty=job["penalty"],
-        alpha=job["alpha"],
-        intercept=job["intercept"],
-        seconds=job["seconds"],
-    )
-    seconds = time.perf_counter() - began
-    np.savez(answer_path, W=found.W, b=found.b, seconds=seconds)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2]))

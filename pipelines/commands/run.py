@@ -212,7 +212,6 @@ def _write(found: RunFile, folder: Path) -> None:
     write_file(folder / RUN_FILE, tables_to_toml(tables).encode())
 
 
-_ENDS = ("run_done", "run_stopped", "run_failed")
 # Seconds between looks at a run.
 _PAUSE = 0.5
 

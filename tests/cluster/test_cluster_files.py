@@ -59,6 +59,12 @@ def test_manifests_parse_and_name_the_image_of_this_version(path: Path) -> None:
         assert image == f"dboost:{VERSION}"
 
 
+def test_the_image_copies_what_exists() -> None:
+    text = (CLUSTER / "Dockerfile").read_text(encoding="utf-8")
+    copied = [name for line in re.findall(r"^COPY (.+)$", text, flags=re.M) for name in line.split()[:-1]]
+    assert copied and all((ROOT / name).exists() for name in copied)
+
+
 def test_kubernetes_names_agree() -> None:
     found = {(doc["kind"], doc["metadata"]["name"]) for path in CLUSTER.glob("k8s/*.yaml") for doc in documents(path)}
     everything = "".join(path.read_text(encoding="utf-8") for path in CLUSTER.glob("k8s/*.yaml"))

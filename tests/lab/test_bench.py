@@ -28,11 +28,19 @@ from lab.benchmarks.measure import BEYOND, Case, Found, climb
 from lab.benchmarks.peers import OURS, PEERS, base, in_turn
 from lab.benchmarks.peers.base import Answer, Task, doubling, small, tightening
 from lab.benchmarks.problems import KINDS, SETS, Problem, chosen
-from lab.benchmarks.process import Failed, Missing, PeerProcess, TimeUp, environment, interpreter
+from lab.benchmarks.process import (
+    PEER_PYTHON_VARIABLE,
+    Failed,
+    Missing,
+    PeerProcess,
+    TimeUp,
+    environment,
+    interpreter,
+    store,
+)
 from lab.benchmarks.suite import Budget, Options
 from lab.benchmarks.worker import Worker
 from lab.oracle import plain
-from lab.oracle.peers import PEER_PYTHON_VARIABLE, store
 
 EVERY = {**PEERS, OURS.name: OURS}
 

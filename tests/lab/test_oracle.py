@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ import pytest
 from scipy.optimize import minimize
 
 from lab import tables
+from lab.benchmarks.peers import PEERS
+from lab.benchmarks.peers.base import Task
+from lab.benchmarks.process import LIGHTNING_VARIABLE, PEER_PYTHON_VARIABLE, store
 from lab.datasets import SYNTHETIC
-from lab.oracle import peers, plain, reference, worker
+from lab.oracle import plain, reference
 from lab.oracle.compare import compare, strength, verdict
 from lab.oracle.ours import solve
 from lab.oracle.problems import PENALTIES, Encoded, Problem, encode, project
@@ -160,16 +164,27 @@ def test_hessian_path_and_data_path_agree(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("peer", "name"), [("liblinear", "imdb"), ("liblinear", "bibtex"), ("saga", "arxiv")])
-def test_reference_agrees_with_other_programs(peer: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("peer", "name", "rung"),
+    [
+        ("liblinear", "imdb", {"tol": 1e-8}),
+        ("liblinear", "bibtex", {"tol": 1e-8}),
+        ("saga", "arxiv", {"max_iter": 4096}),
+    ],
+)
+def test_reference_agrees_with_other_programs(peer: str, name: str, rung: dict[str, Any]) -> None:
     data = encode(SYNTHETIC[name](0))
-    alpha = 0.1 * plain.alpha_max(data.X, data.y, "l1", data.loss, False)
+    largest = plain.alpha_max(data.X, data.y, "l1", data.loss, False)
+    alpha = 0.1 * largest
     found = reference.solve(data.X, data.y, loss=data.loss, penalty="l1", alpha=alpha, intercept=False)
-    job = {"alpha": alpha, "intercept": False, "seconds": 4.0, "penalty": "l1", "loss": data.loss}
+    task = Task(data.X, data.y, data.loss, "l1", alpha, largest)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        W, b = worker.PEERS[peer](data.X, data.y, job)
-    values = [plain.objective(data.X, data.y, A, c, alpha, "l1", data.loss) for A, c in ((found.W, found.b), (W, b))]
+        theirs = PEERS[peer].solve(data.X, task, rung)
+    values = [
+        plain.objective(data.X, data.y, A, c, alpha, "l1", data.loss)
+        for A, c in ((found.W, found.b), (theirs.W, theirs.b))
+    ]
     assert values[0] <= values[1] + 1e-12
     assert values[0] == pytest.approx(values[1], rel=1e-6)
 
@@ -200,23 +215,20 @@ def test_verdicts() -> None:
 def test_a_missing_peer_is_in_the_table_and_the_reference_steps_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(peers.PEER_PYTHON_VARIABLE, sys.executable)
+    for name in (PEER_PYTHON_VARIABLE, LIGHTNING_VARIABLE):
+        monkeypatch.setenv(name, sys.executable)
     data = encode(SYNTHETIC["libsvm"](0))
-    problem = Problem("libsvm", "l1", 0.1, False, ("no_such_peer", "liblinear"))
+    problem = Problem("libsvm", "l1", 0.1, False, ("lightning", "liblinear"))
     alpha = strength(data, problem)
-    peers.store(tmp_path, data.X, data.y)
+    store(tmp_path, data.X, data.y)
     ours = solve(data, "l1", alpha, False)
     absent, found = compare(data, problem, alpha, ours, tmp_path, 20.0)
-    assert absent["verdict"] == "not installed; ours certified" and "P peer" not in absent
+    assert absent["verdict"].startswith("lightning is not installed") and "P peer" not in absent
     assert found["verdict"] == "agrees" and found["rows"] == found["rows peer"] > 0
-    nobody = Problem("libsvm", "l1", 0.1, False, ("no_such_peer",))
-    assert [r["peer"] for r in compare(data, nobody, alpha, ours, tmp_path, 20.0)] == ["no_such_peer", "reference"]
-
-
-def test_a_failing_peer_is_reported(tmp_path: Path) -> None:
-    job = peers.Job("liblinear", str(tmp_path / "nothing"), "log", "l1", 0.1, False, 5.0)
-    answer = peers.run(job, tmp_path)
-    assert answer.W is None and answer.note.startswith("failed: FileNotFoundError")
+    (tmp_path / "X.npz").unlink()
+    failed, last = compare(data, replace(problem, peers=("liblinear",)), alpha, ours, tmp_path, 20.0)
+    assert "FileNotFoundError" in failed["verdict"] and failed["verdict"].endswith("ours certified")
+    assert last["peer"] == "reference" and last["verdict"] == "agrees"
 
 
 def test_markdown_is_aligned_and_keeps_what_is_missing(tmp_path: Path) -> None:

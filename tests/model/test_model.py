@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import dboost
 from dboost.errors import DataError, UsageError
 from dboost.hypotheses.columns import ColumnSet
 from dboost.model.fitted import read_model
@@ -125,6 +126,16 @@ def test_round_trip_keeps_every_bit(tmp_path, labels, names):
         assert getattr(back, name) == getattr(model, name), name
     assert back.hypotheses.names == model.hypotheses.names
     assert back.hypotheses.words() == (["f1·", "f4·", "f7·"] if names else ["x1", "x4", "x7"])
+
+
+def test_labels_of_bytes_are_learned_and_kept(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.where(X[:, 0] > 0, np.bytes_("yes"), np.bytes_("no"))
+    model = dboost.BoostedClassifier(alpha=0.01).fit(X, y)
+    model.save(tmp_path / "m")
+    back = dboost.load_model(tmp_path / "m")
+    assert back.classes_.dtype == model.classes_.dtype and back.classes_.tolist() == [b"no", b"yes"]
+    assert back.predict(X).tolist() == model.predict(X).tolist()
 
 
 def test_names_that_are_no_utf_8_are_kept(tmp_path):

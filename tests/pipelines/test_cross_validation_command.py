@@ -8,6 +8,8 @@ import pytest
 import dboost
 from dboost.model.fitted import read_model
 from pipelines.cli import main
+from pipelines.console import Console
+from pipelines.runs.fingerprints import of_model
 
 LOCAL = ["--workers", "0"]
 
@@ -25,6 +27,36 @@ def test_cv_trains_the_model_of_the_strength_that_the_library_chooses(prepared, 
         assert f"{row['mean_loss']:.4f}" in page and f"{100 * row['mean_error']:.1f} %" in page
     assert "chosen" in page and "least loss" in page and "rule of thumb" not in page
     assert json.loads((tmp_path / "m" / "run.json").read_text())["settings"]["cv"] == 3
+
+
+def test_cv_that_was_broken_off_is_resumed_to_the_same_model(prepared, tmp_path, monkeypatch):
+    line = ["train", str(prepared), "--cv", "2", "--n-alphas", "3", "--eps", "0.3", *LOCAL, "--out"]
+    out, told = tmp_path / "out", []
+
+    def breaks_at(most):
+        def told_of(console, strengths, folds=0):
+            def record(one):
+                told.append(one)
+                if len(told) == most:
+                    raise KeyboardInterrupt
+
+            return record
+
+        return told_of
+
+    monkeypatch.setattr(Console, "several_fits", breaks_at(None))
+    assert main([*line, str(tmp_path / "whole")]) == 0
+    rounds = len(told)
+    told.clear()
+    monkeypatch.setattr(Console, "several_fits", breaks_at(rounds // 2))
+    with pytest.raises(KeyboardInterrupt):
+        main([*line, str(out)])
+    assert not out.exists() and (tmp_path / "out.unfinished" / "several").is_dir()
+    told.clear()
+    monkeypatch.setattr(Console, "several_fits", breaks_at(None))
+    assert main(["resume", str(out)]) == 0
+    assert 0 < len(told) < rounds and of_model(out) == of_model(tmp_path / "whole")
+    assert not (tmp_path / "out.unfinished").exists()
 
 
 def test_the_best_at_the_end_of_the_grid_is_said_with_the_remedy(prepared, tmp_path, capsys):

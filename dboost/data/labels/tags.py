@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.data.labels.factorise import is_arrow
+from dboost.data.meaning import column_kind
 from dboost.errors import DataError
 
 TAGS = "tags"
@@ -49,15 +50,8 @@ def _is_row(row: Any) -> bool:
 
 
 def _is_list(kind: Any) -> bool:
-    import pyarrow as pa
-
-    test = pa.types
-    if not (test.is_list(kind) or test.is_large_list(kind) or test.is_list_view(kind)):
-        return False
-    inner = kind.value_type.value_type if test.is_dictionary(kind.value_type) else kind.value_type
-    # lists of which none has an element have no type of them
-    kinds = (test.is_string, test.is_large_string, test.is_string_view, test.is_null)
-    return any(test_of(inner) for test_of in kinds)
+    """Lists of which none has an element have no type of them."""
+    return column_kind(kind) in ("list<str>", "list<null>")
 
 
 def as_arrow(labels: Any) -> Any:

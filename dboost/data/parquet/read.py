@@ -223,10 +223,9 @@ def with_folders(infos: Sequence[FileInfo], named: bool = False) -> list[FileInf
 def first_of(files: Sequence[tuple[str, str]]) -> FileInfo:
     """What is known of the first of some files, of which it alone is opened."""
     info = inspect_file(files[0])
-    columns, kinds = folder_values([name for _, name in files])
-    more = {name: kinds[name] for name in columns[0] if name not in info.kinds}
-    types = {name: arrow_of(kind) for name, kind in more.items()}
-    return replace(info, kinds=info.kinds | more, types=info.types | types)
+    others = [replace(info, ref=replace(info.ref, name=name)) for _, name in files[1:]]
+    # what the folders of all say tells the kinds of their columns
+    return with_folders([info, *others])[0]
 
 
 def _leaf_count(kind: pa.DataType) -> int:

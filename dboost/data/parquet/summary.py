@@ -7,6 +7,7 @@ values of features, of which none is read.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from dboost import notebook_html as page
+from dboost.data.absent_column import absent_column
 from dboost.data.manifest import Manifest
 from dboost.data.parquet import plan
 from dboost.data.parquet.read import FileInfo, open_file, read_group
@@ -51,44 +53,51 @@ def summary(data: Any) -> Summary | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a fit would say of columns, it says itself
         blocks, layout, label = plan.looked_at(data, infos, manifest)
+    rows, classes = sum(sum(info.rows) for info in infos), None
+    if rows <= MOST_LABELS and (counts := count_labels(label, infos, manifest, split, MOST_LABELS)[0]) is not None:
+        named = {"no label" if name is None else str(name): count for name, count in counts.items()}
+        classes = tuple(sorted(named.items(), key=lambda item: (-item[1], item[0])))
     return Summary(
         files=len(files),
         on_disk=sum(info.ref.size for info in infos),
-        rows=sum(sum(info.rows) for info in infos),
+        rows=rows,
         features=layout.n_features if layout.n_features >= 0 else None,
         partitions=len(blocks),
         decoded=sum(block.nbytes_estimate for block in blocks) if layout.n_features >= 0 else None,
         labels=label,
-        classes=_classes(label, infos, manifest, split),
+        classes=classes,
     )
 
 
-def _classes(
-    label: tuple[str, ...], infos: Sequence[FileInfo], manifest: Manifest | None, split: str | None
-) -> tuple[tuple[str, int], ...] | None:
-    """Labels and how many rows have each: what the manifest says, or what the column holds."""
+def count_labels(
+    label: tuple[str, ...], infos: Sequence[FileInfo], manifest: Manifest | None, split: str | None, most: int
+) -> tuple[dict[Any, int] | None, bool]:
+    """Rows of each label in the first row groups, up to `most` rows, and whether these are all.
+
+    None in place of labels that are no classes: those of several tasks, and the numbers of a regression.
+    """
     if len(label) != 1:
-        return None
+        return None, True
     known = manifest.splits[split].get("classes") if manifest is not None and split is not None else None
     if manifest is not None and known is not None and label == (manifest.label,):
-        counts: dict[Any, int] = {str(name): int(count) for name, count in known}
-    else:
-        if sum(sum(info.rows) for info in infos) > MOST_LABELS:
-            return None
-        counts = {}
-        for info in infos:
-            kind = info.types[label[0]]
-            if pa.types.is_nested(kind) or pa.types.is_floating(kind):
-                return None  # several tasks, or the numbers of a regression
-            with open_file(info.ref.path) as file:
-                groups = [read_group(file, info.ref, group, label) for group in range(len(info.rows))]
-            column = pa.concat_tables(groups).column(0) if groups else pa.chunked_array([], kind)
-            if pa.types.is_dictionary(column.type):
-                column = column.cast(column.type.value_type)
-            for one in column.value_counts().to_pylist():
-                name = "no label" if one["values"] is None else str(one["values"])
-                counts[name] = counts.get(name, 0) + one["counts"]
-    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        return {name: int(count) for name, count in known}, True
+    counts: Counter[Any] = Counter()
+    rows = 0
+    for info in infos:
+        if label[0] not in info.types:
+            raise absent_column(label[0], info.kinds, info.ref.path, "label")
+        kind = info.types[label[0]]
+        if pa.types.is_nested(kind) or pa.types.is_floating(kind):
+            return None, True
+        with open_file(info.ref.path) as file:
+            for group, count in enumerate(info.rows):
+                if rows and rows + count > most:
+                    return counts, False
+                column = read_group(file, info.ref, group, label).column(0)
+                column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+                counts.update({one["values"]: one["counts"] for one in column.value_counts().to_pylist()})
+                rows += count
+    return counts, True
 
 
 def html(data: Any) -> str:
@@ -103,7 +112,7 @@ def html(data: Any) -> str:
     rows = [
         ["rows", f"{found.rows:,}"],
         ["features", "as many as the rows hold" if found.features is None else f"{found.features:,}"],
-        ["bytes", f"{_size(found.on_disk)} in {found.files:,} {'file' if found.files == 1 else 'files'}"],
+        ["bytes", f"{size_in_words(found.on_disk)} in {found.files:,} {'file' if found.files == 1 else 'files'}"],
         ["partitions", f"{found.partitions:,}" + _held(found.decoded)],
     ]
     if found.labels and found.classes is None:
@@ -123,10 +132,10 @@ def _facts(rows: list[list[str]]) -> str:
 
 
 def _held(decoded: int | None) -> str:
-    return "" if decoded is None else f", about {_size(decoded)} in memory"
+    return "" if decoded is None else f", about {size_in_words(decoded)} in memory"
 
 
-def _size(count: int) -> str:
+def size_in_words(count: float) -> str:
     """Bytes, in words."""
     size, unit = float(count), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):

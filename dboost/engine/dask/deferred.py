@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,24 @@ class Features:
         return getattr(self.item, "load_rows", self.item.load)()
 
 
+class _Deferred:
+    features: Features
+    if TYPE_CHECKING:
+        n_features: int
+        by_row: ByRow | None
+        indptr: NDArray[np.int64]
+        rows: NDArray[np.int32]
+        values: NDArray[Any]
+
+    def __getattr__(self, name: str) -> Any:
+        """The features by row or by column, as the block that is read for them has them."""
+        if name not in ("n_features", "by_row", "indptr", "rows", "values"):
+            raise AttributeError(name)
+        return getattr(self.features.decoded, name)
+
+
 @dataclass(frozen=True)
-class LatePartition:
+class LatePartition(_Deferred):
     """Labels and weights that are at hand, features that are read when a leaf first asks for them.
 
     Most passes need only the columns that a model holds, which they have cut out before and find in the memo: then
@@ -49,35 +65,6 @@ class LatePartition:
     def n_rows(self) -> int:
         """Number of examples m in the block."""
         return int(self.weight.shape[0])
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns n."""
-        return int(self.features.decoded.n_features)
-
-    @property
-    def by_row(self) -> ByRow | None:
-        """The features by row, where they come so."""
-        found: ByRow | None = self.features.decoded.by_row
-        return found
-
-    @property
-    def indptr(self) -> NDArray[np.int64]:
-        """Start of each column in `rows` and `values`."""
-        found: NDArray[np.int64] = self.features.decoded.indptr
-        return found
-
-    @property
-    def rows(self) -> NDArray[np.int32]:
-        """Row of each stored value, by column."""
-        found: NDArray[np.int32] = self.features.decoded.rows
-        return found
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """The stored values, by column."""
-        found: NDArray[Any] = self.features.decoded.values
-        return found
 
 
 def open_late(item: Any, store: MemoStore, run: str) -> LatePartition:

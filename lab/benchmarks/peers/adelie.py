@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, by_column, tightening, without_intercept
+from .base import Answer, Peer, Rung, Task, answered, by_column, tightening
 
 
 def prepare(task: Task) -> Any:
@@ -47,7 +47,7 @@ def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) ->
     )
     if state.betas.shape[0] != len(strengths):
         raise RuntimeError(f"adelie solved {state.betas.shape[0]} of {len(strengths)} strengths")
-    return [without_intercept(state.betas[[place]].toarray().reshape(n, k)) for place in range(len(strengths))]
+    return [answered(state.betas[[place]].toarray().reshape(n, k)) for place in range(len(strengths))]
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:

@@ -23,7 +23,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Task:
-    """One problem: minimise mean_i loss_i(x_i W) + alpha sum_j omega(W_j), without an intercept."""
+    """One problem: minimise mean_i loss_i(x_i W + b) + alpha sum_j omega(W_j)."""
 
     X: Any
     # -1/+1 (m,), codes 0..k-1 (m,), or -1/+1 (m, k), as the loss asks.
@@ -35,6 +35,8 @@ class Task:
     alpha_max: float
     # How many it may use.
     threads: int = 2
+    # Whether b is free; else it is zero.
+    intercept: bool = False
 
     @property
     def n_outputs(self) -> int:
@@ -54,7 +56,6 @@ class Answer:
     """What a solver returned."""
 
     W: Any
-    # Zeros: no problem has an intercept.
     b: Any
     # What else it says of its run, as plain values.
     facts: dict[str, Any] = field(default_factory=dict)
@@ -68,7 +69,7 @@ class Peer:
     # The distribution whose version is reported, and what is imported to see whether it is there.
     package: str
     module: str
-    # The objectives that it can minimise exactly as they are written in `Task`.
+    # The objectives without an intercept in which it is compared by its time, each as it is written in `Task`.
     solves: tuple[Pair, ...]
     # What `prepare` does, in words for the page.
     layout: str
@@ -111,11 +112,11 @@ def by_column(task: Task) -> Any:
     return task.X.tocsc() if hasattr(task.X, "tocsc") else np.asfortranarray(task.X)
 
 
-def without_intercept(W: Any, **facts: Any) -> Answer:
-    """An answer without an intercept; W may be (k, n) turned by the caller, or (n,)."""
+def answered(W: Any, b: Any = 0.0, **facts: Any) -> Answer:
+    """An answer; W may be (k, n) turned by the caller, or (n,)."""
     W = np.asarray(W, dtype=np.float64)
     W = W.reshape(-1, 1) if W.ndim == 1 else W
-    return Answer(W, np.zeros(W.shape[1]), facts)
+    return Answer(W, np.broadcast_to(np.asarray(b, dtype=np.float64).ravel(), W.shape[1]).copy(), facts)
 
 
 def small(task: Task, rows: int = 200) -> Task:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, by_column, tightening, without_intercept
+from .base import Answer, Peer, Rung, Task, answered, by_column, tightening
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
@@ -17,7 +17,7 @@ def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
     model = LogisticRegression(
         C=1.0 / (task.alpha * task.X.shape[0]), tol=rung["tol"], max_iter=500, fit_intercept=False
     )
-    return without_intercept(model.fit(prepared, task.y).coef_[0])
+    return answered(model.fit(prepared, task.y).coef_[0])
 
 
 def path(prepared: Any, task: Task, alphas: Sequence[float], rung: Rung) -> list[Answer]:
@@ -27,7 +27,7 @@ def path(prepared: Any, task: Task, alphas: Sequence[float], rung: Rung) -> list
     strengths = np.asarray(alphas) * task.X.shape[0]
     y = task.y.astype(np.float64)
     _, coefs, _ = celer_path(prepared, y, "logreg", alphas=strengths, tol=rung["tol"], max_iter=500, use_PN=True)
-    return [without_intercept(w) for w in coefs.T]
+    return [answered(w) for w in coefs.T]
 
 
 PEER = Peer(

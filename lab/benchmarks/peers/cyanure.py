@@ -10,21 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, doubling, same, without_intercept
+from .base import Answer, Peer, Rung, Task, answered, doubling, same
 
-PENALTY = {"l1": "l1", "l1/l2": "l1l2", "l1/linf": "l1linf"}
+PENALTY = {"l1": "l1", "l1/l2": "l1l2", "l1/linf": "l1linf", "l1/l2+l1": "l1l2+l1"}
+# Share of the l1 norm in the sparse group.
+MIX = 0.5
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
-    """Mean loss + lambda_1 psi(W), a given number of epochs; the solver is the one it chooses itself ("auto")."""
+    """Mean loss + lambda_1 psi(W), a given number of epochs; the solver is the one it chooses itself ("auto").
+
+    The sparse group is lambda_1 |W_j|_2 + lambda_2 |W_j|_1.
+    """
     from cyanure.estimators import Classifier
 
-    epochs = rung["max_iter"]
+    epochs, mixed = rung["max_iter"], task.penalty == "l1/l2+l1"
     model = Classifier(
         loss="logistic",
         penalty=PENALTY[task.penalty],
-        lambda_1=task.alpha,
-        fit_intercept=False,
+        lambda_1=task.alpha * (1.0 - MIX if mixed else 1.0),
+        lambda_2=task.alpha * MIX if mixed else 0.0,
+        fit_intercept=task.intercept,
         tol=1e-14,
         max_iter=epochs,
         # its own gap costs a pass: as seldom as its progress allows
@@ -36,7 +42,8 @@ def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
     model.fit(prepared, task.y)
     W = np.asarray(model.coef_, dtype=np.float64)
     k = task.n_outputs
-    return without_intercept(W.reshape(-1, k) if W.shape[0] == task.X.shape[1] else W.reshape(k, -1).T)
+    b = np.asarray(model.intercept_) if task.intercept else 0.0
+    return answered(W.reshape(-1, k) if W.shape[0] == task.X.shape[1] else W.reshape(k, -1).T, b)
 
 
 PEER = Peer(

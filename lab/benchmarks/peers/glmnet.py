@@ -1,7 +1,7 @@
-"""glmnet (its Fortran through python-glmnet): coordinate descent along a path, l1, binary.
+"""glmnet (its Fortran through python-glmnet): coordinate descent along a path, l1.
 
-Without an intercept its multinomial cycles and never ends, so it is not among them. The grouped multinomial (l1/l2) of
-the R package is not offered by the Python one.
+Without an intercept its multinomial cycles and never ends, so it is not among those that are timed. The grouped
+multinomial (l1/l2) of the R package is not offered by the Python one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, by_column, tightening, without_intercept
+from .base import Answer, Peer, Rung, Task, answered, by_column, tightening
 
 
 def prepare(task: Task) -> Any:
@@ -29,16 +29,19 @@ def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) ->
         alpha=1,
         lambda_path=np.asarray(strengths),
         standardize=False,
-        fit_intercept=False,
+        fit_intercept=task.intercept,
         n_splits=0,
         tol=rung["tol"],
         max_iter=10_000_000,
     )
     model.fit(prepared, task.y)
-    coefficients = np.asarray(model.coef_path_)
+    coefficients, intercepts = np.asarray(model.coef_path_), np.asarray(model.intercept_path_)
     if coefficients.shape[-1] != len(strengths):
         raise RuntimeError(f"glmnet solved {coefficients.shape[-1]} of {len(strengths)} strengths")
-    return [without_intercept(coefficients[..., i].reshape(1, -1).T) for i in range(len(strengths))]
+    return [
+        answered(coefficients[..., i].reshape(-1, task.X.shape[1]).T, intercepts[..., i] if task.intercept else 0.0)
+        for i in range(len(strengths))
+    ]
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .base import Answer, Peer, Rung, Task, same, without_intercept
+import numpy as np
+
+from .base import Answer, Peer, Rung, Task, answered, same
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
-    """C sum_i loss_i + |w|_1 with C = 1 / (alpha m)."""
+    """C sum_i loss_i + |w|_1 with C = 1 / (alpha m), task by task; it penalises its intercept, so none is used."""
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(
@@ -20,7 +22,7 @@ def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
         max_iter=100_000,
         random_state=0,
     )
-    return without_intercept(model.fit(prepared, task.y).coef_[0])
+    return answered(np.stack([model.fit(prepared, y).coef_[0] for y in task.y.reshape(len(task.y), -1).T], axis=1))
 
 
 PEER = Peer(

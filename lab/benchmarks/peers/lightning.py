@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, by_column, doubling, same, without_intercept
+from .base import Answer, Peer, Rung, Task, answered, by_column, doubling, same
 
 
 def _by_fista(task: Task) -> bool:
@@ -38,7 +38,7 @@ def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
         model = FistaClassifier(**known)
     else:
         model = CDClassifier(**known, shrinking=rung["shrinking"], tol=1e-14, random_state=0)
-    return without_intercept(np.asarray(model.fit(prepared, task.y).coef_).T)
+    return answered(np.asarray(model.fit(prepared, task.y).coef_).T)
 
 
 def ladder(task: Task) -> list[Rung]:

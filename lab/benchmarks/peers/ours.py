@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, same, without_intercept
+from .base import Answer, Peer, Rung, Task, answered, same
 
 KIND = {"log": "binary", "multinomial": "multiclass", "multitask": "multitask"}
 BEST = 1e-9
@@ -49,7 +49,7 @@ def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
 def _by_estimator(X: Any, task: Task, tol: float) -> Answer:
     model = _estimator(task, tol, task.alpha).fit(X, task.y)
     facts = {"gap": float(model.duality_gap_), "stop": model.stop_reason_, "passes": int(model.history_[-1]["passes"])}
-    return without_intercept(np.asarray(model.coef_).T, **facts)
+    return answered(np.asarray(model.coef_).T, **facts)
 
 
 def _by_core(X: Any, task: Task, rung: Rung) -> Answer:
@@ -87,7 +87,7 @@ def _by_core(X: Any, task: Task, rung: Rung) -> Answer:
         "stop": found.stop_reason,
         "rows": int(found.active.shape[0]),
     }
-    return without_intercept(W, **facts)
+    return answered(W, **facts)
 
 
 def path(prepared: Any, task: Task, alphas: Sequence[float], rung: Rung) -> list[Answer]:
@@ -98,7 +98,7 @@ def path(prepared: Any, task: Task, alphas: Sequence[float], rung: Rung) -> list
         warnings.simplefilter("ignore")
         template = _estimator(task, rung["tol"], "auto")
         found = dboost.regularization_path(prepared, task.y, estimator=template, alphas=list(alphas))
-    return [without_intercept(coef.T) for coef in found.coefs]
+    return [answered(coef.T) for coef in found.coefs]
 
 
 PEER = Peer(

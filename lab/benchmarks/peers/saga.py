@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, doubling, same, without_intercept
+from .base import Answer, Peer, Rung, Task, answered, doubling, same
 
 
 def _model(task: Task, rung: Rung, warm_start: bool = False) -> Any:
@@ -17,7 +17,7 @@ def _model(task: Task, rung: Rung, warm_start: bool = False) -> Any:
         solver="saga",
         l1_ratio=1.0,
         C=1.0 / (task.alpha * task.X.shape[0]),
-        fit_intercept=False,
+        fit_intercept=task.intercept,
         tol=0.0,
         max_iter=rung["max_iter"],
         random_state=0,
@@ -27,7 +27,8 @@ def _model(task: Task, rung: Rung, warm_start: bool = False) -> Any:
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
     """C sum_i loss_i + |W|_1 with C = 1 / (alpha m), a given number of epochs."""
-    return without_intercept(np.asarray(_model(task, rung).fit(prepared, task.y).coef_).T)
+    model = _model(task, rung).fit(prepared, task.y)
+    return answered(np.asarray(model.coef_).T, model.intercept_)
 
 
 def path(prepared: Any, task: Task, alphas: Sequence[float], rung: Rung) -> list[Answer]:
@@ -36,7 +37,7 @@ def path(prepared: Any, task: Task, alphas: Sequence[float], rung: Rung) -> list
     found = []
     for alpha in alphas:
         model.C = 1.0 / (alpha * task.X.shape[0])
-        found.append(without_intercept(np.array(model.fit(prepared, task.y).coef_).T))
+        found.append(answered(np.array(model.fit(prepared, task.y).coef_).T))
     return found
 
 

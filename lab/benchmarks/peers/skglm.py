@@ -10,20 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, by_column, tightening, without_intercept
+from .base import Answer, Peer, Rung, Task, answered, by_column, tightening
 
 
 def _model(task: Task, rung: Rung, warm_start: bool = False) -> Any:
     from skglm import SparseLogisticRegression
 
     return SparseLogisticRegression(
-        alpha=task.alpha, fit_intercept=False, tol=rung["tol"], max_iter=500, max_epochs=50_000, warm_start=warm_start
-    )
+        alpha=task.alpha, fit_intercept=task.intercept, tol=rung["tol"], max_iter=500, max_epochs=50_000,
+        warm_start=warm_start,
+    )  # fmt: skip
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
     """Mean loss + alpha |w|_1."""
-    return without_intercept(_model(task, rung).fit(prepared, task.y).coef_[0])
+    model = _model(task, rung).fit(prepared, task.y)
+    return answered(model.coef_[0], np.atleast_1d(model.intercept_)[:1])
 
 
 def path(prepared: Any, task: Task, alphas: Sequence[float], rung: Rung) -> list[Answer]:
@@ -32,7 +34,7 @@ def path(prepared: Any, task: Task, alphas: Sequence[float], rung: Rung) -> list
     found = []
     for alpha in alphas:
         model.alpha = alpha
-        found.append(without_intercept(np.array(model.fit(prepared, task.y).coef_[0])))
+        found.append(answered(np.array(model.fit(prepared, task.y).coef_[0])))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .base import Answer, Peer, Rung, Task, same, tightening, without_intercept
+from .base import Answer, Peer, Rung, Task, answered, same, tightening
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
@@ -21,7 +21,7 @@ def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
         n_jobs=task.threads,
         random_state=0,
     )
-    return without_intercept(model.fit(prepared, task.y).coef_.reshape(-1))
+    return answered(model.fit(prepared, task.y).coef_.reshape(-1))
 
 
 PEER = Peer(
