@@ -87,7 +87,7 @@ class JoinedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if is_lazy(X):
             absent_columns(used, column_names(X))
             return rows_of_parts(X[used], self, names, len(names), np.dtype(np.float64), X)
-        table, _ = columns_of(X)
+        table, _ = columns_of(X, used)
         absent_columns(used, list(table))
         blocks = []
         for _, columns, transform in self.parts:

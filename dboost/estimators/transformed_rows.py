@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dboost.data.collections import refuse_gone
-from dboost.data.named_columns import BEHIND, names_of
+from dboost.data.named_columns import BEHIND, names_of, names_of_rows
 from dboost.data.planned import Plan
 from dboost.errors import DataError, UsageError
 
@@ -127,8 +127,9 @@ def column_names(X: Any) -> list[Any]:
                 f"X is a dask {type(X).__name__}, whose columns have no names", hint="give a dask DataFrame"
             )
         return list(X.columns)
-    if names_of(X):
-        return names_of(X)
+    named = names_of(X) or names_of_rows(X)
+    if named:
+        return named
     # a fit of arrays has no use for Arrow, which takes longer to load than a small fit
     from dboost.data.features.arrow import columns_of
 

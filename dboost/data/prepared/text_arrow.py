@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dboost.data.absent_column import listed
+from dboost.data.features.arrow import no_surrogates
 from dboost.data.named_columns import names_of
 from dboost.errors import DataError, UsageError, without_values
 
@@ -166,10 +167,7 @@ def _converted(values: Any) -> pa.Array | pa.ChunkedArray:
         # A list is not looked at for its type first, which would take another pass.
         return pa.array(values, pa.large_string() if plain else None, from_pandas=not isinstance(values, Sequence))
     except UnicodeEncodeError:
-        raise DataError(
-            "a document holds half of a surrogate pair, which no text does",
-            hint="clean it with text.encode('utf-8', 'replace').decode()",
-        ) from None
+        raise no_surrogates("a document") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as fault:
         for number, value in enumerate(values):
             _refuse_other_than_text(number, value)
