@@ -36,7 +36,7 @@ from dboost.data.planned import (
 )
 from dboost.data.prepared.mapper import Clustered, Mapper
 from dboost.data.sparse.csc import to_csc
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, type_name
 from dboost.partition import SEVERAL, Partition
 
 
@@ -138,7 +138,7 @@ def _delayed_blocks(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[li
 
     frame = hasattr(X, "npartitions") and hasattr(X, "columns")
     if not frame and not (hasattr(X, "chunks") and hasattr(X, "to_delayed")):
-        raise UsageError(f"X is a {type(X).__name__}", hint="use a dask array or a dask DataFrame")
+        raise UsageError(f"X is {type_name(X)}", hint="use a dask array or a dask DataFrame")
     if y is None:
         raise UsageError("requires y to be passed, but the target y is None")
     chunks_x = _chunks(X, "X", frame)

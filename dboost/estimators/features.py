@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dboost.data.features.kinds import Told
 from dboost.data.features.look import DROP, NUMBERS_IN_TEXTS, TEXT, Seen
-from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.errors import DataError, ModelFormatError, UsageError, type_name
 from dboost.estimators.params import parameters
 from dboost.estimators.table_features import (
     ColumnFeatures,
@@ -169,7 +169,7 @@ class Features(ColumnFeatures):
             raise UsageError("the names of the columns are not distinct texts", hint="rename the columns")
         given = {} if self.columns is None else self.columns
         if not isinstance(given, Mapping):
-            raise UsageError(f"columns is a {type(given).__name__}", hint='give a dict, such as {"title": "text"}')
+            raise UsageError(f"columns is {type_name(given)}", hint='give a dict, such as {"title": "text"}')
         texts = {name: one for name, said in given.items() if (one := self._text_told(said)) is not None}
         told = told_columns(given, names, defaults, passed=texts)
         why = dict.fromkeys([*told, *texts], "told")

@@ -24,7 +24,7 @@ from dboost.data.features.arrow import columns_of, documents_of
 from dboost.data.features.kinds import Column, Told
 from dboost.data.features.look import DROP, NUMBERS_IN_TEXTS, TEXT, Seen, look_at_all
 from dboost.data.named_columns import names_of, unknown_column
-from dboost.errors import DataError, DboostError, ModelFormatError, UsageError
+from dboost.errors import DataError, DboostError, ModelFormatError, UsageError, type_name
 from dboost.estimators.params import parameters
 from dboost.estimators.text_features import TextFeatures
 from dboost.estimators.transformed_rows import (
@@ -392,7 +392,7 @@ def told_columns(
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise UsageError(f"columns is a {type(given).__name__}", hint='give a dict, such as {"size": "number"}')
+        raise UsageError(f"columns is {type_name(given)}", hint='give a dict, such as {"size": "number"}')
     known = ", ".join((*(() if passed is None else (TEXT,)), *kinds.KINDS, DROP))
     found: dict[str, Told | None] = {}
     for name, value in given.items():
@@ -403,7 +403,7 @@ def told_columns(
         said = {"kind": value} if isinstance(value, str) else value
         if not isinstance(said, Mapping) or "kind" not in said:
             raise UsageError(
-                f"columns gives a {type(value).__name__}",
+                f"columns gives {type_name(value)}",
                 column=str(name),
                 hint=f"give one of {known}, or a dict with it as 'kind'",
             )

@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 
 from dboost.data.features.arrow import columns_of
-from dboost.errors import ModelFormatError, UsageError
+from dboost.errors import ModelFormatError, UsageError, type_name
 from dboost.estimators.document_features import DocumentFeatures
 from dboost.estimators.features import Features
 from dboost.estimators.table_features import TableFeatures, absent_columns
@@ -172,7 +172,7 @@ def _document(transform: Any) -> dict[str, Any]:
     """A transform as JSON values, but for its arrays."""
     name = kind_of(transform)
     if name is None:
-        raise UsageError(f"a ColumnTransformer with a {type(transform).__name__} cannot be saved", hint=TAKES)
+        raise UsageError(f"a ColumnTransformer with {type_name(transform)} cannot be saved", hint=TAKES)
     return {"kind": name, **transform.to_document()}
 
 

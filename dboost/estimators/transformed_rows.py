@@ -20,7 +20,7 @@ from scipy import sparse
 from dboost.data.collections import refuse_gone
 from dboost.data.named_columns import BEHIND, names_of, names_of_rows
 from dboost.data.planned import Plan
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, type_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ def checked(given: Any) -> tuple[str, ...]:
     names = _texts(given)
     odd = next((name for name in names if not isinstance(name, str)), None)
     if odd is not None:
-        raise UsageError(f"feature_names= holds {odd!r}, a {type(odd).__name__}", hint="give texts")
+        raise UsageError(f"feature_names= holds {odd!r}, {type_name(odd)}", hint="give texts")
     if len(set(names)) != len(names):
         seen: set[str] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]

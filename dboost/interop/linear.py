@@ -15,7 +15,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRe
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from dboost.errors import UsageError
+from dboost.errors import UsageError, type_name
 from dboost.losses import loss_of_model
 from dboost.losses.link import Link
 
@@ -47,7 +47,7 @@ class Linear:
         model = estimator.model_
         if not model.plain:
             raise UsageError(
-                f"a {type(estimator).__name__} of {model.hypotheses.family} is no linear function of the columns",
+                f"{type_name(estimator)} of {model.hypotheses.family} is no linear function of the columns",
                 hint="use dboost itself to predict, or fit without hypotheses=",
             )
         loss = loss_of_model(model.loss)

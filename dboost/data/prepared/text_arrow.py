@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dboost.data.absent_column import listed
 from dboost.data.features.arrow import no_surrogates
 from dboost.data.named_columns import names_of
-from dboost.errors import DataError, UsageError, without_values
+from dboost.errors import DataError, UsageError, type_name, without_values
 
 # More pieces than this, or pieces of fewer bytes on average, are first joined: each costs a call of a loop.
 _MOST_SEGMENTS = 64
@@ -139,7 +139,7 @@ def _arrow(values: Any) -> pa.ChunkedArray:
                 values = list(values)
             except TypeError:
                 raise UsageError(
-                    f"the documents are a {type(values).__name__}", hint="give a list of texts, an array or a column"
+                    f"the documents are {type_name(values)}", hint="give a list of texts, an array or a column"
                 ) from None
         values = _converted(values)
     if isinstance(values, pa.Array):
@@ -183,6 +183,6 @@ def _refuse_other_than_text(number: int, value: Any) -> None:
     elif not isinstance(value, str):
         missing = value is None or value != value
         raise DataError(
-            f"document {number} is a {type(value).__name__}, expected text",
+            f"document {number} is {type_name(value)}, expected text",
             hint="drop these rows, or replace them by an empty text" if missing else "give one text per document",
         )
