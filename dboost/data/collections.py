@@ -153,10 +153,20 @@ def _delayed_blocks(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[li
     return [block(number, *parts) for number, parts in enumerate(zip(chunks_x, *beside, strict=True))], task_names
 
 
+def delayed_parts(frame: Any) -> list[Any]:
+    """Delayed partitions of a dask DataFrame or Series, as many as it has.
+
+    Dask's last stages of optimisation read several files as one partition where few of their columns are used, so that
+    features and labels of the same frame would be cut at different rows.
+    """
+    simple = frame.simplify() if hasattr(frame, "simplify") else frame
+    return list(simple.to_delayed(optimize_graph=False))
+
+
 def _chunks(collection: Any, name: str, frame: bool) -> list[Any]:
     """Delayed chunks of rows."""
     if frame or not hasattr(collection, "chunks"):
-        return list(collection.to_delayed())
+        return delayed_parts(collection)
     if name == "X" and collection.ndim != 2:
         raise DataError(f"X has {collection.ndim} dimensions, expected (rows, features)")
     if collection.ndim == 2 and len(collection.chunks[1]) > 1:

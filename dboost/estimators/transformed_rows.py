@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dboost.data.collections import refuse_gone
+from dboost.data.collections import delayed_parts, refuse_gone
 from dboost.data.named_columns import BEHIND, names_of, names_of_rows
 from dboost.data.planned import Plan
 from dboost.errors import DataError, UsageError, type_name
@@ -145,7 +145,7 @@ def over_parts(X: Any, count: Callable[[Any], Any], merge: Callable[[Sequence[An
     refuse_gone(X=X)
     merged = dask.delayed(merge, pure=False)
     counted = dask.delayed(_in_part, pure=False)
-    parts = [counted(count, part, number) for number, part in enumerate(X.to_delayed())]
+    parts = [counted(count, part, number) for number, part in enumerate(delayed_parts(X))]
     while len(parts) > 1:
         parts = [merged(parts[i : i + _MERGE]) for i in range(0, len(parts), _MERGE)]
     return computed(parts[0])
@@ -181,7 +181,7 @@ def rows_of_parts(X: Any, transform: Any, names: Any, width: int, dtype: Any, ta
     refuse_gone(X=X)
     held = dask.delayed(transform, name=f"dboost-transform-{uuid.uuid4().hex}")
     made = dask.delayed(dboost_transform, pure=False)
-    parts = [made(held, part, number) for number, part in enumerate(X.to_delayed())]
+    parts = [made(held, part, number) for number, part in enumerate(delayed_parts(X))]
     name = f"dboost-rows-{uuid.uuid4().hex}"
     layer = {(name, i, 0): part.key for i, part in enumerate(parts)}
     graph = HighLevelGraph.from_collections(name, layer, dependencies=parts)

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from dboost.errors import UsageError, type_name
 from dboost.losses import loss_of_model
 from dboost.losses.link import Link
+from dboost.notices import warn_user
 
 Array = NDArray[np.float64]
 
@@ -73,6 +74,15 @@ class Linear:
         return coef
 
 
+def say_what_is_left_out(estimator: Any) -> None:
+    """Warn that the rule by which tags are named is not in what other systems run."""
+    if estimator.model_.tags:
+        warn_user(
+            "what choose_thresholds chose is not in the exported model, which names the tags with a probability above "
+            "one half: apply it to the probabilities"
+        )
+
+
 def to_sklearn(estimator: Any) -> Any:
     """A fitted linear model as a plain one of scikit-learn, which predicts the same without dboost.
 
@@ -101,6 +111,7 @@ def to_sklearn(estimator: Any) -> Any:
     ('LogisticRegression', True)
     """
     linear = Linear.of(estimator)
+    say_what_is_left_out(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     if linear.task == "regression":
         return _named(_regression(linear), linear, names)

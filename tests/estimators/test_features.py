@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -136,6 +137,25 @@ def test_a_pipeline_learns_a_dask_frame_by_the_name_of_its_label():
     assert (
         series.document_frequency_.tolist() == TextFeatures(hashing=32).fit(texts["title"]).document_frequency_.tolist()
     )
+
+
+# Dask's reading of Parquet uses what pandas is about to remove.
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+def test_files_that_dask_reads_together_where_few_columns_are_used_stay_apart(tmp_path):
+    frames = pytest.importorskip("dask.dataframe")
+    rows = arrow().select(["title", "size", "colour", "new", "topic"])
+    for number in range(4):
+        pq.write_table(rows.slice(6 * number, 6), tmp_path / f"{number}.parquet")
+    frame = frames.read_parquet(tmp_path)
+    assert frame["topic"].optimize().npartitions < frame.npartitions == 4
+    whole = make_pipeline(Features(), BoostedClassifier(alpha=0.01)).fit(rows, "topic")
+    model = make_pipeline(Features(), BoostedClassifier(alpha=0.01)).fit(frame, "topic")
+    assert np.array_equal(model[-1].coef_, whole[-1].coef_)
+    assert model.predict(frame).compute().tolist() == whole.predict(rows).tolist()
+    numbers, label = frame[["size", "new"]].astype(float), frame["topic"]
+    of_files = BoostedClassifier(alpha=0.01).fit(numbers, label)
+    in_memory_ones = BoostedClassifier(alpha=0.01).fit(numbers.compute(), label.compute())
+    np.testing.assert_allclose(of_files.coef_, in_memory_ones.coef_, rtol=1e-9)
 
 
 def test_what_is_rare_unseen_or_missing():
