@@ -35,6 +35,18 @@ def without_values(fault: object) -> str:
     return _QUOTED.sub("(a value)", said).strip()
 
 
+def type_name(value: object) -> str:
+    """The type of a value with its article.
+
+    Examples
+    --------
+    >>> type_name(3), type_name([])
+    ('an int', 'a list')
+    """
+    name = type(value).__name__
+    return f"an {name}" if name.lower().startswith(("a", "e", "i", "o")) else f"a {name}"
+
+
 @contextmanager
 def quoting_no_values() -> Iterator[None]:
     """Take the values of the data out of an error of value that another library raises; its class stays."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dboost.errors import DataError
+from dboost.errors import DataError, type_name
 from dboost.partition import Sums
 
 __all__ = [
@@ -562,6 +562,6 @@ def computed_features(model: Any) -> Computed:
     """
     found = getattr(model, "model_", model)
     if not all(hasattr(found, name) for name in ("W", "hypotheses", "n_features")):
-        raise DataError(f"a {type(model).__name__} has no model", hint="give a dboost Model, or an estimator after fit")
+        raise DataError(f"{type_name(model)} has no model", hint="give a dboost Model, or an estimator after fit")
     used = np.any(np.asarray(found.W) != 0, axis=1)
     return Computed(int(np.count_nonzero(used)), len(found.hypotheses.inputs), int(found.n_features))

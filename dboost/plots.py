@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import UsageError
+from dboost.errors import UsageError, type_name
 from dboost.former_names import column_now
 
 __all__ = [
@@ -73,7 +73,7 @@ def open_axes(ax: Any, width: float = 6.0, height: float = 4.0) -> Any:
     if ax is None:
         _, ax = plt.subplots(figsize=(width, height), layout="constrained")
     elif not hasattr(ax, "plot"):
-        raise UsageError(f"ax is a {type(ax).__name__}", hint="expected matplotlib Axes, or None for a new figure")
+        raise UsageError(f"ax is {type_name(ax)}", hint="expected matplotlib Axes, or None for a new figure")
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(True, color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
@@ -139,9 +139,7 @@ def records_of(given: Any, what: str) -> list[Mapping[str, Any]]:
     """A list of records, or those of a fitted estimator (``history_``)."""
     found = getattr(given, "history_", given)
     if isinstance(found, Mapping | str) or not isinstance(found, Sequence):
-        raise UsageError(
-            f"{what} holds a {type(given).__name__}", hint="expected a fitted estimator or a list of records"
-        )
+        raise UsageError(f"{what} holds {type_name(given)}", hint="expected a fitted estimator or a list of records")
     records = list(found)
     if not records or not all(isinstance(record, Mapping) for record in records):
         raise UsageError(f"{what} holds no records", hint="expected at least one, each a mapping of names to numbers")
@@ -348,7 +346,7 @@ def plot_path(path: Any, *, quantity: str = "features", top: int = 7, ax: Any = 
     choose("quantity", quantity, QUANTITIES)
     models = getattr(path, "models", None)
     if not models:
-        raise UsageError(f"path is a {type(path).__name__} without models", hint="expected a RegularizationPath")
+        raise UsageError(f"path is {type_name(path)} without models", hint="expected a RegularizationPath")
     alphas = np.array([model.certificate.alpha for model in models])
     ax = open_axes(ax)
     if quantity == "weights":
@@ -410,7 +408,7 @@ def plot_cv(fit: Any, *, quantity: str = "loss", ax: Any = None) -> Any:
     choose("quantity", quantity, ("loss", "error", "score"))
     if not hasattr(fit, "cv_results_"):
         raise UsageError(
-            f"a {type(fit).__name__} has no cv_results_", hint="fit one that ends in CV, or use dboost.cross_validated"
+            f"{type_name(fit)} has no cv_results_", hint="fit one that ends in CV, or use dboost.cross_validated"
         )
     records = records_of(fit.cv_results_, "fit")
     if hasattr(fit, "gammas_"):
@@ -462,7 +460,7 @@ def plot_stability(selection: Any, *, top: int = 7, ax: Any = None) -> Any:
     """
     if not hasattr(selection, "frequencies_"):
         raise UsageError(
-            f"selection is a {type(selection).__name__} without frequencies_",
+            f"selection is {type_name(selection)} without frequencies_",
             hint="expected a fitted StabilitySelection",
         )
     alphas = np.asarray(selection.alphas_, dtype=np.float64)
@@ -682,9 +680,7 @@ def plot_sparsity_map(model: Any, *, top: int = 40, ax: Any = None) -> Any:
     """
     found = getattr(model, "model_", model)
     if not hasattr(found, "W") or not hasattr(found, "hypotheses"):
-        raise UsageError(
-            f"a {type(model).__name__} has no model", hint="give a dboost Model, or an estimator after fit"
-        )
+        raise UsageError(f"{type_name(model)} has no model", hint="give a dboost Model, or an estimator after fit")
     by_name = found.weights
     if not np.any(by_name != 0):
         raise UsageError("the model holds no feature, so its map is blank", hint="fit with a smaller alpha")

@@ -36,7 +36,7 @@ from dboost.data.planned import (
 )
 from dboost.data.prepared.mapper import Clustered, Mapper
 from dboost.data.sparse.csc import to_csc
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, type_name
 from dboost.partition import SEVERAL, Partition
 
 
@@ -138,7 +138,7 @@ def _delayed_blocks(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[li
 
     frame = hasattr(X, "npartitions") and hasattr(X, "columns")
     if not frame and not (hasattr(X, "chunks") and hasattr(X, "to_delayed")):
-        raise UsageError(f"X is a {type(X).__name__}", hint="use a dask array or a dask DataFrame")
+        raise UsageError(f"X is {type_name(X)}", hint="use a dask array or a dask DataFrame")
     if y is None:
         raise UsageError("requires y to be passed, but the target y is None")
     chunks_x = _chunks(X, "X", frame)
@@ -153,10 +153,20 @@ def _delayed_blocks(X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[li
     return [block(number, *parts) for number, parts in enumerate(zip(chunks_x, *beside, strict=True))], task_names
 
 
+def delayed_parts(frame: Any) -> list[Any]:
+    """Delayed partitions of a dask DataFrame or Series, as many as it has.
+
+    Dask's last stages of optimisation read several files as one partition where few of their columns are used, so that
+    features and labels of the same frame would be cut at different rows.
+    """
+    simple = frame.simplify() if hasattr(frame, "simplify") else frame
+    return list(simple.to_delayed(optimize_graph=False))
+
+
 def _chunks(collection: Any, name: str, frame: bool) -> list[Any]:
     """Delayed chunks of rows."""
     if frame or not hasattr(collection, "chunks"):
-        return list(collection.to_delayed())
+        return delayed_parts(collection)
     if name == "X" and collection.ndim != 2:
         raise DataError(f"X has {collection.ndim} dimensions, expected (rows, features)")
     if collection.ndim == 2 and len(collection.chunks[1]) > 1:

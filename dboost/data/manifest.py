@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import DataError
+from dboost.errors import DataError, type_name
 from dboost.files.storage import sha256_bytes, write_file, writing, writing_whole
 from dboost.files.store_folders import current
 from dboost.files.stores import AnyPath, any_path
@@ -151,7 +151,7 @@ def _check_content(content: dict[str, Any], path: str) -> None:
         raise refuse(f"keys {sorted(set(content) ^ set(_EXPECTED))} are missing or unknown")
     for key, kinds in _EXPECTED.items():
         if not isinstance(content[key], kinds):
-            raise refuse(f"{key} is a {type(content[key]).__name__}")
+            raise refuse(f"{key} is {type_name(content[key])}")
     features = content["features"]
     if not all(isinstance(features.get(key), str) for key in ("indices", "values")):
         raise refuse("features name no list columns")

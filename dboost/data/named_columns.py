@@ -27,6 +27,13 @@ def refuse_unread(X: Any) -> None:
         )
 
 
+def names_of_rows(X: Any) -> list[Any] | None:
+    """Names of the columns of rows that are dicts; None of anything else."""
+    if isinstance(X, list) and X and isinstance(X[0], Mapping):
+        return list(dict.fromkeys(name for row in X for name in row))
+    return None
+
+
 def names_of(X: Any) -> list[Any]:
     """Names of the columns of a table; none of an array."""
     for attribute in ("column_names", "columns"):

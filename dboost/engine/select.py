@@ -12,7 +12,7 @@ from typing import Any
 
 from dboost.engine.base import Engine
 from dboost.engine.local import LocalEngine
-from dboost.errors import UsageError
+from dboost.errors import UsageError, type_name
 
 # class of a client -> module and class of the engine that runs on such a client, and is made from it. Both are named
 # and not imported: neither is loaded before a fit is given such a client.
@@ -31,7 +31,7 @@ def engine_class(client: Any) -> Any:
         if found is not None:
             return getattr(import_module(found[0]), found[1])
     raise UsageError(
-        f"client is a {type(client).__name__}; expected a dask.distributed.Client",
+        f"client is {type_name(client)}; expected a dask.distributed.Client",
         hint="for an address write Client(address), for a cluster cluster.get_client()",
     )
 

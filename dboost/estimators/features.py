@@ -24,7 +24,7 @@ from dboost.data.features.arrow import columns_of, documents_of
 from dboost.data.features.kinds import Column, Told
 from dboost.data.features.look import DROP, NUMBERS_IN_TEXTS, TEXT, Seen, look_at_all
 from dboost.data.named_columns import names_of, unknown_column
-from dboost.errors import DataError, DboostError, ModelFormatError, UsageError
+from dboost.errors import DataError, DboostError, ModelFormatError, UsageError, type_name
 from dboost.estimators.params import parameters
 from dboost.estimators.text_features import TextFeatures
 from dboost.estimators.transformed_rows import (
@@ -84,10 +84,11 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         part = X[[*told, *texts]] if is_lazy(X) else X
         # where all of the text is at hand, its terms are counted on all cores
         apart = {} if is_lazy(X) else {name: clone(one) for name, one in texts.items()}
-        counted = over_parts(part, partial(_count_part, self, told, {} if apart else texts), self.merge)
+        count = partial(_count_part, self, told, {} if apart else texts, [*told, *texts])
+        counted = over_parts(part, count, self.merge)
         values, terms, rows = counted
         if apart and rows:
-            table = columns_of(X)[0]
+            table = columns_of(X, apart)[0]
             for name, one in apart.items():
                 with _of_column(name):
                     one.fit(documents_of(name, table[name], self.missing))
@@ -127,6 +128,11 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             with _of_column(name):
                 texts[name].settle(counts, n_terms)
         found = [kinds.settle(name, values[name], one) for name, one in told.items()]
+        empty = [f"{one.name} ({one.why_empty})" for one in found if not one.names()]
+        if empty and len(empty) == len(found) and not texts:
+            raise DataError("no column makes a feature", column=found[0].name, hint=found[0].why_empty)
+        if empty:
+            warn_user(f"no features: {', '.join(empty)}")
         return self._settle(found, dict(texts), columns, named)
 
     def _settle(
@@ -172,7 +178,7 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if is_lazy(X):
             absent_columns(self._used, column_names(X))
             return rows_of_parts(X[self._used], self, self._names, len(self._names), np.dtype(np.float64), X)
-        table, named = columns_of(X)
+        table, named = columns_of(X, self._used if self._named else None)
         if not named or not self._named:
             if len(table) != self.n_features_in_:
                 raise DataError(f"X has {len(table)} features, but {type(self).__name__} is expecting "
@@ -386,7 +392,7 @@ def told_columns(
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise UsageError(f"columns is a {type(given).__name__}", hint='give a dict, such as {"size": "number"}')
+        raise UsageError(f"columns is {type_name(given)}", hint='give a dict, such as {"size": "number"}')
     known = ", ".join((*(() if passed is None else (TEXT,)), *kinds.KINDS, DROP))
     found: dict[str, Told | None] = {}
     for name, value in given.items():
@@ -397,7 +403,7 @@ def told_columns(
         said = {"kind": value} if isinstance(value, str) else value
         if not isinstance(said, Mapping) or "kind" not in said:
             raise UsageError(
-                f"columns gives a {type(value).__name__}",
+                f"columns gives {type_name(value)}",
                 column=str(name),
                 hint=f"give one of {known}, or a dict with it as 'kind'",
             )
@@ -426,7 +432,7 @@ def seen_of(X: Any, names: Sequence[str]) -> dict[str, Seen]:
 
 
 def _look(names: list[str], part: Any) -> dict[str, Seen]:
-    columns, _ = columns_of(part)
+    columns, _ = columns_of(part, names)
     return look_at_all({name: columns[name] for name in names})
 
 
@@ -469,10 +475,10 @@ def _of_column(name: str) -> Iterator[None]:
 
 
 def _count_part(
-    features: ColumnFeatures, told: Mapping[str, Told], texts: Mapping[str, TextFeatures], part: Any
+    features: ColumnFeatures, told: Mapping[str, Told], texts: Mapping[str, TextFeatures], used: list[str], part: Any
 ) -> tuple[dict[str, Any], dict[str, Any], int]:
     """What a part of a table says. Runs on workers."""
-    found: tuple[dict[str, Any], dict[str, Any], int] = features.count(columns_of(part)[0], told, texts)
+    found: tuple[dict[str, Any], dict[str, Any], int] = features.count(columns_of(part, used)[0], told, texts)
     return found
 
 
@@ -614,7 +620,7 @@ class Features(ColumnFeatures):
             raise UsageError("the names of the columns are not distinct texts", hint="rename the columns")
         given = {} if self.columns is None else self.columns
         if not isinstance(given, Mapping):
-            raise UsageError(f"columns is a {type(given).__name__}", hint='give a dict, such as {"title": "text"}')
+            raise UsageError(f"columns is {type_name(given)}", hint='give a dict, such as {"title": "text"}')
         texts = {name: one for name, said in given.items() if (one := self._text_told(said)) is not None}
         told = told_columns(given, names, defaults, passed=texts)
         why = dict.fromkeys([*told, *texts], "told")

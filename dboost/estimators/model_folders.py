@@ -32,7 +32,7 @@ _RUN = ("run.toml", "stages.json")
 
 
 def find_model(path: PathLike) -> str:
-    """The folder of the model itself, in that of a pipeline, run or retraining; others are given back as they are."""
+    """The folder of the model itself, in that of a pipeline, run or retraining."""
     given = os.fspath(path)
     # a store holds models and pipelines; runs and homes are kept on disks
     if is_store(given):
@@ -48,7 +48,11 @@ def find_model(path: PathLike) -> str:
         return str(folder / PART)
     if any((folder / name).is_file() for name in _RUN):
         raise DataError("the run has no model yet", file=str(folder), hint="`dboost resume` goes on with it")
-    return given
+    raise ModelFormatError(
+        f"there is no {MODEL_FILE}",
+        file=os.path.abspath(folder),
+        hint="name the folder of a model, a saved pipeline, a run or a retraining",
+    )
 
 
 def read_transform(path: PathLike) -> Any | None:

@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import dboost
-from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.errors import DataError, ModelFormatError, UsageError, type_name
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.fitting import UNSAVED
 from dboost.estimators.model_folders import (
@@ -106,7 +106,7 @@ def _saved_form(model: Pipeline) -> Pipeline:
     joined = JoinedFeatures.of(model[0])
     for _, _, part in joined.parts:
         if kind_of(part) is None:
-            raise UsageError(f"a ColumnTransformer with a {type(part).__name__} cannot be saved", hint=TAKES)
+            raise UsageError(f"a ColumnTransformer with {type_name(part)} cannot be saved", hint=TAKES)
     named = copy.copy(model[1])._adopt(with_feature_names(model[1].model_, joined.get_feature_names_out().tolist()))
     return Pipeline([(model.steps[0][0], joined), (model.steps[1][0], named)])
 

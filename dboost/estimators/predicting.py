@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dboost.data.collections import refuse_gone
 from dboost.data.memory.in_memory import as_rows
 from dboost.data.named_columns import behind, flat, refuse_unread
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, type_name
 from dboost.model.fitted import Model
 from dboost.model.tasks import decision
 
@@ -129,7 +129,7 @@ def predict_table(model: Model, X: Any, what: str) -> NDArray[Any]:
 def as_table(model: Model, X: Any) -> Any:
     """A pandas DataFrame as it is, another table as Arrow's; with all columns of the fit."""
     if getattr(X, "ndim", 2) != 2:
-        raise DataError(f"X is a {type(X).__name__}, expected a table", hint="use X.to_frame()")
+        raise DataError(f"X is {type_name(X)}, expected a table", hint="use X.to_frame()")
     if type(X).__module__.split(".")[0] != "pandas":
         import pyarrow as pa
 

@@ -36,7 +36,7 @@ from dboost.data.labels.targets import many_targets, regression_targets
 from dboost.data.named_columns import as_trained, labels_as_trained, split_named
 from dboost.data.planned import Plan, count_rows
 from dboost.engine.base import Engine
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, type_name
 from dboost.estimators import predicting
 from dboost.estimators.fitting import Prepared, check_labels, class_places, model_of
 from dboost.estimators.params import count, loss_name, parameters
@@ -401,7 +401,7 @@ def check_scorer(scorer: Scorer, template: Any, parts: Prepared) -> None:
         kinds = {"regression": "numbers", "multitask": f"{len(model.classes)} tasks"}
         kind = kinds.get(parts.plan.task, f"{len(model.classes)} classes")
         raise UsageError(
-            f"scoring={scorer.name!r} cannot judge a {type(template).__name__} of loss {loss!r} on {kind}: {fault}",
+            f"scoring={scorer.name!r} cannot judge {type_name(template)} of loss {loss!r} on {kind}: {fault}",
             hint="use another scorer, or sklearn.metrics.make_scorer with the arguments that it lacks",
         ) from fault
 

@@ -36,7 +36,7 @@ from dboost.data.prepared.text_terms import (
 from dboost.data.prepared.text_weights import Buckets, Columns, Weights, first_seen, present, rows
 from dboost.data.prepared.text_words import WORDS, WordRule, table_of
 from dboost.engine.local import LocalEngine
-from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.errors import DataError, ModelFormatError, UsageError, type_name
 from dboost.estimators.params import parameters
 from dboost.estimators.transformed_rows import Behind, is_lazy, over_parts, rows_of_parts, with_names
 from dboost.files.documents import Document, decode_names, encode_names, expect_array
@@ -534,7 +534,7 @@ def _word_set(words: Iterable[Any]) -> frozenset[str]:
     found = frozenset(words)
     for word in found:
         if not isinstance(word, str):
-            raise DataError(f"stop_words holds a {type(word).__name__}, expected strings")
+            raise DataError(f"stop_words holds {type_name(word)}, expected strings")
     return found
 
 

@@ -28,7 +28,7 @@ from dboost.data.features.arrow import columns_of, documents_of
 from dboost.data.features.kinds import Told
 from dboost.data.features.look import TEXT
 from dboost.data.manifest import Manifest
-from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.errors import DataError, ModelFormatError, UsageError, type_name
 from dboost.estimators.features import Features, Kinds, TableFeatures, absent_columns, merged
 from dboost.estimators.text_features import DocumentFeatures, TextFeatures
 from dboost.estimators.transformed_rows import Behind, column_names, is_lazy, rows_of_parts, side_by_side, with_names
@@ -91,7 +91,7 @@ class JoinedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if is_lazy(X):
             absent_columns(used, column_names(X))
             return rows_of_parts(X[used], self, names, len(names), np.dtype(np.float64), X)
-        table, _ = columns_of(X)
+        table, _ = columns_of(X, used)
         absent_columns(used, list(table))
         blocks = []
         for _, columns, transform in self.parts:
@@ -176,7 +176,7 @@ def _document(transform: Any) -> dict[str, Any]:
     """A transform as JSON values, but for its arrays."""
     name = kind_of(transform)
     if name is None:
-        raise UsageError(f"a ColumnTransformer with a {type(transform).__name__} cannot be saved", hint=TAKES)
+        raise UsageError(f"a ColumnTransformer with {type_name(transform)} cannot be saved", hint=TAKES)
     return {"kind": name, **transform.to_document()}
 
 

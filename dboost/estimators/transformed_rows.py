@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dboost.data.collections import refuse_gone
-from dboost.data.named_columns import BEHIND, names_of
+from dboost.data.collections import delayed_parts, refuse_gone
+from dboost.data.named_columns import BEHIND, names_of, names_of_rows
 from dboost.data.planned import Plan
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, type_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ def checked(given: Any) -> tuple[str, ...]:
     names = _texts(given)
     odd = next((name for name in names if not isinstance(name, str)), None)
     if odd is not None:
-        raise UsageError(f"feature_names= holds {odd!r}, a {type(odd).__name__}", hint="give texts")
+        raise UsageError(f"feature_names= holds {odd!r}, {type_name(odd)}", hint="give texts")
     if len(set(names)) != len(names):
         seen: set[str] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
@@ -127,8 +127,9 @@ def column_names(X: Any) -> list[Any]:
                 f"X is a dask {type(X).__name__}, whose columns have no names", hint="give a dask DataFrame"
             )
         return list(X.columns)
-    if names_of(X):
-        return names_of(X)
+    named = names_of(X) or names_of_rows(X)
+    if named:
+        return named
     # a fit of arrays has no use for Arrow, which takes longer to load than a small fit
     from dboost.data.features.arrow import columns_of
 
@@ -144,7 +145,7 @@ def over_parts(X: Any, count: Callable[[Any], Any], merge: Callable[[Sequence[An
     refuse_gone(X=X)
     merged = dask.delayed(merge, pure=False)
     counted = dask.delayed(_in_part, pure=False)
-    parts = [counted(count, part, number) for number, part in enumerate(X.to_delayed())]
+    parts = [counted(count, part, number) for number, part in enumerate(delayed_parts(X))]
     while len(parts) > 1:
         parts = [merged(parts[i : i + _MERGE]) for i in range(0, len(parts), _MERGE)]
     return computed(parts[0])
@@ -180,7 +181,7 @@ def rows_of_parts(X: Any, transform: Any, names: Any, width: int, dtype: Any, ta
     refuse_gone(X=X)
     held = dask.delayed(transform, name=f"dboost-transform-{uuid.uuid4().hex}")
     made = dask.delayed(dboost_transform, pure=False)
-    parts = [made(held, part, number) for number, part in enumerate(X.to_delayed())]
+    parts = [made(held, part, number) for number, part in enumerate(delayed_parts(X))]
     name = f"dboost-rows-{uuid.uuid4().hex}"
     layer = {(name, i, 0): part.key for i, part in enumerate(parts)}
     graph = HighLevelGraph.from_collections(name, layer, dependencies=parts)

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
-from dboost.errors import UsageError
+from dboost.errors import UsageError, type_name
 
 PathLike = str | os.PathLike[str]
 
@@ -36,7 +36,7 @@ def local_path(path: PathLike, what: str = "path") -> Path:
     home folder is known.
     """
     if not isinstance(path, str | os.PathLike) or not isinstance(text := os.fspath(path), str):
-        raise UsageError(f"{what} is a {type(path).__name__}", hint="give a text or a path object")
+        raise UsageError(f"{what} is {type_name(path)}", hint="give a text or a path object")
     if not text or "\0" in text or "%00" in text and text.lower().startswith("file:"):
         raise UsageError(f"{what}={text!r} is no path", hint="give the name of a file or a folder")
     found = _SCHEME.match(text)

@@ -248,8 +248,7 @@ def read_plain_file(folder: PathLike, name: str, *, max_bytes: int, size: int | 
         # O_NOFOLLOW closes the moment between the look and the opening.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     except FileNotFoundError as error:
-        hint = "name the folder of a model, a saved pipeline, a run or a retraining"
-        raise ModelFormatError("the file is missing", file=path, hint=hint) from error
+        raise ModelFormatError("the file is missing", file=path, hint="restore the file") from error
     except OSError as error:
         raise ModelFormatError(f"cannot be opened: {error.strerror or error}", file=path) from error
     with os.fdopen(descriptor, "rb") as handle:

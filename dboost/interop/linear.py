@@ -15,9 +15,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRe
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from dboost.errors import UsageError
+from dboost.errors import UsageError, type_name
 from dboost.losses import loss_of_model
 from dboost.losses.link import Link
+from dboost.notices import warn_user
 
 Array = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ class Linear:
         model = estimator.model_
         if not model.plain:
             raise UsageError(
-                f"a {type(estimator).__name__} of {model.hypotheses.family} is no linear function of the columns",
+                f"{type_name(estimator)} of {model.hypotheses.family} is no linear function of the columns",
                 hint="use dboost itself to predict, or fit without hypotheses=",
             )
         loss = loss_of_model(model.loss)
@@ -71,6 +72,15 @@ class Linear:
         coef = np.zeros((self.W.shape[1], self.n_features))
         coef[:, self.active] = self.W.T
         return coef
+
+
+def say_what_is_left_out(estimator: Any) -> None:
+    """Warn that the rule by which tags are named is not in what other systems run."""
+    if estimator.model_.tags:
+        warn_user(
+            "what choose_thresholds chose is not in the exported model, which names the tags with a probability above "
+            "one half: apply it to the probabilities"
+        )
 
 
 def to_sklearn(estimator: Any) -> Any:
@@ -101,6 +111,7 @@ def to_sklearn(estimator: Any) -> Any:
     ('LogisticRegression', True)
     """
     linear = Linear.of(estimator)
+    say_what_is_left_out(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     if linear.task == "regression":
         return _named(_regression(linear), linear, names)

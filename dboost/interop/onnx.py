@@ -20,11 +20,12 @@ from sklearn.base import ClassifierMixin
 
 from dboost.errors import UsageError
 from dboost.estimators.features import ColumnFeatures, Features, TableFeatures
+from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
 from dboost.estimators.persistence import ESTIMATORS
 from dboost.estimators.text_features import TextFeatures
 from dboost.interop.extras import imported
-from dboost.interop.linear import Linear
-from dboost.losses.link import Link
+from dboost.interop.linear import Linear, say_what_is_left_out
+from dboost.losses.link import LARGEST_EXPONENT, Link
 from dboost.partition import NUMBERS
 
 EXTRA = "onnx"
@@ -93,9 +94,15 @@ def to_onnx(model: Any, X: Any = None, *, target_opset: int | None = None) -> An
     register()
     skl2onnx = imported("skl2onnx", EXTRA)
     last = model.steps[-1][1] if hasattr(model, "steps") else model
+    if isinstance(last, OneVsRestBoostedClassifier):
+        raise UsageError(
+            "OneVsRestBoostedClassifier is several models, a graph has one",
+            hint="make a graph of each of its estimators_; the class is that of the highest score",
+        )
     if type(last).__name__ not in ESTIMATORS:
         raise UsageError(f"{type(last).__name__} is no estimator of dboost", hint="give one, or a Pipeline of it")
     Linear.of(last)  # refuses what has no operators before the graph is begun
+    say_what_is_left_out(last)
     options = {} if last.model_.task in NUMBERS else {id(last): {"zipmap": False}}
     inputs = _inputs(model, X)
     return skl2onnx.convert_sklearn(model, initial_types=inputs, options=options, target_opset=target_opset)
@@ -145,11 +152,14 @@ def _estimator_shapes(operator: Any) -> None:
     operator.outputs[1].type = types.DoubleTensorType([None, len(linear.classes)])
 
 
-def _inverse(ops: Any, link: Link) -> Any:
-    """The operator that makes predictions of scores."""
+def _inverse(ops: Any, link: Link, scores: Any, **options: Any) -> Any:
+    """What makes predictions of scores."""
     if link.logistic:
-        return ops.OnnxSigmoid
-    return ops.OnnxExp if link.exponential else ops.OnnxIdentity
+        return ops.OnnxSigmoid(scores, **options)
+    if link.exponential:
+        largest = ops.OnnxMin(scores, np.array([LARGEST_EXPONENT]), op_version=options["op_version"])
+        return ops.OnnxExp(largest, **options)
+    return ops.OnnxIdentity(scores, **options)
 
 
 def _convert_estimator(scope: Any, operator: Any, container: Any) -> None:
@@ -169,10 +179,10 @@ def _convert_estimator(scope: Any, operator: Any, container: Any) -> None:
     name = outputs[0].full_name
     if linear.task in NUMBERS:
         if len(set(linear.links)) == 1:
-            _inverse(ops, linear.links[0])(scores, output_names=[name], **opset).add_to(scope, container)
+            _inverse(ops, linear.links[0], scores, output_names=[name], **opset).add_to(scope, container)
             return
         parts = [ops.OnnxGather(scores, np.array([r]), axis=1, **opset) for r in range(len(linear.links))]
-        parts = [_inverse(ops, link)(part, **opset) for link, part in zip(linear.links, parts, strict=True)]
+        parts = [_inverse(ops, link, part, **opset) for link, part in zip(linear.links, parts, strict=True)]
         ops.OnnxConcat(*parts, axis=1, output_names=[name], **opset).add_to(scope, container)
         return
     chances = outputs[1].full_name

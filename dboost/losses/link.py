@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 MOST = float(np.finfo(np.float64).max)
 # The largest number whose exponential is one.
-_LARGEST_EXPONENT = float(np.log(MOST))
+LARGEST_EXPONENT = float(np.log(MOST))
 
 
 def sigmoid(z: Array) -> Array:
@@ -42,4 +42,4 @@ class Link(NamedTuple):
                 F = np.clip(self.scale * F, -MOST, MOST)
         if self.logistic:
             return sigmoid(F)
-        return np.exp(np.minimum(F, _LARGEST_EXPONENT)) if self.exponential else F
+        return np.exp(np.minimum(F, LARGEST_EXPONENT)) if self.exponential else F

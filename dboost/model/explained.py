@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import UsageError
+from dboost.errors import UsageError, type_name
 from dboost.model.fitted import Model
 from dboost.notebook_html import block, lines, signed_bar, table
 
@@ -142,7 +142,7 @@ def explain(model: Any, X: Any) -> Contributions:
         before, model = steps[-2][1] if len(steps) > 1 else None, steps[-1][1]
     held = getattr(model, "model_", None)
     if not isinstance(held, Model):
-        raise UsageError(f"a {type(model).__name__} cannot be explained", hint="give a fitted estimator of one model")
+        raise UsageError(f"{type_name(model)} cannot be explained", hint="give a fitted estimator of one model")
     given = getattr(X, "column_names", getattr(X, "columns", None))
     names = None if given is None else [str(name) for name in given]
     if names is not None and held.feature_names is not None and names != list(held.feature_names):

@@ -152,7 +152,7 @@ BAD = {
     "mixed labels": (
         ".jsonl",
         '{"text": "a", "label": "x"}\n{"text": "a", "label": 1}\n',
-        "line 2 holds a int",
+        "line 2 holds an int",
         "label",
     ),
     "an object as a label": (".jsonl", '{"text": "a", "label": {"x": "y"}}\n', "line 1 holds a dict", "label"),

@@ -73,7 +73,7 @@ def test_paths_and_cross_validations_take_names() -> None:
     [
         (NAMES[:3], "has 3 names, and the data 4 features"),
         (["a", "b", "a", "c"], "holds 'a' twice"),
-        (["a", "b", 3, "c"], "holds 3, a int"),
+        (["a", "b", 3, "c"], "holds 3, an int"),
         ("abcd", "is one text"),
     ],
 )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import re
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -135,6 +137,25 @@ def test_a_pipeline_learns_a_dask_frame_by_the_name_of_its_label():
     assert (
         series.document_frequency_.tolist() == TextFeatures(hashing=32).fit(texts["title"]).document_frequency_.tolist()
     )
+
+
+# Dask's reading of Parquet uses what pandas is about to remove.
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+def test_files_that_dask_reads_together_where_few_columns_are_used_stay_apart(tmp_path):
+    frames = pytest.importorskip("dask.dataframe")
+    rows = arrow().select(["title", "size", "colour", "new", "topic"])
+    for number in range(4):
+        pq.write_table(rows.slice(6 * number, 6), tmp_path / f"{number}.parquet")
+    frame = frames.read_parquet(tmp_path)
+    assert frame["topic"].optimize().npartitions < frame.npartitions == 4
+    whole = make_pipeline(Features(), BoostedClassifier(alpha=0.01)).fit(rows, "topic")
+    model = make_pipeline(Features(), BoostedClassifier(alpha=0.01)).fit(frame, "topic")
+    assert np.array_equal(model[-1].coef_, whole[-1].coef_)
+    assert model.predict(frame).compute().tolist() == whole.predict(rows).tolist()
+    numbers, label = frame[["size", "new"]].astype(float), frame["topic"]
+    of_files = BoostedClassifier(alpha=0.01).fit(numbers, label)
+    in_memory_ones = BoostedClassifier(alpha=0.01).fit(numbers.compute(), label.compute())
+    np.testing.assert_allclose(of_files.coef_, in_memory_ones.coef_, rtol=1e-9)
 
 
 def test_what_is_rare_unseen_or_missing():
@@ -269,6 +290,50 @@ def test_a_column_that_is_not_of_its_kind_is_refused_in_one_line():
     vectors = Features().fit(pa.table({"v": [[1.0, 2.0]]}))
     with pytest.raises(DataError, match="row 0 holds an embedding of length 3, expected 2"):
         vectors.transform(pa.table({"v": [[1.0, 2.0, 3.0]]}))
+
+
+def test_columns_that_make_no_feature_are_said_in_one_line():
+    rows = {
+        "size": [0.5, 1.5],
+        "tags": pa.array([[], []], pa.list_(pa.string())),
+        "vector": pa.array([[], []], pa.list_(pa.float64())),
+        "words": pa.array([{}, {}], pa.struct([])),
+        "later": pa.array([{"wave": None}, {"wave": None}]),
+        "told": pa.array([None, None], pa.string()),
+    }
+    told = {"told": {"kind": "category", "missing": "zero"}}
+    said = (
+        "no features: tags (no row has a value), vector (its lists are empty), words (no row has a value), "
+        "later (no row has a value), told (no row has a value)"
+    )
+    with pytest.warns(DboostWarning, match=re.escape(said)):
+        features = Features(told).fit(pa.table(rows))
+    assert features.get_feature_names_out().tolist() == ["size"]
+    assert list(features.kinds_.values())[1:5] == ["tags", "embedding", "weights", "weights"]
+    with pytest.raises(DataError, match=r"no column makes a feature; column 'tags'"):
+        Features().fit([{"tags": []}, {"tags": []}])
+
+
+def test_a_field_of_weights_that_is_missing_in_all_rows_is_none():
+    features = Features().fit([{"words": {"wave": None, "salt": 1.0}}, {"words": {"wave": None, "salt": None}}])
+    assert features.get_feature_names_out().tolist() == ["words:salt"]
+    assert features.transform([{"words": {"wave": 1.0, "salt": 2.0}}]).toarray().tolist() == [[2.0]]
+
+
+@pytest.mark.parametrize("value", ["a\ud800", ["a\ud800"], {"a\ud800": 1.0}], ids=["text", "tags", "weights"])
+def test_half_of_a_surrogate_pair_is_refused_by_its_column(value):
+    with pytest.raises(DataError, match=r"half of a surrogate pair, which no text does; column 'x'; clean it"):
+        Features().fit([{"x": value}, {"x": value}])
+    with pytest.raises(DataError, match="half of a surrogate pair"):
+        dboost.MultiTaskBoostedClassifier().fit(np.eye(2), [["a\ud800"], []])
+
+
+def test_columns_that_are_no_features_may_hold_anything():
+    rows = pd.DataFrame({"size": [0.5, 1.5], "other": [object(), {1}]})
+    features = Features({"other": "drop"}).fit(rows)
+    assert features.transform(rows).toarray().tolist() == [[0.5], [1.5]]
+    assert features.transform(rows.to_dict("records")).toarray().tolist() == [[0.5], [1.5]]
+    assert Features(others="drop", columns={"size": "number"}).fit(rows.to_dict("records")).n_features_in_ == 1
 
 
 def test_tables_of_pandas_with_a_name_twice_or_of_few_values_that_are_not_zero():

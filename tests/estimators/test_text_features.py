@@ -198,11 +198,11 @@ BAD_INPUT = [
     (["a text", None], DataError, r"1 documents are missing \(null or NaN\), the first is document 1"),
     (np.array(["a text", np.nan], dtype=object), DataError, "the first is document 1"),
     (pd.Series(["a text", None, None]), DataError, "2 documents are missing"),
-    (["a text", 3], DataError, "document 1 is a int, expected text"),
+    (["a text", 3], DataError, "document 1 is an int, expected text"),
     ([3.5, "a text"], DataError, "document 0 is a float, expected text"),
     (np.array([["a"], ["b"]]), UsageError, "2 dimensions, expected 1"),
     (np.arange(3), DataError, "type int64, expected text"),
-    (7, UsageError, "the documents are a int"),
+    (7, UsageError, "the documents are an int"),
     (["half \ud800 pair"], DataError, "half of a surrogate pair"),
     ([b"\xff\xfe"], DataError, "not UTF-8"),
     ([], DataError, "empty vocabulary"),
@@ -261,7 +261,7 @@ def test_parameters_without_meaning_are_refused(parameters, message):
 
 
 def test_an_analyzer_that_does_not_give_strings():
-    with pytest.raises(DataError, match="the analyzer returned a int"):
+    with pytest.raises(DataError, match="the analyzer returned an int"):
         dboost.TextFeatures(analyzer=lambda text: [1]).fit(DOCUMENTS)
     ours = dboost.TextFeatures(analyzer=lambda text: ["", text]).fit(["a b", "c"])
     assert list(ours.vocabulary_) == ["", "a b", "c"]

@@ -38,5 +38,5 @@ def test_a_certified_fit_has_the_bits_of_the_engine_of_this_process(in_pieces, m
 
 
 def test_a_client_of_no_engine_is_refused(two_classes):
-    with pytest.raises(UsageError, match=r"client is a int; expected a dask\.distributed\.Client"):
+    with pytest.raises(UsageError, match=r"client is an int; expected a dask\.distributed\.Client"):
         BoostedClassifier(alpha="quick", client=7).fit(*two_classes)

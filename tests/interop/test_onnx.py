@@ -9,8 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dboost
-from dboost import BoostedClassifier, TableFeatures, TextFeatures
-from dboost.errors import UsageError
+from dboost import BoostedClassifier, OneVsRestBoostedClassifier, TableFeatures, TextFeatures
+from dboost.errors import DboostWarning, UsageError
+from dboost.interop.linear import to_sklearn
 from dboost.losses import LOSSES
 from tests.interop.test_linear import data, fitted
 
@@ -105,5 +106,28 @@ def test_what_has_no_operators_is_refused():
     missing.fit(pd.DataFrame({"a": [1.0, np.nan]}), [0, 1])
     with pytest.raises(UsageError, match="missing='zero'"):
         dboost.onnx.to_onnx(missing)
+    several = OneVsRestBoostedClassifier(BoostedClassifier(alpha=0.01)).fit(np.eye(3), [0, 1, 2])
+    with pytest.raises(UsageError, match="a graph of each of its estimators_"):
+        dboost.onnx.to_onnx(several)
     with pytest.raises(UsageError, match="no estimator of dboost"):
         dboost.onnx.to_onnx(StandardScaler())
+
+
+def test_predictions_beyond_all_numbers_are_the_largest_one():
+    X = np.array([[0.0], [1.0], [2.0]])
+    ours = dboost.BoostedRegressor(loss="poisson", alpha=1e-3).fit(X, [1.0, 2.0, 4.0])
+    far = np.array([[1e30], [-1e30]])
+    found = run(dboost.onnx.to_onnx(ours), {"X": far})[0].ravel()
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, ours.predict(far), rtol=CLOSE)
+
+
+def test_thresholds_that_are_not_exported_are_said():
+    X, tags = np.eye(2)[[0, 1] * 4], [["a"], ["b"]] * 4
+    ours = dboost.MultiTaskBoostedClassifier(penalty="l1/l2", alpha=0.01).fit(X, tags)
+    for export in (dboost.onnx.to_onnx, to_sklearn):
+        export(ours)
+    ours.choose_thresholds(X, tags, top=1)
+    for export in (dboost.onnx.to_onnx, to_sklearn):
+        with pytest.warns(DboostWarning, match="choose_thresholds chose is not in the exported model"):
+            export(ours)

@@ -82,12 +82,14 @@ def test_every_command_finds_the_model_in_every_kind_of_folder(day, tmp_path, ca
         assert dboost.load_model(given) is not None
 
 
-def test_folders_without_a_model_are_told_apart(tmp_path, capsys):
+def test_folders_without_a_model_are_told_apart(tmp_path, capsys, monkeypatch):
     empty, run, home = tmp_path / "empty", tmp_path / "run", tmp_path / "home"
     for folder in (empty, run, home):
         folder.mkdir()
     (run / "run.toml").write_text("")
-    said = {empty: "name the folder of a model, a saved pipeline, a run", run: "the run has no model yet"}
+    monkeypatch.chdir(empty)
+    absent = f"there is no model.json; file {empty}; name the folder of a model, a saved pipeline"
+    said = {".": absent, run: "the run has no model yet"}
     for folder, words in said.items():
         assert main(["inspect", str(folder)]) == 3 and words in capsys.readouterr().err
     for content, words in ((b"{", "does not say which"), (b'{"version": null}', "no version is the champion yet"),

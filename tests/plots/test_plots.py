@@ -149,7 +149,7 @@ def test_nonsense_is_refused():
     for call, message in [
         (lambda: plots.plot_progress({}), "empty"),
         (lambda: plots.plot_progress([]), "no records"),
-        (lambda: plots.plot_progress(3), "holds a int"),
+        (lambda: plots.plot_progress(3), "holds an int"),
         (lambda: plots.plot_progress(RECORDS, quantity="gaps"), "no record has 'gaps'"),
         (lambda: plots.plot_progress(RECORDS, against="days"), "against='days'"),
         (lambda: plots.plot_staged(STAGES, quantity="loss"), "no record has 'loss'"),
@@ -158,7 +158,7 @@ def test_nonsense_is_refused():
         (lambda: plots.plot_path(make_path(), quantity="size"), "quantity='size'"),
         (lambda: plots.plot_sparsity_map(STAGES), "a list has no model"),
         (lambda: plots.plot_sparsity_map(Model(np.zeros((0, 3)), Held([]))), "no feature"),
-        (lambda: plots.plot_progress(RECORDS, ax=3), "ax is a int"),
+        (lambda: plots.plot_progress(RECORDS, ax=3), "ax is an int"),
     ]:
         with pytest.raises(UsageError, match=message):
             call()
@@ -248,5 +248,5 @@ def test_stability_shows_every_feature_and_names_the_selected_ones(tmp_path) -> 
     assert not plots.plot_stability(Selection(n_strengths_=3)).patches
     assert [text.get_text() for text in ax.get_legend().get_texts()][:2] == ["price", "area"]
     assert [label for label, *_ in lines(plots.plot_stability(Selection(), top=1)) if label[0] != "_"][0] == "price"
-    with pytest.raises(UsageError, match="is a int without frequencies_"):
+    with pytest.raises(UsageError, match="is an int without frequencies_"):
         plots.plot_stability(3)

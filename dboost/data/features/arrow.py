@@ -5,7 +5,7 @@ Covers: the columns by name, lists and maps taken apart. Does not cover: what a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dboost.data.named_columns import refuse_unread
+from dboost.data.named_columns import names_of_rows, refuse_unread
 from dboost.errors import DataError, UsageError, without_values
 
 _PAIRS = pa.map_(pa.large_string(), pa.float64())
 
 
-def columns_of(X: Any) -> tuple[dict[str, Any], bool]:
-    """Columns by name, each as one Arrow array, and whether the names are the caller's; else a UsageError."""
+def columns_of(X: Any, only: Collection[str] | None = None) -> tuple[dict[str, Any], bool]:
+    """Columns by name, each as one Arrow array, and whether the names are the caller's; else a UsageError.
+
+    Of a table whose columns have names those of `only` are read, and the others may hold anything.
+    """
     refuse_unread(X)
     if isinstance(X, Mapping):
         raise UsageError(
@@ -29,27 +32,24 @@ def columns_of(X: Any) -> tuple[dict[str, Any], bool]:
         )
     if sparse.issparse(X):
         raise UsageError("X is sparse; expected rows of a table", hint="give a sparse matrix to the estimator itself")
-    if isinstance(X, list) and X and isinstance(X[0], Mapping):
-        names = list(dict.fromkeys(name for row in X for name in row))
-        columns = [arrow_of(name, [row.get(name) for row in X]) for name in names]
+    of_dicts = names_of_rows(X)
+    if of_dicts is not None:
+        names = of_dicts
     elif isinstance(X, pa.Table | pa.RecordBatch):
-        names, columns = X.schema.names, X.columns
+        names = X.schema.names
     elif hasattr(X, "columns"):
         names = list(X.columns)
-        _refuse_unnamed(names)
-        columns = [arrow_of(name, X[name]) for name in names]
     else:
         X = np.asarray(X)
         if X.ndim != 2:
             raise UsageError(f"Expected 2D array, got {X.ndim}D array instead", hint="Reshape your data")
         return {f"x{j}": arrow_of(f"x{j}", X[:, j]) for j in range(X.shape[1])}, False
-    _refuse_unnamed(names)
-    return dict(zip(names, map(_one_array, columns), strict=True)), True
-
-
-def _refuse_unnamed(names: list[Any]) -> None:
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise UsageError("the names of the columns are not distinct texts", hint="rename the columns")
+    wanted = [name for name in names if only is None or name in only]
+    if of_dicts is not None:
+        return {name: arrow_of(name, [row.get(name) for row in X]) for name in wanted}, True
+    return {name: arrow_of(name, X[name]) for name in wanted}, True
 
 
 def arrow_of(name: str, values: Any) -> Any:
@@ -63,6 +63,8 @@ def arrow_of(name: str, values: Any) -> Any:
         values = np.asarray(values)
     try:
         return _one_array(pa.array(values, from_pandas=True))
+    except UnicodeEncodeError:
+        raise no_surrogates("a value", name) from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         pairs = _pairs(values)
         if pairs is not None:
@@ -73,6 +75,15 @@ def arrow_of(name: str, values: Any) -> Any:
             column=name,
             hint="make all of them texts, or all numbers, or leave the column out",
         ) from None
+
+
+def no_surrogates(what: str, column: str | None = None) -> DataError:
+    """The error of a text with half of a surrogate pair."""
+    return DataError(
+        f"{what} holds half of a surrogate pair, which no text does",
+        column=column,
+        hint="clean it with text.encode('utf-8', 'replace').decode()",
+    )
 
 
 def _pairs(values: Any) -> Any:
@@ -169,14 +180,15 @@ def flat_pairs(values: Any) -> tuple[NDArray[np.int64], Any, Any]:
 
 
 def is_pairs(form: Any) -> bool:
-    """Whether an Arrow type is one of maps, of lists of pairs, or of structs of numbers."""
+    """Whether an Arrow type is one of maps, of lists of pairs, or of structs of numbers, also of none."""
     types = pa.types
     if types.is_map(form):
         return True
     if is_list(form):
         inner = form.value_type
         return bool(types.is_struct(inner) and inner.num_fields == 2)
-    return bool(types.is_struct(form) and form.num_fields and all(is_number(field.type) for field in form))
+    # a field that is missing in all rows has no type
+    return bool(types.is_struct(form) and all(is_number(field.type) or types.is_null(field.type) for field in form))
 
 
 def is_empty(form: Any) -> bool:

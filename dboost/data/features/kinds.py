@@ -157,6 +157,11 @@ class Column:
             made.append(f"{self.name} is missing")
         return made
 
+    @property
+    def why_empty(self) -> str:
+        """Why it has no features, where it has none."""
+        return "its lists are empty" if self.width == 0 else "no row has a value"
+
     def parts(self) -> list[tuple[int, bool]]:
         """How many of its features follow each other, and whether they are one group."""
         own = len(_OF_KIND[self.kind].names(self)) + self.rare

@@ -230,8 +230,6 @@ def look(name: str, values: Any, point: bool = True) -> Seen:
         return _look_at_texts(pc.cast(values.drop_null(), pa.large_string()), point)
     if arrow.is_pairs(form):
         return Seen("weights")
-    if types.is_struct(form) and not form.num_fields:
-        return Seen("list", len(values))
     if types.is_fixed_size_list(form) or arrow.is_list(form):
         held = values.drop_null()
         lengths = pc.list_value_length(held)

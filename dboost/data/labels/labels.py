@@ -31,7 +31,7 @@ from dboost.data.labels.factorise import Factorised, factorise, is_arrow, mixed_
 from dboost.data.labels.tags import MOST, TAGS, are_tags, count_tags, tag_signs
 from dboost.data.labels.targets import many_targets, regression_targets, task_labels, task_values
 from dboost.data.ranges import check_sum, check_target, scaled, weight_exponent
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, type_name
 
 _SHOWN = 5
 # More classes than these, of which most have one row, are no classes.
@@ -375,7 +375,7 @@ def _class_factors(class_weight: Any, classes: NDArray[Any], stats: LabelStats) 
         return factors
     if not isinstance(class_weight, Mapping):
         raise UsageError(
-            f"class_weight is a {type(class_weight).__name__}",
+            f"class_weight is {type_name(class_weight)}",
             hint='use "balanced", a dict of label to weight, or None',
         )
     named = weights_by_label(class_weight, labels)

@@ -58,13 +58,16 @@ def as_arrow(labels: Any) -> Any:
     """Lists of tags as an Arrow array."""
     import pyarrow as pa
 
-    from dboost.data.features.arrow import arrow_of
+    from dboost.data.features.arrow import arrow_of, no_surrogates
 
     if isinstance(labels, list | tuple | np.ndarray):
         rows = [
             None if row is None else sorted(row) if isinstance(row, set | frozenset) else list(row) for row in labels
         ]
-        return pa.array(rows, pa.list_(pa.string()))
+        try:
+            return pa.array(rows, pa.list_(pa.string()))
+        except UnicodeEncodeError:
+            raise no_surrogates("a tag") from None
     return arrow_of("y", labels)
 
 

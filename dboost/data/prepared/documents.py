@@ -53,7 +53,7 @@ from dboost.data.meaning import (
 from dboost.data.parquet.input import ParquetData
 from dboost.data.parquet.read import as_data_errors
 from dboost.data.patterns import delta_files, files_of_each, matches
-from dboost.errors import DataError
+from dboost.errors import DataError, type_name
 from dboost.files.store_folders import current
 from dboost.files.stores import StorePath, any_path, open_input
 
@@ -334,7 +334,7 @@ def _json_row(line: bytes, number: int, path: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as fault:
         raise DataError(f"line {number} is not JSON: {fault}", file=path, hint="write one object a line") from fault
     if not isinstance(row, dict):
-        what = f"line {number} is a {type(row).__name__}, expected an object"
+        what = f"line {number} is {type_name(row)}, expected an object"
         raise DataError(what, file=path, hint="write one object a line, with the columns as its keys")
     return row
 
@@ -344,7 +344,7 @@ def _json_kinds(before: frozenset[str], value: Any, name: str, number: int, path
     kinds = kinds_of_value(value)
     if kinds & before:
         return kinds & before
-    what = f"holds a {type(value).__name__}"
+    what = f"holds {type_name(value)}"
     if isinstance(value, int) and not kinds:
         raise DataError(
             f"line {number} {what} of {len(str(value))} digits, more than 64 bits hold",

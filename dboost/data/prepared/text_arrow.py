@@ -16,8 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dboost.data.absent_column import listed
+from dboost.data.features.arrow import no_surrogates
 from dboost.data.named_columns import names_of
-from dboost.errors import DataError, UsageError, without_values
+from dboost.errors import DataError, UsageError, type_name, without_values
 
 # More pieces than this, or pieces of fewer bytes on average, are first joined: each costs a call of a loop.
 _MOST_SEGMENTS = 64
@@ -138,7 +139,7 @@ def _arrow(values: Any) -> pa.ChunkedArray:
                 values = list(values)
             except TypeError:
                 raise UsageError(
-                    f"the documents are a {type(values).__name__}", hint="give a list of texts, an array or a column"
+                    f"the documents are {type_name(values)}", hint="give a list of texts, an array or a column"
                 ) from None
         values = _converted(values)
     if isinstance(values, pa.Array):
@@ -166,10 +167,7 @@ def _converted(values: Any) -> pa.Array | pa.ChunkedArray:
         # A list is not looked at for its type first, which would take another pass.
         return pa.array(values, pa.large_string() if plain else None, from_pandas=not isinstance(values, Sequence))
     except UnicodeEncodeError:
-        raise DataError(
-            "a document holds half of a surrogate pair, which no text does",
-            hint="clean it with text.encode('utf-8', 'replace').decode()",
-        ) from None
+        raise no_surrogates("a document") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as fault:
         for number, value in enumerate(values):
             _refuse_other_than_text(number, value)
@@ -185,6 +183,6 @@ def _refuse_other_than_text(number: int, value: Any) -> None:
     elif not isinstance(value, str):
         missing = value is None or value != value
         raise DataError(
-            f"document {number} is a {type(value).__name__}, expected text",
+            f"document {number} is {type_name(value)}, expected text",
             hint="drop these rows, or replace them by an empty text" if missing else "give one text per document",
         )

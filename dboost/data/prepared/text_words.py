@@ -28,7 +28,7 @@ from dboost.compiled.text.counting import NO_FOREIGN, Foreign
 from dboost.compiled.text.terms import Terms
 from dboost.compiled.text.words import SLACK, not_ascii, words_beyond_ascii
 from dboost.data.prepared.text_arrow import Segment
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, type_name
 
 WORDS = r"(?u)\b\w\w+\b"
 
@@ -130,9 +130,7 @@ def _joined(words: list[Any]) -> tuple[Any, Any]:
     """Words one after the other, with slack behind them, and where each begins and ends."""
     for word in words if not all(map(str.__instancecheck__, words)) else ():
         if not isinstance(word, str):
-            raise DataError(
-                f"the analyzer returned a {type(word).__name__} among the terms of a document, expected strings"
-            )
+            raise DataError(f"the analyzer returned {type_name(word)} among the terms of a document, expected strings")
     try:
         array = pa.array(words, pa.large_string())
     except UnicodeEncodeError:

@@ -45,7 +45,7 @@ from dboost.engine.dask.watchdog import Limits, Stuck, Watchdog, Watched, killed
 from dboost.engine.defaults import EngineDefaults
 from dboost.engine.memo import nbytes_of
 from dboost.engine.tree import Node
-from dboost.errors import ClusterError, UsageError
+from dboost.errors import ClusterError, UsageError, type_name
 from dboost.notices import warn_user
 from dboost.progress import listener
 
@@ -88,7 +88,7 @@ class DaskEngine(EngineDefaults):
     ) -> None:
         if not isinstance(client, Client):
             raise UsageError(
-                f"client is a {type(client).__name__}; expected a dask.distributed.Client",
+                f"client is {type_name(client)}; expected a dask.distributed.Client",
                 hint="for an address write Client(address), for a cluster cluster.get_client()",
             )
         if client.asynchronous:

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dboost.compiled.sparse.columns import transpose
-from dboost.errors import DataError, ModelFormatError, UsageError, without_values
+from dboost.errors import DataError, ModelFormatError, UsageError, type_name, without_values
 from dboost.files.documents import Document, plain
 from dboost.hypotheses.base import (
     Array,
@@ -415,7 +415,7 @@ def _given(rows: Any) -> Any:
         found = sparse.csr_array(rows if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64))
     except (TypeError, ValueError) as fault:
         raise UsageError(
-            f"support is a {type(rows).__name__} that holds no rows of numbers: {without_values(fault)}",
+            f"support is {type_name(rows)} that holds no rows of numbers: {without_values(fault)}",
             hint=f"use one of {', '.join(PERCEPTRONS)}, an integer, or an array of shape (centres, features)",
         ) from None
     if found.ndim != 2 or not found.shape[0]:

@@ -109,8 +109,8 @@ def conjugate_step(
         # The mean that counts is that of the curved examples, whose square is no more than the curvature of the row
         # beside that of the intercept. Where labels are separated the plain one is far beyond, and the solve would end
         # at a residual that only looks small.
-        # Each root is drawn by itself: the quotient overflows where no example is curved, and a curvature of weights over
-        # many decades may be rounded below zero.
+        # Each root is drawn by itself: the quotient overflows where no example is curved, and a curvature of weights
+        # over many decades may be rounded below zero.
         least = np.finfo(float).tiny
         most = np.sqrt(np.maximum(diagonal[:a], 0.0)) / np.sqrt(np.maximum(diagonal[a], least))
         mean = np.clip(plain, -most, most)
