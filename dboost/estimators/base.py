@@ -316,18 +316,23 @@ class BoostedEstimator(ByReferenceMixin, ShownMixin, CallbackSupportMixin, BaseE
         """
         return self._predict(X, predicting.LABELS)
 
-    @quoting_no_values()
-    @config_context(array_api_dispatch=False)  # type: ignore[untyped-decorator]
     def _readable(self, X: Any) -> tuple[str, Any]:
         """The kind of some rows, and the rows as scikit-learn checks them, without labels that were given by name."""
         if "model_" not in self.__dict__:
             check_is_fitted(self, "model_")
         kind = predicting.kind_of(X)
+        if kind == "matrix" and issparse(X) and X.shape[1] == self.n_features_in_ and _sound(X):
+            return kind, X
+        return kind, self._checked(X, kind)
+
+    @quoting_no_values()
+    @config_context(array_api_dispatch=False)  # type: ignore[untyped-decorator]
+    def _checked(self, X: Any, kind: str) -> Any:
+        """Rows of a kind as scikit-learn checks them."""
         if kind == "matrix":
             if issparse(X):
                 # such rows cannot have names: scikit-learn would warn of that at every prediction of a fit that had
-                if not _sound(X):
-                    X = check_array(X, accept_sparse=True, dtype="numeric", estimator=self)
+                X = check_array(X, accept_sparse=True, dtype="numeric", estimator=self)
                 _check_n_features(self, X, reset=False)
             else:
                 # it sums all values to see whether one is infinite, and the sum of large ones may be no number
@@ -337,7 +342,7 @@ class BoostedEstimator(ByReferenceMixin, ShownMixin, CallbackSupportMixin, BaseE
             X = without(X, predicting.named_columns(self.model_))
             if kind == "table" and hasattr(X, "columns"):
                 validate_data(self, X, reset=False, skip_check_array=True)
-        return kind, X
+        return X
 
     def _predict(self, X: Any, what: str) -> Any:
         kind, X = self._readable(X)

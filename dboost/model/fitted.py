@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.examples.margins import dense_scores
+from dboost.compiled.examples.margins import dense_scores, sparse_scores
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import (
     ARRAYS_FILE,
@@ -166,10 +166,7 @@ class Model:
         """Scores (m, k) of a batch with all raw columns; the same bits for an example in any batch, dense or sparse."""
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise DataError(f"a batch of shape {tuple(X.shape)}; the model was fitted on {self.n_features} features")
-        if hasattr(X, "toarray"):
-            X = X if X.format in ("csr", "csc") else X.tocsr()
-            return self.scores_of_inputs(X[:, self.inputs])
-        return self._scores(np.asarray(X), self.inputs)
+        return self._scores(X if hasattr(X, "toarray") else np.asarray(X), self.inputs)
 
     def scores_of_inputs(self, X: Any) -> Float:
         """Scores H W + b, (m, k), of a batch that holds only the columns `inputs`, in that order."""
@@ -177,7 +174,7 @@ class Model:
         return self._scores(X, np.arange(len(self.inputs)))
 
     def _scores(self, X: Any, places: NDArray[np.int64]) -> Float:
-        """As `scores_of_inputs`, where dense rows have the inputs at `places`."""
+        """As `scores_of_inputs`, where the batch has the inputs at `places`."""
         scores = self._products(X, places)
         with np.errstate(over="ignore", invalid="ignore"):
             scores += self.intercept
@@ -190,14 +187,26 @@ class Model:
         return scores
 
     def _products(self, X: Any, places: NDArray[np.int64]) -> Float:
-        """The sums H W, where dense rows have the columns `inputs` at `places`; sparse ones have no others."""
-        if not self.plain or not isinstance(X, np.ndarray):
-            held = X[:, places] if isinstance(X, np.ndarray) else X
+        """The sums H W, where the batch has the columns `inputs` at `places`."""
+        sparse = not isinstance(X, np.ndarray)
+        if sparse and X.format not in ("csr", "csc"):
+            X = X.tocsr()
+        if not self.plain:
+            held = X if X.shape[1] == len(places) else X[:, places]
             return np.asarray(self.held_columns(held) @ self.W, dtype=np.float64)
-        if X.dtype not in (np.float32, np.float64) or not (X.flags.c_contiguous or X.flags.f_contiguous):
-            X, places = X[:, places].astype(np.float64), np.arange(len(places))
-        found = np.empty((len(X), self.n_outputs))
-        if not dense_scores(X, places, np.ascontiguousarray(self.W), found):
+        if sparse and X.format == "csc":
+            X, places = X[:, places].tocsr(), np.arange(len(places))
+        W, found = np.ascontiguousarray(self.W), np.zeros((X.shape[0], self.n_outputs))
+        if sparse:
+            X = X if X.has_sorted_indices else X.sorted_indices()
+            values = X.data if X.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
+            pointer = X.indptr.astype(np.int64, copy=False)
+            finite = sparse_scores(pointer, X.indices, values, X.shape[1], places, W, found)
+        else:
+            if X.dtype not in (np.float32, np.float64) or not (X.flags.c_contiguous or X.flags.f_contiguous):
+                X, places = X[:, places].astype(np.float64), np.arange(len(places))
+            finite = dense_scores(X, places, W, found)
+        if not finite:
             raise DataError(_NOT_FINITE)
         return found
 

@@ -60,6 +60,29 @@ def test_an_example_has_the_same_bits_in_every_batch_and_layout():
     assert model.scores_of_inputs(X[:, model.active]).tobytes() == whole.tobytes()
 
 
+def test_sparse_rows_have_the_bits_of_a_product_of_scipy():
+    model, rng = make(n=300, active=tuple(range(0, 300, 2))), np.random.default_rng(2)
+    X = sp.csr_array(rng.normal(size=(30, 300)) * (rng.random((30, 300)) < 0.4))
+    twice = X[:]
+    again = 1 + np.flatnonzero((rng.random(X.nnz - 1) < 0.2) & (np.diff(X.indices) > 0))
+    twice.indices[again] = X.indices[again - 1]
+    wide = X[:]
+    wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    for rows in (X, twice, wide, X.astype(np.float32), (X * 4).astype(np.int32), X[:0]):
+        held = sp.csr_array(rows, dtype=np.float64).sorted_indices()[:, model.active]
+        expected = (held @ model.W + model.intercept).tobytes()
+        assert model.decision_function(rows).tobytes() == expected
+        assert model.scores_of_inputs(held).tobytes() == expected
+        # few values are looked up one by one, and many in a table of all columns
+        assert b"".join(model.decision_function(rows[[i]]).tobytes() for i in range(rows.shape[0])) == expected
+    odd = X[:]
+    odd.data[odd.indices % 2 == 1] = np.inf
+    assert model.decision_function(odd).tobytes() == model.decision_function(X).tobytes()
+    odd.data[odd.indices == 0] = np.nan
+    with pytest.raises(DataError, match="NaN or infinity"):
+        model.decision_function(odd)
+
+
 def test_dense_rows_have_the_same_bits_wherever_they_are_cut_and_however_they_are_stored():
     model = make(n=300, active=tuple(range(0, 300, 2)))
     X = np.random.default_rng(2).integers(-3, 4, size=(70, 300)).astype(np.float32)

@@ -6,7 +6,7 @@ import numpy as np
 
 from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.kept import njit
-from dboost.compiled.vectors.room import lesser, room
+from dboost.compiled.vectors.room import lesser, room, zeros
 from dboost.compiled.vectors.scaled_rows import gather, scatter
 
 # Examples of dense rows, and columns of them, that are put by column at a time: they stay in the nearest caches.
@@ -78,4 +78,45 @@ def dense_scores(X: Values, places: Int64, W: Float64, out: Float64) -> bool:
         for i in range(size):
             for r in range(k):
                 out[first + i, r] = f[np.uint64(r * _EXAMPLES) + i]
+    return not odd
+
+
+@njit(nogil=True, cache=True)
+def sparse_scores(
+    pointer: Int64, slots: Values, values: Values, n_columns: int, places: Int64, W: Float64, out: Float64
+) -> bool:
+    """Add X[:, places] W to `out` (m, k), as ``dense_scores`` does; X is CSR, and its rows and `places` ascend."""
+    m, k, a = out.shape[0], out.shape[1], places.shape[0]
+    # A table of all columns costs less than to look every value up, except where there are few of these.
+    many = pointer[m] - pointer[0] >= n_columns
+    table = zeros(n_columns if many else 0, np.int32)
+    if many:
+        for c in range(a):
+            table[places[c]] = c + 1
+    odd = False
+    for i in range(m):
+        c = 0
+        for p in range(pointer[i], pointer[i + 1]):
+            j = slots[p]
+            if many:
+                c = table[j] - 1
+                if c < 0:
+                    continue
+            else:
+                # The first place that is not before the column, by halves of those that are left.
+                end = a
+                while c < end:
+                    middle = (c + end) >> 1
+                    if places[middle] < j:
+                        c = middle + 1
+                    else:
+                        end = middle
+                if c == a:
+                    break
+                if places[c] != j:
+                    continue
+            value = np.float64(values[p])
+            odd |= not abs(value) < np.inf
+            for r in range(k):
+                out[i, r] += value * W[c, r]
     return not odd

@@ -178,7 +178,9 @@ class Counts(NamedTuple):
     # ids, counts: Number and count of the distinct terms of each document, in the order in which it has them.
     ids: NDArray[np.int32]
     counts: NDArray[np.int32]
-    df: NDArray[np.int64]  # (terms,): In how many of these documents each term is.
+    # (terms,): In how many of these documents each term is; empty where terms were only looked up, as few documents
+    # would else pay for the whole vocabulary.
+    df: NDArray[np.int64]
 
 
 class Foreign(NamedTuple):
@@ -252,7 +254,8 @@ def count_documents(
             room = max(k + new, 2 * ids.shape[0])
             ids, counts = new_arrays((room, np.int32), (room, np.int32), passing=True)
             ids[:k], counts[:k] = old[0][:k], old[1][:k]
-    return Counts(indptr, ids[:k], counts[:k], state[1 : 2 * terms.number : 2].astype(np.int64))
+    df = state[1 : 2 * terms.number : 2].astype(np.int64) if adds else np.zeros(0, np.int64)
+    return Counts(indptr, ids[:k], counts[:k], df)
 
 
 @njit(nogil=True, cache=True)

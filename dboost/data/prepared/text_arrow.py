@@ -80,9 +80,10 @@ def documents(values: Any, column: str | None = None) -> list[Segment]:
 def segments(array: pa.ChunkedArray) -> list[Segment]:
     """The pieces of an array of strings without nulls."""
     chunks = [chunk for chunk in array.chunks if len(chunk)]
-    size = sum(chunk.nbytes for chunk in chunks)
-    if len(chunks) > 1 and (len(chunks) > _MOST_SEGMENTS or size < len(chunks) * _SEGMENT_BYTES):
-        chunks = [pa.concat_arrays([chunk.cast(pa.large_string()) for chunk in chunks])]
+    if len(chunks) > 1:
+        size = sum(chunk.nbytes for chunk in chunks)
+        if len(chunks) > _MOST_SEGMENTS or size < len(chunks) * _SEGMENT_BYTES:
+            chunks = [pa.concat_arrays([chunk.cast(pa.large_string()) for chunk in chunks])]
     found, first = [], 0
     for chunk in chunks:
         wide = pa.types.is_large_string(chunk.type)
@@ -93,8 +94,8 @@ def segments(array: pa.ChunkedArray) -> list[Segment]:
         # Loops are compiled for one kind of array, and most of Arrow's are read-only.
         text.flags.writeable = False
         places: NDArray[np.int64] = stored.astype(np.int64)
-        longest = int(np.diff(places).argmax())
-        if places[longest + 1] - places[longest] > _LONGEST:
+        if places[-1] - places[0] > _LONGEST and np.diff(places).max() > _LONGEST:
+            longest = int(np.diff(places).argmax())
             raise DataError(f"document {first + longest} has more than {_LONGEST >> 20} MiB", hint="cut it into parts")
         found.append(Segment(text, places, first))
         first += len(chunk)

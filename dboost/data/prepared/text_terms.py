@@ -38,7 +38,7 @@ class Counted:
 
     counts: list[Counts]  # One for each segment.
     terms: Terms  # What the numbers in the counts mean.
-    df: NDArray[np.int64]  # (terms,): In how many documents of the piece each term is.
+    df: NDArray[np.int64]  # (terms,): In how many documents of the piece each term is; empty of a known table.
 
     def __len__(self) -> int:
         return sum(one.indptr.shape[0] - 1 for one in self.counts)
@@ -48,6 +48,8 @@ def pieces_of(documents: Sequence[Segment], n_pieces: int) -> list[list[Segment]
     """Consecutive pieces of about the same number of bytes; at least one, and none without documents but that."""
     size = sum(int(segment.offsets[-1] - segment.offsets[0]) for segment in documents)
     n_pieces = max(1, min(n_pieces, size // _PIECE_BYTES))
+    if n_pieces == 1:
+        return [list(documents)]
     pieces: list[list[Segment]] = [[] for _ in range(n_pieces)]
     before = 0
     for segment in documents:
@@ -82,7 +84,7 @@ def count_piece(piece: Sequence[Segment], rule: WordRule, known: Terms | None = 
         )
         for segment in piece
     ]
-    df = np.zeros(terms.number, np.int64)
+    df = np.zeros(terms.number if known is None else 0, np.int64)
     for one in found:
         df[: one.df.shape[0]] += one.df
     return Counted(found, terms, df)

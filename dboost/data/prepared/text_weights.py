@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ NORMS = {"l2": L2, "l1": L1, None: NO_NORM}
 _BLOCK_PAIRS = 1 << 17
 # ... but at least so many for each column, of which every one is gone through twice.
 _PAIRS_A_COLUMN = 2
+_MOST_32 = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -108,34 +110,33 @@ def present(counts: Counts, n_features: int) -> tuple[Counts, Columns]:
     if counts.ids.shape[0] >= n_features:
         all_of_them = np.arange(n_features, dtype=np.int32)
         return counts, Columns(all_of_them, all_of_them, all_of_them)
-    features, ids = np.unique(counts.ids, return_inverse=True)
+    features = np.unique(counts.ids)
+    ids = np.searchsorted(features, counts.ids).astype(np.int32)
     here = np.arange(features.shape[0], dtype=np.int32)
-    return counts._replace(ids=ids.astype(np.int32)), Columns(here, features.astype(np.int32), here)
+    return counts._replace(ids=ids), Columns(here, features, here)
 
 
 def rows(
     parts: Sequence[tuple[Counts, Columns]], weights: Weights, idf: NDArray[Any], mapper: Mapper, dtype: Any = None
 ) -> sparse.csr_array:
     """Rows of consecutive documents, weighed on the threads of a mapper, as a CSR array, at last rounded to `dtype`."""
-    lengths = mapper.on_driver(_lengths, parts)
-    total = int(sum(int(one.sum()) for one in lengths))
-    n_documents = sum(one.shape[0] for one in lengths)
-    # As in SciPy, indices have 64 bits only where 32 do not suffice.
-    indptr = np.zeros(n_documents + 1, np.int64)
-    if lengths:
-        np.cumsum(np.concatenate(lengths), out=indptr[1:])
+    ends = [0, *accumulate(part.indptr.shape[0] - 1 for part, _ in parts)]
+    indptr = np.zeros(ends[-1] + 1, np.int64)
+    tasks = [(part, indptr[begin : end + 1]) for part, (begin, end) in zip(parts, pairwise(ends), strict=True)]
+    mapper.on_driver(_fill_lengths, tasks)
+    np.cumsum(indptr, out=indptr)
+    total = int(indptr[-1])
     indices, values = new_arrays((total, np.int32), (total, weights.dtype if dtype is None else dtype))
     largest = max((int(np.abs(part.counts).max(initial=1)) for part, _ in parts), default=1)
     tf = weights.tf(largest)
-    begins = np.concatenate([[0], np.cumsum([one.shape[0] for one in lengths])]).astype(np.int64)
-    tasks = [(part, indptr[a : b + 1]) for part, a, b in zip(parts, begins[:-1], begins[1:], strict=True)]
     idf = np.ascontiguousarray(idf, weights.dtype)
     mapper.on_driver(partial(_weigh, tf=tf, idf=idf, norm=NORMS[weights.norm], indices=indices, values=values), tasks)
-    if total <= np.iinfo(np.int32).max:
+    # As in SciPy, indices have 64 bits only where 32 do not suffice.
+    if total <= _MOST_32:
         indptr = indptr.astype(np.int32)
     else:
         indices = indices.astype(np.int64)
-    found = sparse.csr_array((n_documents, idf.shape[0]), dtype=values.dtype)
+    found = sparse.csr_array((ends[-1], idf.shape[0]), dtype=values.dtype)
     # Its constructor would copy arrays that share one piece of memory, as these do.
     found.data, found.indices, found.indptr = values, indices, indptr
     found.has_sorted_indices = True
@@ -143,11 +144,9 @@ def rows(
     return found
 
 
-def _lengths(part: tuple[Counts, Columns]) -> NDArray[np.int64]:
-    counts, columns = part
-    lengths = np.empty(counts.indptr.shape[0] - 1, np.int64)
-    count_kept(counts.indptr, counts.ids, columns.column, lengths)
-    return lengths
+def _fill_lengths(task: tuple[tuple[Counts, Columns], NDArray[np.int64]]) -> None:
+    (counts, columns), at = task
+    count_kept(counts.indptr, counts.ids, columns.column, at[1:])
 
 
 def _weigh(
@@ -163,8 +162,10 @@ def _weigh(
     pairs = max(_BLOCK_PAIRS, _PAIRS_A_COLUMN * columns.features.shape[0])
     begin = 0
     while begin < documents:
-        end = int(np.searchsorted(counts.indptr, counts.indptr[begin] + pairs, side="right")) - 1
-        end = min(max(end, begin + 1), documents)
+        end = documents
+        if counts.indptr[end] - counts.indptr[begin] > pairs:
+            end = int(np.searchsorted(counts.indptr, counts.indptr[begin] + pairs, side="right")) - 1
+            end = max(end, begin + 1)
         weigh(
             begin, end, counts.indptr, counts.ids, counts.counts, columns.column, columns.features, columns.order,
             tf, idf, norm, at, indices, values,
