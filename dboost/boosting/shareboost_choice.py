@@ -42,9 +42,8 @@ from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.pools import leading
 from dboost.problem.problem import Problem
-from dboost.solvers.accelerated import solve_accelerated
 from dboost.solvers.conjugate.class_blocks import grams, regularised, sampled
-from dboost.solvers.corrective import CorrectedModel, Free, solve
+from dboost.solvers.corrective import CorrectedModel, Free, solve, solve_accelerated
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
