@@ -130,7 +130,7 @@ def compile_longest() -> None:
     h = padded(np.ones((1, 2), np.float32), np.float32)
     G, W, diagonal, damping, D = (np.zeros((1, 2)) for _ in range(5))
     model = (pointer, one, values, h, np.zeros(1), G, W, ones, diagonal, damping)
-    descent.newton_descent(*model, 0, 0.0, 1.0, 1, 0, D)
+    descent.newton_descent(*model, 0, 0.0, 0.0, 0.0, 1, 0, D, 0.0, np.zeros(1, np.int8))
     factors = np.eye(2)[None].copy()
     positive.factor_blocks(factors, 1e-12)
     positive.solve_blocks(factors, np.zeros((1, 2), np.int64), np.zeros(2), np.zeros(2))

@@ -64,9 +64,8 @@ from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.pools import leading
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
-from dboost.solvers.accelerated import solve_accelerated
 from dboost.solvers.conjugate.class_blocks import grams, regularised, sampled
-from dboost.solvers.corrective import CorrectedModel, Free, left_over, solve
+from dboost.solvers.corrective import CorrectedModel, Free, left_over, solve, solve_accelerated
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

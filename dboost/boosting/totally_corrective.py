@@ -5,7 +5,7 @@
       certify: the duality gap                                                      (Loop.certify, dual_bound)
       if the certified gap is at most tol: stop
       A = support + the best rows that violate optimality                           (Entering.widened)
-      solve on A until its restricted gap is a fiftieth of the full one             (Context.solver)
+      solve on A until its restricted gap is a fiftieth of the full one             (InnerSolver.solve)
       A = {j : W_j != 0}                                  (pruned: exact zeros only)
 
 Each part is the papers' own, with what makes it faster around it or beside it (``accelerators``).
@@ -38,7 +38,7 @@ from dboost.problem.free_rows import without_sums
 from dboost.problem.iterate import Iterate, Rows, Score
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
-from dboost.solvers.inner import PROMISED, Context, Goal, InnerResult, Trace
+from dboost.solvers.inner import PROMISED, Goal, InnerResult, InnerSolver, Trace
 from dboost.solvers.row_updates import one_row_promises
 from dboost.solvers.step import Step, pruned
 
@@ -248,16 +248,7 @@ class Loop(Rounds):
         # not a method of this object: a circle would keep the columns' memory after the fit
         self._mark = Trace(problem, lam)
         self.trace = self._mark.points
-        self._context = Context(
-            problem,
-            settings,
-            n_rows,
-            sparse=sparse,
-            certified=self.certified,
-            accelerators=self.accelerators,
-            mark=self._mark,
-        )
-        self.inner = self._context.solver()
+        self.inner = InnerSolver(problem, settings, self.accelerators, self._mark)
         self._null = null
 
     def run(self, state: FitState, callback: Callback) -> tuple[FitState, str]:
@@ -391,7 +382,7 @@ class Loop(Rounds):
         value = max(self.problem.objective(iterate, self.lam), self.problem.objective.resolution)
         goal = Goal.of(self.lam, value, gap, 0.0 if guess or alone else share, self.settings.tol, self.certified)
         if self.certified and not guess:
-            rest = self._context.restricted_gap(iterate, self.lam, Step("", 0.0, 0.0))
+            rest = self.inner.restricted_gap(iterate, self.lam, Step("", 0.0, 0.0))
             goal = goal.below(rest, share)
         return goal
 
@@ -415,7 +406,7 @@ class Loop(Rounds):
                 return "gradient"
         if (
             self.entering.full(widened)
-            and self._context.restricted_gap(after, self.lam, step) <= self.settings.tol * value
+            and self.inner.restricted_gap(after, self.lam, step) <= self.settings.tol * value
         ):
             return "max_features"
         stuck = step.length == 0.0 and np.array_equal(before.active, after.active)

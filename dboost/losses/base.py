@@ -5,26 +5,26 @@ A loss provides a *target*, a ``NamedTuple`` of label arrays of one block, overl
 worth to the bounds, the certificate and the solvers. Nobody else asks which loss it is: who needs something of a loss
 asks for that.
 
-Covers: ``Loss``, what most losses say alike (``Common``), and what makes residuals a dual point (``Repair``).
+Covers: ``Loss``, and what makes residuals a dual point (``Repair``).
 Does not cover: losses of one real label, which need to say less (``real``).
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.capability import OfTypes
 from dboost.losses.link import Link
 
 Array = NDArray[np.float64]
 
-# The largest |z| at which `near` says that the dual point stays inside.
+# The largest |z| at which `Loss.kept` says that the dual point stays inside.
 _HALF = 0.5
 
 
@@ -65,15 +65,6 @@ def share(excess: Array, mass: Array) -> Array:
     return np.where(total > 0.0, positive / np.where(total > 0.0, total, 1.0), 0.0)
 
 
-def near(far: Array) -> float:
-    """1 where no |z| is above a half, else 0.
-
-    Probabilities q become q_r (1 + z_r - <q, z>), and a mean mu becomes mu (1 + z): with |z| of a half all of them stay
-    positive, and probabilities at most one.
-    """
-    return 1.0 if float(np.max(far, initial=0.0)) <= _HALF else 0.0
-
-
 def sign_mass(y: NDArray[np.int8], weight: Array) -> tuple[Array, Array]:
     """Weighted mass of label +1, and of all observed labels, per output, of labels -1, 0 (missing) and +1, (m, k)."""
     found = np.empty((2, y.shape[1]))
@@ -81,207 +72,6 @@ def sign_mass(y: NDArray[np.int8], weight: Array) -> tuple[Array, Array]:
         # one after the other, as no sum of NumPy adds them
         found[:, r] = [np.bincount(on, weight, 2)[1] for on in (label > 0, label != 0)]
     return found[0], found[1]
-
-
-@runtime_checkable
-class Loss(Protocol, metaclass=OfTypes):
-    """A loss: one of the registry, or an instance with parameters of its own. Frozen and picklable."""
-
-    @property
-    def name(self) -> str:
-        """Its public name."""
-        ...
-
-    @property
-    def kappa(self) -> float:
-        """Largest curvature per example, the quadratic bound's constant (docs/math.md 1).
-
-        ``math.inf`` where there is no largest one, and so no quadratic bound and no gap-safe screening.
-        """
-        ...
-
-    @property
-    def template_constant(self) -> float:
-        """The constant c of the exponential template bound (docs/math.md, eq. 3); 0 where there is no such bound."""
-        ...
-
-    @property
-    def floor(self) -> float:
-        """D0 = inf_f l(y, f), the dual value of Theta = 0 per unit of weight (docs/math.md 1)."""
-        ...
-
-    @property
-    def growing(self) -> bool:
-        """Whether the curvature may grow like e^x along a step x, so that Newton steps overshoot.
-
-        Not where it falls as slowly as 1 / |z| (``real.FAR``): labels and steps have a unit there, and e^x would not.
-        """
-        ...
-
-    @property
-    def closed_null(self) -> bool:
-        """Whether `null_intercept` is exact; otherwise it is where a search over passes starts."""
-        ...
-
-    @property
-    def task(self) -> str:
-        """The kind of labels, one of ``dboost.partition.TASKS``: what a plan is asked for."""
-        ...
-
-    @property
-    def counted(self) -> bool:
-        """Whether `label_mass` counts labels, so that a rare one has little mass; that of real labels is their sum."""
-        ...
-
-    @property
-    def parabolic(self) -> bool:
-        """Whether the curvature of an example is `kappa` everywhere, so that one Newton step along a line is exact."""
-        ...
-
-    def by_difference(self, k: int) -> NDArray[np.bool_]:
-        """Which of k outputs depend on y - f alone, so that labels and scores may both be less a number."""
-        ...
-
-    @property
-    def exponential(self) -> bool:
-        """Whether it is e^(-y f) in every output: residuals are then AdaBoost's weights and sum to the loss in size."""
-        ...
-
-    @property
-    def kinked(self) -> bool:
-        """Whether residuals reach an end of their range, where the dual value has a kink.
-
-        Scaled by t they then lose a share 1 - t of the dual value, and not its square (``duality_gap.expected_gap``).
-        """
-        ...
-
-    @property
-    def probabilities(self) -> bool:
-        """Whether residuals are probabilities q, so that dual values need 1 - q, which is rounded in units of one."""
-        ...
-
-    @property
-    def separable(self) -> bool:
-        """Whether the Hessian of an example is diagonal over the outputs."""
-        ...
-
-    def wider(self, value: float) -> Sequence[tuple[Loss, float]]:
-        """Losses that are curved up to larger errors, widest first, where errors are as large as a mean loss says.
-
-        Each leads to the next and the last to this one. With the factor of the strengths by which its optimum is near
-        that of this one.
-        """
-        ...
-
-    def target(self, y: NDArray[Any]) -> Any:
-        """Wrap the encoded labels of a block for the compiled functions."""
-        ...
-
-    @property
-    def targets(self) -> int | None:
-        """How many outputs it is made for; None: as many as there are."""
-        ...
-
-    def of_output(self, r: int) -> Loss:
-        """The loss of one output, where outputs have losses of their own; else this one."""
-        ...
-
-    @property
-    def labels_taken(self) -> str:
-        """The labels it is defined for, in words, for the message about one that it is not."""
-        ...
-
-    def invalid(self, y: NDArray[Any]) -> int:
-        """Place of the first encoded label of a block that it is not defined for; -1 where there is none.
-
-        Of several outputs it is counted row by row.
-        """
-        ...
-
-    def unbounded(self, mass: Array, total: Array) -> str:
-        """Why a free intercept has no optimum with these labels (``label_mass``), in words; empty where it has one."""
-        ...
-
-    def links(self, k: int) -> tuple[Link, ...]:
-        """What `predicted` does to the scores of each of k outputs."""
-        ...
-
-    def predicted(self, F: Array) -> Array:
-        """What scores (m, k) say of new examples, by the inverse link.
-
-        Log-odds of the label of every output; of many classes up to what they have in common. Of a real label, its
-        mean.
-        """
-        ...
-
-    def shown(self, F: Array) -> Array:
-        """Scores (m, k) of several outputs as ``decision_function`` shows them: (m, k), or (m,) for two classes."""
-        ...
-
-    def deviance(self, y: Array, mean: Array) -> Array | None:
-        """How far each real label is from its prediction, in the measure that `score` explains; None: squared error."""
-        ...
-
-    def middle(self, y: Array, weight: Array) -> float:
-        """The one number that predicts real labels best, which `score` compares predictions with."""
-        ...
-
-    def pulls(self, value: float, mass: Array, total: Array, bias: Array) -> float:
-        """A number that sum_i ||U_i|| is no larger than, from the loss and the column sums of U; for kappa = inf."""
-        ...
-
-    def terms(self, value: float, at_zero: float, mass: Array, total: Array, bias: Array) -> float:
-        """A bound of the summed sizes of the dual terms, for the rounding error of the certificate.
-
-        From the loss at a model and at zero margins, and the column sums of U.
-        """
-        ...
-
-    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
-        """Weighted counts per output: (mass with label on, total observed mass), each of shape (k,).
-
-        For real labels: (sum s y, sum s).
-        """
-        ...
-
-    def null_intercept(self, mass: Array, total: Array) -> Array:
-        """Optimal intercept of the model without features, shape (k,), or near it where `closed_null` is false.
-
-        Finite also for outputs with one label only.
-        """
-        ...
-
-    def without_features(self, intercept: Array, mass: Array) -> Alike | None:
-        """What the examples of a class have in common at the model of an intercept (k,) alone; None without a formula.
-
-        `mass` (k,) is the weight of each class.
-        """
-        ...
-
-    def longest_residual(self, k: int) -> Array | None:
-        """A row (k,) that no residual of an example of weight one is longer than, in any norm that looks at sizes only.
-
-        None where residuals have no bound.
-        """
-        ...
-
-    def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
-        """Make residuals with column sums `bias` feasible for a free intercept; `mass`, `total` of `label_mass`."""
-        ...
-
-    def shifts(self, pull: Array, z: Array) -> Array:
-        """What ``loss_rows.dual_row`` is given as the `shift` of every example whose residual is to be U_i - H_i z_i.
-
-        Both (m, k): `pull` is H_i z_i per unit of weight, the part of a Newton step's change that is the example's.
-        """
-        ...
-
-    def kept(self, far: Array, moved: Array) -> float:
-        """The share of all residuals U_i - H_i z_i that are dual points, 0 where none is known to be.
-
-        From the largest |z| and the largest |H_i z_i| per unit of weight of each output, (k,).
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -300,80 +90,213 @@ class Alike:
     loss: float
 
 
-class Common:
-    """What most losses say alike. A loss may say otherwise."""
+class Loss(ABC):
+    """A loss: one of the registry, or an instance with parameters of its own. Frozen and picklable.
 
-    link: ClassVar[Link] = Link()
+    What most losses say alike is said here, and a loss may say otherwise.
 
-    difference: ClassVar[bool] = False
-    counted: ClassVar[bool] = False
-    parabolic: ClassVar[bool] = False
-    kinked: ClassVar[bool] = False
-    probabilities: ClassVar[bool] = False
-    exponential: ClassVar[bool] = False
-    labels_taken: ClassVar[str] = "any label of its task"
+    Attributes
+    ----------
+    name : str
+        Its public name.
+    task : str
+        The kind of labels, one of ``dboost.partition.TASKS``: what a plan is asked for.
+    kappa : float
+        Largest curvature per example, the quadratic bound's constant (docs/math.md 1). ``math.inf`` where there is no
+        largest one, and so no quadratic bound and no gap-safe screening.
+    template_constant : float
+        The constant c of the exponential template bound (docs/math.md, eq. 3); 0 where there is no such bound.
+    floor : float
+        D0 = inf_f l(y, f), the dual value of Theta = 0 per unit of weight (docs/math.md 1).
+    separable : bool
+        Whether the Hessian of an example is diagonal over the outputs.
+    growing : bool
+        Whether the curvature may grow like e^x along a step x, so that Newton steps overshoot. Not where it falls as
+        slowly as 1 / |z| (``real.FAR``): labels and steps have a unit there, and e^x would not.
+    closed_null : bool
+        Whether `null_intercept` is exact; otherwise it is where a search over passes starts.
+    counted : bool
+        Whether `label_mass` counts labels, so that a rare one has little mass; that of real labels is their sum.
+    difference : bool
+        Whether it depends on y - f alone, so that labels and scores may both be less a number.
+    parabolic : bool
+        Whether the curvature of an example is `kappa` everywhere, so that one Newton step along a line is exact.
+    exponential : bool
+        Whether it is e^(-y f) in every output: residuals are then AdaBoost's weights and sum to the loss in size.
+    kinked : bool
+        Whether residuals reach an end of their range, where the dual value has a kink. Scaled by t they then lose a
+        share 1 - t of the dual value, and not its square (``duality_gap.expected_gap``).
+    probabilities : bool
+        Whether residuals are probabilities q, so that dual values need 1 - q, which is rounded in units of one.
+    targets : int or None
+        How many outputs it is made for; None: as many as there are.
+    labels_taken : str
+        The labels it is defined for, in words, for the message about one that it is not.
+    link : Link
+        What `predicted` does to scores, where it is the same for all outputs.
+    """
 
-    def wider(self, value: float) -> Sequence[tuple[Any, float]]:
-        """None: it is curved everywhere."""
+    if TYPE_CHECKING:
+        # fields, constants of the class, or properties, as the loss needs
+        @property
+        def name(self) -> str: ...
+        @property
+        def task(self) -> str: ...
+        @property
+        def kappa(self) -> float: ...
+        @property
+        def template_constant(self) -> float: ...
+        @property
+        def floor(self) -> float: ...
+        @property
+        def separable(self) -> bool: ...
+        @property
+        def growing(self) -> bool: ...
+        @property
+        def closed_null(self) -> bool: ...
+        @property
+        def counted(self) -> bool: ...
+        @property
+        def difference(self) -> bool: ...
+        @property
+        def parabolic(self) -> bool: ...
+        @property
+        def exponential(self) -> bool: ...
+        @property
+        def kinked(self) -> bool: ...
+        @property
+        def probabilities(self) -> bool: ...
+        @property
+        def targets(self) -> int | None: ...
+        @property
+        def labels_taken(self) -> str: ...
+        @property
+        def link(self) -> Link: ...
+    else:
+        template_constant = floor = 0.0
+        growing = True
+        closed_null = counted = difference = parabolic = exponential = kinked = probabilities = False
+        targets = None
+        labels_taken = "any label of its task"
+        link = Link()
+
+    @abstractmethod
+    def target(self, y: NDArray[Any]) -> Any:
+        """Wrap the encoded labels of a block for the compiled functions."""
+
+    @abstractmethod
+    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
+        """Weighted counts per output: (mass with label on, total observed mass), each of shape (k,).
+
+        For real labels: (sum s y, sum s).
+        """
+
+    @abstractmethod
+    def null_intercept(self, mass: Array, total: Array) -> Array:
+        """Optimal intercept of the model without features, shape (k,), or near it where `closed_null` is false.
+
+        Finite also for outputs with one label only.
+        """
+
+    @abstractmethod
+    def longest_residual(self, k: int) -> Array | None:
+        """A row (k,) that no residual of an example of weight one is longer than, in any norm that looks at sizes only.
+
+        None where residuals have no bound.
+        """
+
+    @abstractmethod
+    def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
+        """Make residuals with column sums `bias` feasible for a free intercept; `mass`, `total` of `label_mass`."""
+
+    def wider(self, value: float) -> Sequence[tuple[Loss, float]]:
+        """Losses that are curved up to larger errors, widest first, where errors are as large as a mean loss says.
+
+        Each leads to the next and the last to this one. With the factor of the strengths by which its optimum is near
+        that of this one. None of a loss that is curved everywhere.
+        """
         return ()
 
-    @property
-    def targets(self) -> int | None:
-        """None: as many outputs as there are."""
-        return None
-
-    def of_output(self, r: int) -> Any:
-        """This one."""
+    def of_output(self, r: int) -> Loss:
+        """The loss of one output, where outputs have losses of their own; else this one."""
         return self
 
     def by_difference(self, k: int) -> NDArray[np.bool_]:
-        """As `difference` says, for each of them."""
+        """Which of k outputs depend on y - f alone, as `difference` says of all of them."""
         return np.full(k, self.difference)
 
     def links(self, k: int) -> tuple[Link, ...]:
-        """`link`, for each of them."""
+        """What `predicted` does to the scores of each of k outputs."""
         return (self.link,) * k
 
     def invalid(self, y: NDArray[Any]) -> int:
-        """-1: it is defined for every label of its task."""
+        """Place of the first encoded label of a block that it is not defined for; -1 where there is none.
+
+        Of several outputs it is counted row by row.
+        """
         return -1
 
     def unbounded(self, mass: Array, total: Array) -> str:
-        """Empty: the labels that plans let through have an optimum, or are refused by class (``boosting.fit``)."""
+        """Why a free intercept has no optimum with these labels (``label_mass``), in words; empty where it has one.
+
+        The labels that plans let through have an optimum, or are refused by class (``boosting.fit``).
+        """
         return ""
 
-    def without_features(self, intercept: Array, mass: Array) -> Alike | None:
-        """None: there is no formula."""
-        return None
-
     def predicted(self, F: Array) -> Array:
-        """The scores as they are, or what `link` makes of them."""
+        """What scores (m, k) say of new examples, by the inverse link.
+
+        Log-odds of the label of every output; of many classes up to what they have in common. Of a real label, its
+        mean.
+        """
         return self.link.applied(F)
 
     def shown(self, F: Array) -> Array:
-        """The scores as they are."""
+        """Scores (m, k) of several outputs as ``decision_function`` shows them: (m, k), or (m,) for two classes."""
         return F
 
     def deviance(self, y: Array, mean: Array) -> Array | None:
-        """None: the squared error."""
+        """How far each real label is from its prediction, in the measure that `score` explains; None: squared error."""
         return None
 
     def middle(self, y: Array, weight: Array) -> float:
-        """The weighted mean."""
+        """The one number that predicts real labels best, which `score` compares predictions with: the weighted mean."""
         return float(np.average(y, weights=weight))
 
     def pulls(self, value: float, mass: Array, total: Array, bias: Array) -> float:
-        """The loss, which residuals of e^(-y f) are as large as; not asked for where curvature is bounded."""
+        """A number that sum_i ||U_i|| is no larger than, from the loss and the column sums of U; for kappa = inf.
+
+        The loss itself, which residuals of e^(-y f) are as large as.
+        """
         return value
 
+    def terms(self, value: float, at_zero: float, mass: Array, total: Array, bias: Array) -> float:
+        """A bound of the summed sizes of the dual terms, for the rounding error of the certificate.
+
+        From the loss at a model and at zero margins, and the column sums of U: 2 sqrt(L) sqrt(L(0)), as
+        sum_i s_i |u_i y_i| of the squared loss is no larger (Cauchy and Schwarz).
+        """
+        return 2.0 * math.sqrt(max(value, 0.0)) * math.sqrt(max(at_zero, 0.0))
+
+    def without_features(self, intercept: Array, mass: Array) -> Alike | None:
+        """What the examples of a class have in common at the model of an intercept (k,) alone; None without a formula.
+
+        `mass` (k,) is the weight of each class.
+        """
+        return None
+
     def shifts(self, pull: Array, z: Array) -> Array:
-        """What is taken off a residual."""
+        """What ``loss_rows.dual_row`` is given as the `shift` of every example whose residual is to be U_i - H_i z_i.
+
+        Both (m, k): `pull` is H_i z_i per unit of weight, the part of a Newton step's change that is the example's.
+        """
         return pull
 
     def kept(self, far: Array, moved: Array) -> float:
-        """1 where all |z| are at most 1/2, so that predictions stay above zero; else 0."""
-        return near(far)
+        """The share of all residuals U_i - H_i z_i that are dual points, 0 where none is known to be.
 
-    def terms(self, value: float, at_zero: float, mass: Array, total: Array, bias: Array) -> float:
-        """2 sqrt(L) sqrt(L(0)): sum_i s_i |u_i y_i| of the squared loss is no larger (Cauchy and Schwarz)."""
-        return 2.0 * math.sqrt(max(value, 0.0)) * math.sqrt(max(at_zero, 0.0))
+        From the largest |z| and the largest |H_i z_i| per unit of weight of each output, (k,). Probabilities q become
+        q_r (1 + z_r - <q, z>), and a mean mu becomes mu (1 + z): with |z| of a half all of them stay positive, and
+        probabilities at most one. So it is 1 where no |z| is above a half, else 0.
+        """
+        return 1.0 if float(np.max(far, initial=0.0)) <= _HALF else 0.0

@@ -143,11 +143,6 @@ class EpsilonInsensitive(RealLoss):
         """2 softplus(-eps), the loss of f = y, in units of the softness."""
         return 2.0 * self.softness * math.log1p(math.exp(-self.epsilon / self.softness))
 
-    @property
-    def closed_null(self) -> bool:
-        """False: the best constant is a smooth kind of median."""
-        return False
-
     def wider(self, value: float) -> list[tuple[EpsilonInsensitive, float]]:
         """Softer ends; an example far from its prediction pulls the same."""
         return [(EpsilonInsensitive(self.epsilon, h), 1.0) for h in widths(self.softness, value)]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
-from dboost.losses.base import Array, Common, Repair, sign_mass
+from dboost.losses.base import Array, Loss, Repair, sign_mass
 from dboost.losses.link import Link
 from dboost.losses.scalar import sum_over_outputs
 
@@ -68,7 +68,7 @@ sum_over_outputs(ExponentialTarget, _at, _curvature, _dual, _theta)
 
 
 @dataclass(frozen=True)
-class Exponential(Common):
+class Exponential(Loss):
     """The exponential loss of a binary label."""
 
     name: str = "exp"

@@ -15,7 +15,7 @@ from dboost.compiled.examples.loss_rows import SINGLE, implements, single_dual, 
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit, log_positive
 from dboost.compiled.vectors.room import lesser, room
-from dboost.losses.base import Array, Common, Repair, share, sign_mass
+from dboost.losses.base import Array, Loss, Repair, share, sign_mass
 from dboost.losses.scalar import VECTOR, sum_over_outputs
 
 # An output that has one label only has its optimal intercept at infinity; this finite stand-in costs 1e-13 per example.
@@ -134,7 +134,7 @@ def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float,
 
 
 @dataclass(frozen=True)
-class Logistic(Common):
+class Logistic(Loss):
     """The binary log-loss of one or several outputs."""
 
     name: str

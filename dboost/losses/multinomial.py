@@ -34,7 +34,7 @@ from dboost.compiled.vectors.lanes import (
 )
 from dboost.compiled.vectors.room import greater, zeros
 from dboost.compiled.vectors.softmax import LONGEST, softmax_parts, softmax_residual, softmax_scaled
-from dboost.losses.base import Alike, Array, Common, Repair, share
+from dboost.losses.base import Alike, Array, Loss, Repair, share
 
 _SATURATED = 30.0
 _TINY = 1e-300
@@ -179,7 +179,7 @@ def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array,
 
 
 @dataclass(frozen=True)
-class Multinomial(Common):
+class Multinomial(Loss):
     """The multinomial log-loss of k classes, one margin per class."""
 
     name: str = "multinomial"

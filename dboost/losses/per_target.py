@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import UsageError
-from dboost.losses.base import Array, Common, Loss, Repair
+from dboost.losses.base import Array, Loss, Repair
 from dboost.losses.epsilon_insensitive import EpsilonInsensitive
 from dboost.losses.huber import Huber
 from dboost.losses.link import Link
@@ -76,7 +76,7 @@ SEPARATOR = ","
 
 
 @dataclass(frozen=True)
-class PerTarget(Common):
+class PerTarget(Loss):
     """A loss for each of several targets.
 
     Parameters
@@ -153,10 +153,8 @@ class PerTarget(Common):
         """1, see the module, or the largest of theirs: the bound falls as the constant grows."""
         return float(max(1.0, *(one.template_constant for one in self.losses)))
 
-    @property
-    def floor(self) -> float:
-        """0, which no loss is below; theirs count for the observed targets only, of which some may be missing."""
-        return 0.0
+    # no loss is below it; theirs count for the observed targets only, of which some may be missing
+    floor: ClassVar[float] = 0.0
 
     @property
     def growing(self) -> bool:
@@ -169,17 +167,17 @@ class PerTarget(Common):
         return all(one.closed_null for one in self.losses)
 
     @property
-    def kinked(self) -> bool:  # type: ignore[override]
+    def kinked(self) -> bool:
         """Whether one of theirs is."""
         return any(one.kinked for one in self.losses)
 
     @property
-    def probabilities(self) -> bool:  # type: ignore[override]
+    def probabilities(self) -> bool:
         """Whether those of one are."""
         return any(one.probabilities for one in self.losses)
 
     @property
-    def labels_taken(self) -> str:  # type: ignore[override]
+    def labels_taken(self) -> str:
         """What each of them takes."""
         return "; ".join(dict.fromkeys(f"{one.name} {one.labels_taken}" for one in self.losses))
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples.loss_rows import Array
 from dboost.compiled.kept import njit
-from dboost.losses.base import Repair, near
+from dboost.losses.base import Loss, Repair
 from dboost.losses.link import Link
 from dboost.losses.real import POISSON, RealLabels, RealLoss, labels_of, mean_label
 
@@ -92,7 +92,7 @@ class Poisson(RealLoss):
 
     def kept(self, far: Array, moved: Array) -> float:
         """All of it while no mean moves by more than half of itself."""
-        return near(far)
+        return Loss.kept(self, far, moved)
 
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Predictions are multiplied by one number, which makes them sum to what the labels sum to.

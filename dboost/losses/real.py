@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples.loss_rows import Array, lasting
 from dboost.compiled.vectors.emit import INLINED
-from dboost.losses.base import Common, Repair
+from dboost.losses.base import Loss, Repair
 from dboost.losses.scalar import sum_over_outputs
 
 Row = Callable[..., Any]
@@ -123,7 +123,7 @@ def rows_of(value: Row, pull: Row, curvature: Row, dual: Row) -> Callable[[type]
     return decorated
 
 
-class RealLoss(Common):
+class RealLoss(Loss):
     """What is true of any convex loss of one real label, or safe to say of it.
 
     A loss that is derived from it gives its `name`, `kappa` and `target`, and whatever it knows better.
@@ -141,26 +141,6 @@ class RealLoss(Common):
     def ends(self) -> tuple[float, float]:
         """The least and the largest residual of an example of weight one: -`largest` and `largest`."""
         return -self.largest, self.largest
-
-    @property
-    def template_constant(self) -> float:
-        """0: no exponential bound is known."""
-        return 0.0
-
-    @property
-    def floor(self) -> float:
-        """0, the loss of the right score."""
-        return 0.0
-
-    @property
-    def growing(self) -> bool:
-        """True: nothing is known of how fast the curvature may grow."""
-        return True
-
-    @property
-    def closed_null(self) -> bool:
-        """False: the best constant is looked for."""
-        return False
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """(sum s y, sum s), each of shape (1,)."""

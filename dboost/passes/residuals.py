@@ -53,21 +53,6 @@ def residuals(partition: Partition, memo: Any, point: Point) -> Residuals:
     return found
 
 
-def residuals_of_classes(point: Point, y: NDArray[Any], mass: Array) -> tuple[Array, Array, float]:
-    """U of an example of weight one of every class at a model without features; the sums of them all.
-
-    These are the column sums of U, and the loss.
-
-    `y`, `mass`: what ``one_of_each_class`` found.
-    """
-    total = np.zeros(point.intercept.shape[0])
-    target = get_loss(point.loss).target(y)
-    U, loss = fused.residuals(*no_columns(mass), point.W, point.intercept, target, mass, total)
-    # a class without weight has no example to be told from
-    U /= np.where(mass > 0.0, mass, 1.0)[:, None]
-    return U, total, loss
-
-
 def one_branch(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, float] | None:
     """The pulls up and down (m, 1) and the loss, by column; None where the pool or the loss has it otherwise."""
     target = get_loss(point.loss).target(partition.y)

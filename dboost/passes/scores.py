@@ -13,7 +13,7 @@ from dboost.compiled.sparse import by_class, columns
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes.point import Array, Point, arguments_at, dual_of_offsets, single_margins, single_state
-from dboost.passes.residuals import branches, one_of_each_class, residuals, residuals_of_classes
+from dboost.passes.residuals import branches, one_of_each_class, residuals
 
 
 def score(
@@ -36,19 +36,12 @@ def score(
     block = partition if point.held.pool is None else point.held.block(partition, memo)[0]
     arrays = (block.indptr, block.rows, block.values)
     sums = Sums()
-    given = get_loss(point.loss)
-    alike = None if mu or point.held.n else one_of_each_class(partition, shape[1])
-    if alike is not None:
-        y, mass = alike
-        sums.add["G"] = np.empty(shape)
-        examples = (partition.weight, partition.y)
-        known = given.without_features(point.intercept, mass)
-        if known is not None:
-            total, loss = mass - mass.sum() * known.p, known.loss
-            by_class.null_gradient(*arrays, *examples, known.p, candidates, sums.add["G"])
-        else:
-            U, total, loss = residuals_of_classes(point, y, mass)
-            by_class.class_gradient(*arrays, *examples, U, candidates, sums.add["G"])
+    classes = None if mu or point.held.n else one_of_each_class(partition, shape[1])
+    alike = None if classes is None else get_loss(point.loss).without_features(point.intercept, classes[1])
+    if classes is not None and alike is not None:
+        mass, sums.add["G"] = classes[1], np.empty(shape)
+        total, loss = mass - mass.sum() * alike.p, alike.loss
+        by_class.null_gradient(*arrays, partition.weight, partition.y, alike.p, candidates, sums.add["G"])
     elif mu:
         plus, minus, total, loss = branches(partition, memo, point)
         sums.add["mu_plus"], sums.add["mu_minus"] = np.empty(shape), np.empty(shape)

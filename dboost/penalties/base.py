@@ -1,8 +1,8 @@
 """The least that a penalty has, and what every penalty of rows derives from it.
 
-Covers: the protocol ``Penalty``; ``RowPenalty``, which derives row solves and scores from three primitives (``value``,
-``dual_norm``, ``prox``); ``TiltedPenalty``, which adds the exponential bound. Does not cover: the penalties themselves
-(one file each), the capabilities that only some have (``capabilities``), and the compiled row prox (``diagonal``).
+Covers: ``Penalty``, which derives row solves and scores from three primitives (``value``, ``dual_norm``, ``prox``);
+``TiltedPenalty``, which adds the exponential bound. Does not cover: the penalties themselves
+(one file each), the capabilities that only some have (``capabilities``), and the compiled row prox (``row_prox``).
 
 A penalty here is ``sum_j lam_j omega(W_j)`` with omega a norm of one row of W, or another convex function of it that
 is zero at zero; one penalty (``l2``) ties all rows together instead. Names follow the papers:
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,47 +24,11 @@ from dboost.bounds import exponential
 from dboost.penalties.rows import BoolArray, FloatArray, in_strengths, per_row
 
 
-@runtime_checkable
-class Penalty(Protocol):
-    """What every solver may ask of a penalty; ``RowPenalty`` derives all but four members.
+class Penalty(ABC):
+    """A penalty of rows given by ``value``, ``dual_norm`` and ``prox``; all else is derived from them.
 
     What only some solvers need is a capability, a Protocol of its own: ``ExponentialSolves``, ``CompiledProx``,
     ``Faced``, ``ChargesRows``. A solver asks for it and refuses a penalty that lacks it (``boosting.checks``).
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def certified(self) -> bool: ...
-    @property
-    def threshold(self) -> bool: ...
-    @property
-    def separable(self) -> bool: ...
-    @property
-    def degree(self) -> int: ...
-    @property
-    def weightless(self) -> bool: ...
-    @property
-    def monotone(self) -> bool: ...
-    @property
-    def single(self) -> tuple[float, float] | None: ...
-    @property
-    def entries(self) -> tuple[float, float] | None: ...
-    def value(self, W: FloatArray) -> FloatArray: ...
-    def total(self, W: FloatArray, lam: npt.ArrayLike) -> float: ...
-    def dual_norm(self, G: FloatArray) -> FloatArray: ...
-    def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray: ...
-    def dual_radius(self, k: int) -> float: ...
-    def dual_size(self, norms: FloatArray, weights: FloatArray) -> float: ...
-    def join_sizes(self, sizes: Sequence[float]) -> float: ...
-    def dual_point(self, size: float, lam: float) -> tuple[float, float]: ...
-    def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray: ...
-    def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray: ...
-    def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray: ...
-
-
-class RowPenalty(ABC):
-    """A penalty of rows given by ``value``, ``dual_norm`` and ``prox``; all else is derived from them.
 
     A subclass is a frozen dataclass: it is sent to workers, compared and hashed. With nothing but the three it is a
     norm that is fitted with ``update="gradboost"``, screened and certified.
@@ -214,7 +178,11 @@ class RowPenalty(ABC):
         return per_row(lam, rows)
 
 
-class TiltedPenalty(RowPenalty):
+RowPenalty = Penalty
+"""The name that it had."""
+
+
+class TiltedPenalty(Penalty):
     """A penalty of rows with a solve and a score under the exponential bound, from two more primitives."""
 
     @abstractmethod

@@ -16,13 +16,14 @@ import numpy.typing as npt
 
 from dboost.bounds import exponential
 from dboost.compiled.solves.row_prox import GROUP, diagonal_prox
+from dboost.penalties.base import Penalty
 from dboost.penalties.faces import JointFace
 from dboost.penalties.group import nested_root, row_is_zero
 from dboost.penalties.rows import BoolArray, FloatArray, in_strengths, norm2, per_row
 
 
 @dataclass(frozen=True)
-class Frobenius:
+class Frobenius(Penalty):
     """lam ||W||_F, or sqrt(sum_j (lam_j ||W_j||_2)^2) where columns differ in scale; its own dual.
 
     Examples
@@ -32,15 +33,8 @@ class Frobenius:
     """
 
     name: ClassVar[str] = "l2"
-    certified: ClassVar[bool] = True
-    threshold: ClassVar[bool] = True
     separable: ClassVar[bool] = False
-    degree: ClassVar[int] = 1
-    weightless: ClassVar[bool] = False
-    monotone: ClassVar[bool] = False
     sizes_only: ClassVar[bool] = True
-    single: ClassVar[None] = None
-    entries: ClassVar[None] = None
 
     @property
     def compiled(self) -> tuple[int, float, float, float]:
@@ -59,10 +53,6 @@ class Frobenius:
         """Euclidean norm of each row: what ``dual_size`` is made of."""
         return norm2(G)
 
-    def dual_radius(self, k: int) -> float:
-        """How fast the dual norm can change: 1."""
-        return 1.0
-
     def dual_size(self, norms: FloatArray, weights: FloatArray) -> float:
         """sqrt(sum_j (||X_j'Theta||_2 / w_j)^2)."""
         return float(norm2(in_strengths(norms, weights)[None])[0])
@@ -70,10 +60,6 @@ class Frobenius:
     def join_sizes(self, sizes: Sequence[float]) -> float:
         """Their Euclidean norm."""
         return float(norm2(np.asarray(sizes, dtype=np.float64)[None])[0])
-
-    def dual_point(self, size: float, lam: float) -> tuple[float, float]:
-        """Scaled into the ball of radius lam, at no charge."""
-        return (lam / size if size > lam else 1.0), 0.0
 
     def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray:
         """Whether a row leaves zero once any row does: wherever there is a pull."""
@@ -109,7 +95,7 @@ class Frobenius:
     def solve_exponential(
         self, W: FloatArray, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
     ) -> tuple[FloatArray, BoolArray]:
-        """Minimiser of the exponential bound plus penalty over all rows at once, as ``RowPenalty.solve_exponential``.
+        """Minimiser of the exponential bound plus penalty over all rows at once (``TiltedPenalty``).
 
         The nested roots of docs/math.md 4.4, over all entries: for a fixed size tau of the whole matrix every
         entry is a scalar root.

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.errors import UsageError
-from dboost.penalties.base import RowPenalty
+from dboost.penalties.base import Penalty
 from dboost.penalties.rows import BoolArray, FloatArray, per_row
 
 
 @dataclass(frozen=True)
-class RoundedPenalty(RowPenalty):
+class RoundedPenalty(Penalty):
     """A penalty that is smooth at zero, so that no row ever vanishes; see ``SmoothL1`` and ``SmoothLinf``.
 
     Raises UsageError if ``sharpness`` is not a positive number.

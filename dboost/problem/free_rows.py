@@ -7,7 +7,7 @@ Hessian H_i of every example, takes the miss off:
     Theta_i = U_i - H_i (V'x_i + v),        X_F'Theta = e - H_F (V, v) = 0.
 
 Near the optimum the step is short, and Theta then is as feasible as U: of a probability q it makes q_r (1 + z_r -
-<q, z>), which stays one while no |z| is above a half (``losses.base.near``); where residuals have ends they are scaled
+<q, z>), which stays one while no |z| is above a half (``Loss.kept``); where residuals have ends they are scaled
 between them. A subtraction of multiples of the columns themselves would need no curvature, and would throw out of the
 domain all examples that are predicted more surely than the step is long.
 

@@ -38,23 +38,20 @@ class NullModel:
     def iterate(
         self,
         objective: Objective,
-        slope: Callable[[Array], tuple[Array, Array]],
         sums: Callable[[Array], tuple[float, Array, Array]],
     ) -> Iterate:
         """The model, its sums not filled in.
 
-        `slope`, (k,): the column sums of U at an intercept, and minus their slope. It is called once in a fit, and only
-        where the loss has no formula for the best intercept. `sums`, (k,): the loss, the column sums of U and the
-        Hessian in b; in place of `slope` where outputs are not separable.
+        `sums`: the loss, the column sums of U (k,) and the Hessian in b (k, k) at an intercept (k,). They are asked for
+        once in a fit, and only where the loss has no formula for the best intercept.
         """
         if self._intercept is None:
-            self._intercept = self._best(objective, slope, sums)
+            self._intercept = self._best(objective, sums)
         return Iterate.unsummed(np.zeros(0, np.int64), np.zeros((0, objective.k)), self._intercept.copy())
 
     def _best(
         self,
         objective: Objective,
-        slope: Callable[[Array], tuple[Array, Array]],
         sums: Callable[[Array], tuple[float, Array, Array]],
     ) -> Array:
         if not objective.fit_intercept:
@@ -67,7 +64,14 @@ class NullModel:
         growing = np.array([link.exponential for link in loss.links(objective.k)])
         if offset.size and growing.any():
             start = _of_means(sums, np.where(growing, start - stats.peak[offset], start), stats.mass, growing)
-        return best_intercept(slope, start) if objective.loss.separable else best_joint_intercept(sums, start)
+        if not loss.separable:
+            return best_joint_intercept(sums, start)
+
+        def slope(b: Array) -> tuple[Array, Array]:
+            _, bias, H = sums(b)
+            return bias, np.diag(H)
+
+        return best_intercept(slope, start)
 
     # ---- sums of a scoring pass ------------------------------------------------------------------------------------
 

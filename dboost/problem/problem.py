@@ -268,13 +268,7 @@ class Problem(ABC):
 
     def null(self) -> Iterate:
         """The model without features, its intercept optimal; its sums need not be filled in."""
-        return self._null.iterate(self.objective, self._slope_of_intercept, self._sums_of_intercept)
-
-    def _slope_of_intercept(self, b: Array) -> tuple[Array, Array]:
-        """The column sums of U of the model without features at an intercept, and minus their slope, both (k,)."""
-        none = np.zeros((0, self.k))
-        iterate = self.evaluate(np.zeros(0, np.int64), none, b)
-        return iterate.bias, self.curvature_at(iterate)(none, np.ones(self.k))[1]
+        return self._null.iterate(self.objective, self._sums_of_intercept)
 
     def _sums_of_intercept(self, b: Array) -> tuple[float, Array, Array]:
         """The loss of the model without features at an intercept, the column sums of U (k,), the Hessian (k, k)."""

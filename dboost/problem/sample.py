@@ -138,31 +138,25 @@ def rows_of_some(problem: Problem, active: NDArray[np.int64], share: float, seed
     return found
 
 
-def share_for(
-    problem: Problem, active: NDArray[np.int64], m: int, gap: float, sizes: Samples = DEFAULT
-) -> float:
-    """Share of m examples that a step on some rows of W takes, at a model of this relative gap."""
-    k, stored = problem.k, problem.statistics.values(active, m)
+def share_for(problem: Problem, active: NDArray[np.int64], gap: float, sizes: Samples) -> float:
+    """Share of the examples that a step on some rows of W takes, at a model of this relative gap."""
+    k, m = problem.k, problem.n_rows
+    stored = problem.statistics.values(active, m)
     small = m * k <= (sizes.small if gap <= sizes.far else sizes.tiny) and stored * k <= sizes.small_sweep
     if small or m <= sizes.examples_per_row * active.shape[0]:
         wanted = float(m)
     else:
-        wanted = max(sizes.share * m, examples_for(problem, active, m, sizes))
+        # fewer tell the curvature of some rows of W where an example holds many of them
+        for_a_row = min(sizes.examples_per_row, sizes.values_per_row * m / max(stored, 1.0))
+        wanted = max(sizes.share * m, for_a_row * active.shape[0])
         # a sample of most examples saves little, and its steps never come to square what is left
         wanted = wanted if wanted < sizes.mostly * m else m
-    return min(1.0, wanted / m, MOST_NUMBERS / (m * k))
+    return min(share_held(problem), wanted / m)
 
 
-def share_held(problem: Problem, m: int) -> float:
-    """The largest share of m examples whose curvature the driver holds."""
-    return min(1.0, MOST_NUMBERS / (m * problem.k))
-
-
-def examples_for(problem: Problem, active: NDArray[np.int64], m: int, sizes: Samples = DEFAULT) -> float:
-    """Examples, of m, that tell the curvature of some rows of W: fewer where an example holds many of them."""
-    stored = problem.statistics.values(active, m)
-    found: float = min(sizes.examples_per_row, sizes.values_per_row * m / max(stored, 1.0)) * active.shape[0]
-    return found
+def share_held(problem: Problem) -> float:
+    """The largest share of the examples whose curvature the driver holds."""
+    return min(1.0, MOST_NUMBERS / (problem.n_rows * problem.k))
 
 
 def joined(parts: Sequence[Any]) -> Cut:

@@ -1,24 +1,20 @@
 """The inner solve of a round: the weights of the rows held, solved again (docs/math.md 7).
 
 Covers: ``Goal``, how far they are solved; ``InnerResult``, all that a solve leaves; and the ways to solve. The plain
-one is the paper's, one-row updates on a diagonal bound of the loss (``SweepSolver``). Newton steps have the curvature
-of the loss itself (``NewtonSolver``). Rows that are penalised in groups have steps of their own (``GroupSolver``).
+one is the paper's, one-row updates on a diagonal bound of the loss. Newton steps have the curvature of the loss itself.
+Rows that are penalised in groups have steps of their own.
 Does not cover: which rows are held (``boosting.totally_corrective``), or what a step is (``row_updates``, ``formed``,
 ``solvers.newton.step``).
-
-A solver is made once for a fit and keeps nothing from one solve to the next: what the next one needs is in
-``InnerResult``.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dboost.certificate.duality_gap import restricted_gap
 from dboost.problem.accelerators import Accelerators
@@ -29,10 +25,11 @@ from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
 from dboost.solvers import formed, proximal
 from dboost.solvers.newton.accuracy import Aim
-from dboost.solvers.one_output.steps import little_left
+from dboost.solvers.newton.step import NewtonSteps
+from dboost.solvers.one_output.steps import OneOutputSteps, little_left
 from dboost.solvers.row_updates import RowwiseSteps, diagonal_promise
+from dboost.solvers.smooth import SmoothSteps
 from dboost.solvers.step import Step
-from dboost.solvers.steps_on_rows import steps_on
 
 _INNER_TOL = 0.7
 # Without a certificate a fit ends once its next step promises less than this share of `tol`.
@@ -122,107 +119,67 @@ class Trace:
         self.points.append((float(problem.passes), time.perf_counter() - self._started, value))
 
 
-class InnerSolver(Protocol):
-    """Solve for the rows held."""
-
-    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> InnerResult:
-        """Solve from a model; `state` is that of the fit before the round, and is not changed."""
-        ...
-
-
 @dataclass(frozen=True)
-class Context:
-    """What the inner solvers of a fit know of it."""
+class InnerSolver:
+    """Solve for the rows held, in the way that the settings name; it keeps nothing from one solve to the next."""
 
     problem: Problem
     settings: FitSettings
-    n_rows: int  # Number of examples.
-    sparse: bool  # Whether rows vanish one by one.
-    certified: bool  # Whether the penalty has a certificate.
     accelerators: Accelerators  # Those that the fit may take.
     mark: Callable[[Iterate], None]  # Is told each model on the way.
 
     def restricted_gap(self, iterate: Iterate, lam: float, step: Step) -> float:
         """Gap of the problem restricted to the rows of A, without another pass; without a certificate, the promise."""
-        if not self.certified:
+        if not self.problem.penalty.certified:
             return step.promised
         return restricted_gap(self.problem, iterate, lam)
 
-    def solver(self) -> InnerSolver:
-        """The inner solver that the settings name; groups of columns, and signs of rows that never vanish, have one."""
-        columns = self.problem.objective.columns
-        if columns.group is not None or (columns.sign is not None and not self.sparse):
-            return GroupSolver(self)
+    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> InnerResult:
+        """Solve from a model; `state` is that of the fit before the round, and is not changed.
+
+        Groups of columns, and signs of rows that never vanish, are solved for in one way only.
+        """
+        objective = self.problem.objective
+        if objective.columns.group is not None or (objective.columns.sign is not None and not objective.sparse):
+            return _over_groups(self, iterate, goal, state, limits)
         if self.settings.update != "newton":
-            return SweepSolver(self)
-        return NewtonSolver(self)
+            return _by_sweeps(self, iterate, goal, state, limits)
+        return _by_newton(self, iterate, goal, state, limits)
 
 
-def until_solved(
-    context: Context,
-    iterate: Iterate,
-    goal: Goal,
-    limits: Limits,
-    move: Callable[[Iterate], tuple[Iterate, Step]],
-    kind: str,
-    most: int | None,
-    last: float = math.inf,
-) -> tuple[Iterate, Step]:
-    """One step on an upper bound of the loss after the other, until the rows are solved or a step moves nothing.
-
-    `move`: takes a step.
-    `kind`: what a step is called.
-    `most`: steps at most.
-    `last`: ``problem.passes`` from which on no step is begun.
-    Returns the model, and the last step; one of no length where none was taken.
-    """
-    problem, step, idle, done = context.problem, Step(kind, 0.0, 0.0), 0, 0
-    while problem.passes < last and done != most:
+def _by_sweeps(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> InnerResult:
+    """One-row updates on a diagonal bound until the rows are solved: the paper's own (Duchi & Singer, figs. 2 to 4)."""
+    problem, settings = fit.problem, fit.settings
+    last = problem.passes + round_passes(problem.n_rows, iterate.active.shape[0], problem.k)
+    rng = np.random.Generator(np.random.Philox(key=[settings.random_state, state.round]))
+    steps = RowwiseSteps(problem, iterate.active, settings.select, rng)
+    step, idle, done = Step(settings.select, 0.0, 0.0), 0, 0
+    while problem.passes < last and done != settings.sweeps:
         before, done = iterate, done + 1
-        iterate, step = move(before)
-        context.mark(iterate)
+        iterate = steps.sweep(before, goal.lam, limits)
+        moved = not (np.array_equal(before.W, iterate.W) and np.array_equal(before.intercept, iterate.intercept))
+        promised = 0.0 if problem.penalty.certified else diagonal_promise(problem, iterate, goal.lam)
+        step = Step(settings.select, float(moved), promised)
+        fit.mark(iterate)
         # near the optimum a sweep gains less than the objective's rounding, but still moves towards it
         idle = 0 if problem.objective(iterate, goal.lam) < problem.objective(before, goal.lam) else idle + 1
-        if step.length == 0.0 or idle >= _IDLE_SWEEPS or context.restricted_gap(iterate, goal.lam, step) <= goal.target:
+        if not moved or idle >= _IDLE_SWEEPS or fit.restricted_gap(iterate, goal.lam, step) <= goal.target:
             break
         if limits.reason(problem.passes):
             break
-    return iterate, step
+    return InnerResult(iterate, step, state.memory)
 
 
-@dataclass(frozen=True)
-class SweepSolver:
-    """One-row updates on a diagonal bound until the rows are solved: the paper's own (Duchi & Singer, figs. 2 to 4)."""
-
-    context: Context
-
-    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> InnerResult:
-        """Sweep over the rows held; see `InnerSolver.solve`."""
-        problem, settings = self.context.problem, self.context.settings
-        last = problem.passes + round_passes(self.context.n_rows, iterate.active.shape[0], problem.k)
-        rng = np.random.Generator(np.random.Philox(key=[settings.random_state, state.round]))
-        steps = RowwiseSteps(problem, iterate.active, settings.select, rng)
-
-        def sweep(before: Iterate) -> tuple[Iterate, Step]:
-            after = steps.sweep(before, goal.lam, limits)
-            moved = not (np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept))
-            promised = 0.0 if self.context.certified else diagonal_promise(problem, after, goal.lam)
-            return after, Step(settings.select, float(moved), promised)
-
-        iterate, step = until_solved(self.context, iterate, goal, limits, sweep, settings.select, settings.sweeps, last)
-        return InnerResult(iterate, step, state.memory)
-
-
-def formed_steps(
-    context: Context, iterate: Iterate, lam: float, state: FitState, step: Step, solved: Callable[[Iterate, Step], bool]
+def _formed_steps(
+    fit: InnerSolver, iterate: Iterate, lam: float, state: FitState, step: Step, solved: Callable[[Iterate, Step], bool]
 ) -> tuple[Iterate, Step]:
     """Newton steps on curvature that is formed, after another, until `solved` says so; none where it is too large."""
-    fast = context.accelerators
+    fast = fit.accelerators
     sizes = fast.tuning.groups
     if state.round >= _MANY_ROUNDS:
         sizes = replace(sizes, entries=2 * sizes.entries)
-    if fast.on("group_curvature") and formed.affordable(context.problem, iterate, lam, sizes):
-        steps = formed.Steps(context.problem, lam)
+    if fast.on("group_curvature") and formed.affordable(fit.problem, iterate, lam, sizes):
+        steps = formed.Steps(fit.problem, lam)
         while steps.formed < _MAX_NEWTON_STEPS:
             fast.take("group_curvature")
             iterate, step = steps.step(iterate)
@@ -231,67 +188,69 @@ def formed_steps(
     return iterate, step
 
 
-@dataclass(frozen=True)
-class GroupSolver:
+def _over_groups(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> InnerResult:
     """Steps over groups of columns: Newton's where their curvature can be formed, else proximal gradient steps."""
+    problem, lam = fit.problem, goal.lam
 
-    context: Context
+    def solved(now: Iterate, step: Step) -> bool:
+        fit.mark(now)
+        return fit.restricted_gap(now, lam, step) <= goal.enough or bool(limits.reason(problem.passes))
 
-    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> InnerResult:
-        """Step until the rows are solved; see `InnerSolver.solve`."""
-        context, problem, lam = self.context, self.context.problem, goal.lam
-
-        def solved(now: Iterate, step: Step) -> bool:
-            context.mark(now)
-            return context.restricted_gap(now, lam, step) <= goal.enough or bool(limits.reason(problem.passes))
-
-        iterate, step = formed_steps(context, iterate, lam, state, Step("proximal", 0.0, 0.0), solved)
-        if step.length == 0.0:
-            most = round_passes(context.n_rows, iterate.active.shape[0], problem.k)
-            iterate, step = proximal.solve(problem, iterate, lam, most, solved)
-        return InnerResult(iterate, step, state.memory)
+    iterate, step = _formed_steps(fit, iterate, lam, state, Step("proximal", 0.0, 0.0), solved)
+    if step.length == 0.0:
+        most = round_passes(problem.n_rows, iterate.active.shape[0], problem.k)
+        iterate, step = proximal.solve(problem, iterate, lam, most, solved)
+    return InnerResult(iterate, step, state.memory)
 
 
-@dataclass(frozen=True)
-class NewtonSolver:
+def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> InnerResult:
     """Newton steps until the rows are solved; on curvature that is formed where others creep, or fail."""
+    problem, lam, fast = fit.problem, goal.lam, fit.accelerators
+    steps = _steps_on(fit, iterate.active, state)
+    single = fast.on("one_output") and problem.penalty.certified
+    little = little_left(problem, iterate, lam, goal.gap) if single else 0.0
+    step = Step("descent", 0.0, 0.0)
+    rest = before = goal.gap
+    first, creeps = 0.0, False
 
-    context: Context
+    def solved(now: Iterate, step: Step) -> bool:
+        nonlocal rest
+        fit.mark(now)
+        rest = fit.restricted_gap(now, lam, step)
+        return rest <= goal.enough or bool(limits.reason(problem.passes))
 
-    def solve(self, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> InnerResult:
-        """Step until the rows are solved; see `InnerSolver.solve`."""
-        context, problem, lam = self.context, self.context.problem, goal.lam
-        fast, n_rows = context.accelerators, context.n_rows
-        steps = steps_on(
-            problem, iterate.active, n_rows, context.settings, state, sparse=context.sparse, accelerators=fast
-        )
-        single = fast.on("one_output") and context.certified
-        little = little_left(problem, iterate, lam, goal.gap) if single else 0.0
-        step = Step("descent", 0.0, 0.0)
-        rest = before = goal.gap
-        first, creeps = 0.0, False
+    small = fast.on("group_curvature") and formed.affordable(problem, iterate, lam, fast.tuning.groups)
+    few = small and formed.flat(problem)
+    for _ in range(_FEW_NEWTON_STEPS if few else _MAX_NEWTON_STEPS):
+        price = problem.objective.bound(iterate.active, lam).total(iterate.W) / goal.value
+        aim = Aim.of(goal.target / goal.value, rest / goal.value, before / goal.value, price)
+        before = rest
+        iterate, step = steps.step(iterate, lam, aim)
+        if solved(iterate, step) or (step.promised <= little and not step.cut):
+            break
+        if step.length == 0.0 or step.kind == "template":
+            creeps = True
+            break
+        first = first or rest
+    else:
+        creeps = few or rest > _CREEPS * first
+    if creeps:
+        iterate, step = _formed_steps(fit, iterate, lam, state, step, solved)
+    return InnerResult(iterate, step, steps.memory, rest <= goal.nearly)
 
-        def solved(now: Iterate, step: Step) -> bool:
-            nonlocal rest
-            context.mark(now)
-            rest = context.restricted_gap(now, lam, step)
-            return rest <= goal.enough or bool(limits.reason(problem.passes))
 
-        small = fast.on("group_curvature") and formed.affordable(problem, iterate, lam, fast.tuning.groups)
-        few = small and formed.flat(problem)
-        for _ in range(_FEW_NEWTON_STEPS if few else _MAX_NEWTON_STEPS):
-            price = problem.objective.bound(iterate.active, lam).total(iterate.W) / goal.value
-            aim = Aim.of(goal.target / goal.value, rest / goal.value, before / goal.value, price)
-            before = rest
-            iterate, step = steps.step(iterate, lam, aim)
-            if solved(iterate, step) or (step.promised <= little and not step.cut):
-                break
-            if step.length == 0.0 or step.kind == "template":
-                creeps = True
-                break
-            first = first or rest
-        else:
-            creeps = few or rest > _CREEPS * first
-        if creeps:
-            iterate, step = formed_steps(context, iterate, lam, state, step, solved)
-        return InnerResult(iterate, step, steps.memory, rest <= goal.nearly)
+def _steps_on(
+    fit: InnerSolver, active: NDArray[np.int64], state: FitState
+) -> NewtonSteps | OneOutputSteps | SmoothSteps:
+    """Newton steps on a fixed set of rows A, `active` (a,): on all of a smooth penalty, or where rows may vanish."""
+    problem, settings, accelerators = fit.problem, fit.settings, fit.accelerators
+    if not problem.objective.sparse:
+        return SmoothSteps(problem, state.memory, accelerators)
+
+    def newton(memory: Memory) -> NewtonSteps:
+        return NewtonSteps(problem, active, settings.sample, settings.random_state, memory, accelerators, state.gap)
+
+    if accelerators.take("one_output"):
+        columns, seed = problem.columns, settings.random_state
+        return OneOutputSteps(problem, active, columns, seed, state.memory, accelerators, newton)
+    return newton(state.memory)

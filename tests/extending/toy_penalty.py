@@ -13,12 +13,12 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dboost.penalties.base import RowPenalty
+from dboost.penalties.base import Penalty
 from dboost.penalties.rows import FloatArray, per_row
 
 
 @dataclass(frozen=True)
-class Rising(RowPenalty):
+class Rising(Penalty):
     """omega(w) = sum_r sqrt(r) |w_r|."""
 
     name: ClassVar[str] = "rising"

@@ -111,8 +111,8 @@ def conjugate_step(
         # at a residual that only looks small.
         # Each root is drawn by itself: the quotient overflows where no example is curved, and a curvature of weights
         # over many decades may be rounded below zero.
-        least = np.finfo(float).tiny
-        most = np.sqrt(np.maximum(diagonal[:a], 0.0)) / np.sqrt(np.maximum(diagonal[a], least))
+        intercept = np.maximum(diagonal[a], np.finfo(float).tiny)
+        most = np.sqrt(np.maximum(diagonal[:a], 0.0)) / np.sqrt(intercept)
         mean = np.clip(plain, -most, most)
         centred = diagonal[:a] - mean**2 * diagonal[a]
         scale[:size] += face.restrict(np.maximum(centred, _CENTRED * diagonal[:a]) - diagonal[:a])

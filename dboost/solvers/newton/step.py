@@ -63,7 +63,6 @@ class NewtonSteps:
     """Newton steps on a fixed set of rows.
 
     `active`: the rows A.
-    `n_rows`: number of examples.
     `sample`: share of the examples whose curvature the block descent uses; "auto" chooses by size.
     `seed`: seed of the samples and of the order of the blocks.
     `memory`: what earlier steps left.
@@ -77,7 +76,6 @@ class NewtonSteps:
         self,
         problem: Problem,
         active: NDArray[np.int64],
-        n_rows: int,
         sample: str | float,
         seed: int,
         memory: Memory,
@@ -88,10 +86,9 @@ class NewtonSteps:
         self.seed = seed
         self.memory = memory
         self.accelerators = accelerators
-        self._n_rows = n_rows
         self._products = _NEAR_PRODUCTS if gap <= _NEAR else 0
         self._heavy: HeavyRows | None = None
-        self._costly = problem.statistics.values(active, n_rows) * problem.k > _LIGHT
+        self._costly = problem.statistics.values(active, problem.n_rows) * problem.k > _LIGHT
         self.sample = Sample.drawn(
             problem, active, self._share(active, sample, gap), self._seed(), accelerators.tuning.samples
         )
@@ -101,8 +98,8 @@ class NewtonSteps:
         if sample != "auto":
             return float(sample)
         if not self.accelerators.on("sampled_curvature"):
-            return share_held(self.problem, self._n_rows)
-        share = share_for(self.problem, active, self._n_rows, gap, self.accelerators.tuning.samples)
+            return share_held(self.problem)
+        share = share_for(self.problem, active, gap, self.accelerators.tuning.samples)
         if share < 1.0:
             self.accelerators.take("sampled_curvature")
         return share
@@ -230,7 +227,7 @@ class NewtonSteps:
         if not self.accelerators.take("heavy_blocks"):
             return None, None
 
-        stored = self.problem.statistics.values(iterate.active, self._n_rows)
+        stored = self.problem.statistics.values(iterate.active, self.problem.n_rows)
 
         def heavy() -> HeavyRows:
             many = stored if self.memory.wide else None
