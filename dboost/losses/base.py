@@ -134,6 +134,12 @@ class Loss(ABC):
         The labels it is defined for, in words, for the message about one that it is not.
     link : Link
         What `predicted` does to scores, where it is the same for all outputs.
+
+    Examples
+    --------
+    >>> from dboost.losses import get_loss
+    >>> isinstance(get_loss("squared"), Loss), get_loss("squared").kappa
+    (True, 1.0)
     """
 
     if TYPE_CHECKING:

@@ -55,6 +55,12 @@ class Penalty(ABC):
     single, entries : (float, float) or None
         ``(u, c)`` with omega(w) = u |w| + c w**2 / 2 for rows of one entry, and for each entry of longer rows; None
         where omega is not of that form. Solves of one output, and entry by entry, need it.
+
+    Examples
+    --------
+    >>> from dboost.penalties import get_penalty
+    >>> isinstance(get_penalty("l1/l2"), Penalty), get_penalty("l1/l2").degree
+    (True, 1)
     """
 
     name: ClassVar[str]

@@ -28,10 +28,24 @@ def _unpenalised_rows(lam: npt.ArrayLike | None, rows: int) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class Face(ABC):
-    """A face whose coordinates are some entries of W, in row-major order, which may go anywhere."""
+    """A face whose coordinates are some entries of W, in row-major order, which may go anywhere.
 
-    mask: BoolArray  # (rows, k): These entries.
-    at: FloatArray  # (rows, k): The point the face was made from.
+    Parameters
+    ----------
+    mask : bool array, shape (rows, k)
+        These entries.
+    at : float64 array, shape (rows, k)
+        The point the face was made from.
+
+    Examples
+    --------
+    >>> from dboost.penalties import get_penalty
+    >>> get_penalty("l1").face(np.array([[3.0, 0.0]])).expand(np.array([0.5])).tolist()
+    [[0.5, 0.0]]
+    """
+
+    mask: BoolArray
+    at: FloatArray
 
     @property
     def dim(self) -> int:
