@@ -504,7 +504,7 @@ _CONFIDENCE = 0.05
 class ShareBoost(System):
     """Forward greedy selection with full correction."""
 
-    rule: str = "scaled"  # Which candidate enters; see ``greedy``.
+    rule: str = "scaled"  # Which candidate enters; one of `RULES`.
     # Candidates of "scaled" among which "newton", "line", "row" and "full" choose; None for all that there are.
     shortlist: int | None = 10
     # Number of the group of each stored column; the columns of a group enter together.
