@@ -321,7 +321,7 @@ class BoostedEstimator(ByReferenceMixin, ShownMixin, CallbackSupportMixin, BaseE
         if "model_" not in self.__dict__:
             check_is_fitted(self, "model_")
         kind = predicting.kind_of(X)
-        if kind == "matrix" and issparse(X) and X.shape[1] == self.n_features_in_ and _sound(X):
+        if kind == "matrix" and issparse(X) and _sound(X) and X.shape[1] == self.n_features_in_:
             return kind, X
         return kind, self._checked(X, kind)
 
