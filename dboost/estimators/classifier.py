@@ -70,11 +70,10 @@ class BoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParameters, Bo
     tol : float, default 1e-4
         Target of the certified relative duality gap.
     prefer : {"few", "accurate"}, optional
-        With ``alpha="auto"``, which model is taken. By default that with the fewest features whose share of wrong
-        labels, or loss of a regression, is within one standard error of the difference to the best that was seen, or
-        half of one of the best's own; of sparse rows more than half of the features only where these are better by one
-        standard error. ``"few"`` allows the standard error of the best one, which is larger;
-        ``"accurate"`` takes the best.
+        With ``alpha="auto"``, which model is taken. By default that with the fewest features whose loss and share of
+        wrong labels are within one standard error of the difference to those of the best that was seen; of sparse rows
+        more than half of the features only where these are better by one standard error of the best. ``"few"`` allows
+        the standard error of the best one, which is larger; ``"accurate"`` takes the best.
     max_features : int, optional
         At most so many features. With ``alpha="auto"`` as many, unless fewer are better; at a strength that is given
         the fit may end above `tol`.
