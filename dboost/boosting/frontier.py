@@ -403,8 +403,12 @@ class Search:
         better = [point for point in frontier.envelope() if point.features > taken.features]
         if self._most is not None or not better or not self._others:
             return
-        middle = (len(better) - 1) // 2
-        points = [taken, *better[middle:-1][:1], better[-1]]
+        between = better[(len(better) - 1) // 2 : -1][:1]
+        if better[-1].features > frontier.half:
+            # The largest point with at most half of the features is the likeliest to be as good as one with more.
+            few = [point for point in frontier.points if taken.features < point.features <= frontier.half]
+            between = [max(few, key=lambda point: point.features)] if few else []
+        points = [taken, *between, better[-1]]
         parts = [(frontier.weight, np.stack([p.loss for p in points]), np.stack([p.error for p in points]))]
         for fold in (_Fold(self._paths, number) for number in self._others):
             models = tuple(fold.fitting.point_of(result) for result in self._again(fold, points))
