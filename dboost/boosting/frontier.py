@@ -232,6 +232,7 @@ class _Fold:
         self.ridged: RidgeRefits | None = None
         self.start: FitResult | None = None
         self.ranking: Rows = np.zeros(0, np.int64)
+        self._best: dict[int, FitResult] = {}
 
     def follow(self, alpha: float, callback: Callback | None) -> FitResult:
         """The next model of the path."""
@@ -243,6 +244,17 @@ class _Fold:
         """Some columns, or all, to be fitted with a ridge, at first from the rows of a model."""
         self.ridged = RidgeRefits(self.fitting, self.engine, columns, _RIDGE_TOL)
         self.start = start
+
+    def open_first(self, size: int) -> None:
+        """The first columns of the ranking, or with 0 all, from the best fit of the fewest that hold them all."""
+        size = size or self.fitting.plan.n_features
+        start = self._best[min(more for more in self._best if more >= size)] if self._best else None
+        self.open(np.sort(self.ranking[:size]) if size < self.fitting.plan.n_features else None, start)
+
+    def keep(self, size: int) -> None:
+        """Remember the last fit as the best of the first so many columns of the ranking, or with 0 of all."""
+        assert self.start is not None
+        self._best[size or self.fitting.plan.n_features] = self.start
 
     def fit(self, ridge: float, callback: Callback | None) -> FitResult:
         """The ridge of the columns that are open."""
@@ -320,7 +332,7 @@ class Search:
     def _all_columns(self) -> Point:
         """The best ridge of all columns, of weaker and weaker ones until it is inside; one of the first ranks."""
         for fold in self._folds:
-            fold.open(None, None)
+            fold.open_first(0)
         first = self._folds[0].ridged
         assert first is not None
         frontier, ridge, best, idle = self.frontier, first.strong(_RIDGE_START), None, 0
@@ -336,6 +348,7 @@ class Search:
             idle += 1
             if best is None or frontier.rank(point) < frontier.rank(best):
                 best, idle = point, 0
+                self._keep(0)
             elif idle >= _PATIENCE or not frontier.mean(fallen) > frontier.error_of(fallen):
                 break
             ridge *= _RIDGE_STEP if len(tried) > 1 else _SECOND_RIDGE
@@ -408,7 +421,8 @@ class Search:
             # The largest point with at most half of the features is the likeliest to be as good as one with more.
             few = [point for point in frontier.points if taken.features < point.features <= frontier.half]
             between = [max(few, key=lambda point: point.features)] if few else []
-        points = [taken, *between, better[-1]]
+        # A fit of fewer features begins at one of more.
+        points = [better[-1], *between, taken]
         parts = [(frontier.weight, np.stack([p.loss for p in points]), np.stack([p.error for p in points]))]
         for fold in (_Fold(self._paths, number) for number in self._others):
             models = tuple(fold.fitting.point_of(result) for result in self._again(fold, points))
@@ -424,16 +438,19 @@ class Search:
         No fit begins at a model of the search, which has seen the rows that are held out here and would remember them.
         """
         callback = self._told(fold=fold.left.number)
-        fold.open(None, None)
         if any(point.size for point in points):
+            fold.open_first(0)
             fold.ranking = _rank(fold, self.ranks.ridge, fold.fit(self.ranks.ridge, callback))
+            fold.keep(0)
         for point in points:
             if point.alpha > 0.0:
                 selected = fold.follow(point.alpha, callback)
                 fold.open(selected.active, selected)
             else:
-                fold.open(np.sort(fold.ranking[: point.size]) if point.size else None, fold.start)
+                fold.open_first(point.size)
             yield fold.fit(point.ridge, callback) if point.ridge else selected
+            if not point.alpha:
+                fold.keep(point.size)
 
     def _follow(self, alpha: float) -> list[FitResult]:
         """The models of the path at a strength."""
@@ -442,7 +459,7 @@ class Search:
     def _first(self, size: int, ridge: float, walks: bool = True) -> Point:
         """The first columns of the ranking."""
         for fold in self._folds:
-            fold.open(np.sort(fold.ranking[:size]), fold.start)
+            fold.open_first(size)
         return self._walk(ridge, size, walks=walks)
 
     def _refitted(self, results: list[FitResult], alpha: float, walks: bool = True) -> Point:
@@ -465,6 +482,8 @@ class Search:
             return frontier.points.pop()
 
         best = iterate(ridge)
+        if size:
+            self._keep(size)
         if not walks:
             frontier.points.append(best)
             return best
@@ -474,6 +493,8 @@ class Search:
             if not frontier.rank(after) < frontier.rank(best):
                 break
             best = after
+            if size:
+                self._keep(size)
         if walks and best.ridge == ridge:
             # the next one keeps the ridge, and the one after it looks on the other side
             self._turn, self._rests = 1.0 / self._turn, True
@@ -484,6 +505,10 @@ class Search:
         results = [fold.fit(ridge, self._told(fold=fold.left.number)) for fold in self._folds]
         self._add(results, alpha, ridge, size, selected)
         return results
+
+    def _keep(self, size: int) -> None:
+        for fold in self._folds:
+            fold.keep(size)
 
     def _without_features(self) -> Point:
         """The models without features, judged."""

@@ -70,6 +70,25 @@ def test_the_last_points_are_judged_by_more_rows_than_the_search() -> None:
     assert search.chosen().features >= before.features and (len(set(records)) == 3 or before is frontier.best)
 
 
+def test_fewer_columns_begin_at_the_best_fit_of_the_fewest_that_hold_them_all() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 12))
+    with prepared(dboost.BoostedRegressor(), X, X @ rng.normal(size=12), None) as parts:
+        Fitting(parts.plan, parts.engine, parts.settings)
+        fold = Search(parts.plan, parts.engine, parts.settings)._folds[0]
+        fold.ranking = rng.permutation(12)
+        for size, ridge in ((0, 1.0), (8, 0.1), (8, 10.0)):
+            fold.open_first(size)
+            fold.fit(ridge, None)
+            if ridge <= 1.0:
+                fold.keep(size)
+        starts = {}
+        for size in (0, 9, 8, 5):
+            fold.open_first(size)
+            starts[size] = None if fold.start is None else (len(fold.start.active), fold.start.alpha)
+    assert starts == {0: (12, 1.0), 9: (12, 1.0), 8: (8, 0.1), 5: (8, 0.1)}
+
+
 def test_models_with_a_few_features_less_than_the_one_that_is_taken_were_judged() -> None:
     rng = np.random.default_rng(0)
     for told, of in ((40, 500), (6, 60)):
