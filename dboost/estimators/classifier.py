@@ -168,8 +168,8 @@ class BoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParameters, Bo
         With ``alpha="auto"``: the models that were judged, by their number of features, each better than all with
         fewer: `features`, the held-out `score` (share of right labels, or of the loss explained) and its standard error
         `se_score`, `loss` and `se_loss`, the `alpha` of the path (0 past its end) and the `ridge`; `chosen` marks what
-        was taken. All scores are of the same rows, a third of fewer than 10,000; of 1,050 to 6,000 rows the choice
-        among the last two or three models saw others too.
+        was taken. All scores are of the rows that the search held out; of about 1,000 to 6,000 rows the choice among
+        the last two or three models saw others too.
     relaxed_ : dict
         Of a refit: its `ridge`, `stop_reason`, `rounds` and `passes`, and the `selection_gap` that was certified for
         the fit that selected. ``objective_`` and ``duality_gap_`` are those of the refit, ``alpha_`` and
