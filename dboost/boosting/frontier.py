@@ -37,10 +37,10 @@ from dboost.problem.state import FitResult, FitSettings
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# This many rows, or all, are judged once: where a third of them is enough it is held out, and of more data a share down
-# to a fifth, so that a fit of the search is made once. Of little data all fifths are held out in turn, and of much no
-# more than `_MOST_HELD_OUT` rows are.
-_JUDGED = 700
+# The search judges by so many rows, or all: thirds are held out in turn until they have them, and of little data all
+# fifths. The model that would be taken from it, the best one and one between are judged by more rows, since a standard
+# error of few is about what users see as worse. Of much data no more than `_MOST_HELD_OUT` rows are held out at once.
+_JUDGED, _JUDGED_LAST = 700, 2_000
 _MOST_HELD_OUT = 10_000
 FOLDS, _FEWEST_FOLDS = 5, 3
 LEAST_ROWS = 10
@@ -68,17 +68,16 @@ _RIDGE_END = 1e-5
 # Columns are ranked by the strongest ridge of all of them that tells so much of what one tells at most.
 _RANKS = 1.0 / 3.0
 # Ranked supports have the first share of all columns, and then the other of the features of the one before; they end
-# with the one that is worse than all columns by so many times what a model with fewer features may be.
+# with the one that no preference takes beside all columns. Other ridges are tried of models that are worse than the
+# best by at most so many of its standard errors.
 _FIRST_SHARE, _SHARE = 0.5, 0.25
-_FAR = 4.0
+_FAR = 2.0
 # Between the model that is taken and the next with fewer features others are tried until the one has at most so many
 # times the features of the other, or so many were.
 _DENSE = 1.5
 _MOST_BETWEEN = 4
-# A model with fewer features tells at least so much of what the best one tells, by the loss or of the labels.
-_TELLS, _TELLS_LABELS = 0.9, 0.95
-# Standard errors of the best point that a model with fewer features may be above it.
-_OF_OWN = 0.5
+# A point of the path is below the line between its neighbours by so many of its standard errors, or the path ends.
+_BELOW = 0.5
 # A path ends after so many strengths that brought nothing.
 _PATIENCE = 2
 # A support of a path is refitted where it has so many times the features of the last that was.
@@ -121,9 +120,7 @@ class Frontier:
     weight: Array  # (BLOCKS,): Weight of the held-out rows of each block
     half: float  # A model with more features than that is no selection; infinite where features are few
     labels: bool  # Whether there are wrong labels to count
-    # The held-out loss of the models without features, and their share of wrong labels.
-    null_loss: float = math.nan
-    null_error: float = math.nan
+    null_loss: float = math.nan  # The held-out loss of the models without features
     points: list[Point] = field(default_factory=list)
 
     def mean(self, sums: Array) -> float:
@@ -144,7 +141,7 @@ class Frontier:
     @property
     def best(self) -> Point:
         """The best point; of several the one with the fewest features."""
-        return min(self.points, key=lambda point: (self.rank(point), point.features))
+        return self._best(self.points)
 
     def told(self, point: Point) -> float:
         """What the features of a point tell: by how much the loss is below that of the models without any."""
@@ -169,48 +166,51 @@ class Frontier:
         low, here, high = (math.log1p(one.features) for one in (a, point, b))
         share = (here - low) / (high - low)
         line = (1.0 - share) * self.rank(a)[0] + share * self.rank(b)[0]
-        return self.rank(point)[0] < line - _OF_OWN * self.error_of(point.error if self.labels else point.loss)
+        return self.rank(point)[0] < line - _BELOW * self.error_of(point.error if self.labels else point.loss)
 
     def chosen(self, prefer: str | None = None, most: int | None = None) -> Point:
         """The point that is taken.
 
         It has the fewest features of those that are worse than the best point by at most one standard error of the
-        difference, or half of one of the best point's own, in wrong labels or, where there are none, in the loss, and
-        that tell nearly as much; where that is more than half of all features, it is the best with at most so many, if
-        that is worse by at most one of the best point's own, as the point for "few" is. "accurate" takes the best.
+        difference, in the loss and, where there are any, in wrong labels. For "few" it may be one standard error of the
+        best point itself where that is more; "accurate" takes the best. Where the point has more than half of all
+        features, and the best with at most half is as good as "few" asks for, the rule is applied to these alone.
         `most`: the most features up to that number, where they are as good as fewer, whatever `prefer` is.
         """
         if most is not None:
             few = [point for point in self.points if point.most <= most]
             if not few:
                 return self.envelope()[0]
-            best = min(few, key=lambda point: (self.rank(point), point.features))
-            alike = (point for point in few if self.above(point, best) <= 1.0)
+            best = self._best(few)
+            alike = (point for point in few if self.above(point, best, own=True) <= 1.0)
             return min(alike, key=lambda point: (-point.features, self.rank(point)))
         best = self.best
         if prefer == "accurate":
             return best
-        taken = next(point for point in self.envelope() if self._as_good(point, best, prefer == "few"))
-        if taken.features > self.half:
-            fewer = min((point for point in self.points if point.features <= self.half), key=self.rank, default=taken)
-            return fewer if self._as_good(fewer, best, True) else taken
+        taken = self._fewest(self.points, best, prefer == "few")
+        few = [point for point in self.points if point.features <= self.half]
+        if taken.features > self.half and few and self.above(self._best(few), best, own=True) <= 1.0:
+            return self._fewest(few, self._best(few), prefer == "few")
         return taken
 
-    def _as_good(self, point: Point, best: Point, alone: bool) -> bool:
-        # a rare class may be told apart without a label that is right
-        tells = self.told(point) >= _nearly(self.told(best), _TELLS) or self._labels_told(point, best)
-        return (tells or not self.labels) and self.above(point, best, 1.0 if alone else _OF_OWN) <= 1.0
+    def _best(self, points: list[Point]) -> Point:
+        return min(points, key=lambda point: (self.rank(point), point.features))
 
-    def _labels_told(self, point: Point, best: Point) -> bool:
-        """Whether the features of a point make nearly as many labels right as those of the best."""
-        most = self.null_error - self.mean(best.error)
-        return most > 0.0 and self.null_error - self.mean(point.error) >= _TELLS_LABELS * most
+    def _fewest(self, points: list[Point], best: Point, own: bool) -> Point:
+        """The point with the fewest features that is as good as the best."""
+        as_good = (point for point in points if self.above(point, best, own) <= 1.0)
+        return min(as_good, key=lambda point: (point.features, self.rank(point)))
 
-    def above(self, point: Point, best: Point, own: float = _OF_OWN) -> float:
-        """By how much a point is worse than the best, as a share of how much worse it may be."""
-        mine, other = (point.error, best.error) if self.labels else (point.loss, best.loss)
+    def above(self, point: Point, best: Point, own: bool = False) -> float:
+        """By how much a point is worse than the best, as a share of how much worse it may be; see `chosen`.
+
+        Wrong labels alone tell little: they are few, and a model that knows nothing of a rare class has hardly more.
+        """
+        pairs = [(point.loss, best.loss), (point.error, best.error)]
+        return max(self._above(mine, other, own) for mine, other in (pairs if self.labels else pairs[:1]))
+
+    def _above(self, mine: Array, other: Array, own: bool) -> float:
         apart = self.mean(mine) - self.mean(other)
-        # A best point without a wrong label has no error of its own.
         allowed = max(self.error_of(mine - other), own * self.error_of(other))
         return apart / allowed if allowed > 0.0 else math.inf if apart > 0.0 else 0.0
 
@@ -223,15 +223,16 @@ def _nearly(told: float, share: float) -> float:
 class _Fold:
     """The rows without those that are held out once, and what is fitted to them."""
 
-    def __init__(self, paths: FoldPaths, number: int, settings: FitSettings) -> None:
+    def __init__(self, paths: FoldPaths, number: int) -> None:
         present = paths.present[number] if paths.plan.task == "multiclass" else None
         self.left = Left(paths.folds, number, present)
         self.engine = paths.engine.through(self.left, f"without fold {number}")
-        self.fitting = without_fold(paths.plan, self.engine, settings, self.left)
+        self.fitting = without_fold(paths.plan, self.engine, paths.settings, self.left)
         self.path: list[FitResult] = []
         self.ridged: RidgeRefits | None = None
         self.start: FitResult | None = None
         self.ranking: Rows = np.zeros(0, np.int64)
+        self._best: dict[int, FitResult] = {}
 
     def follow(self, alpha: float, callback: Callback | None) -> FitResult:
         """The next model of the path."""
@@ -243,6 +244,17 @@ class _Fold:
         """Some columns, or all, to be fitted with a ridge, at first from the rows of a model."""
         self.ridged = RidgeRefits(self.fitting, self.engine, columns, _RIDGE_TOL)
         self.start = start
+
+    def open_first(self, size: int) -> None:
+        """The first columns of the ranking, or with 0 all, from the best fit of the fewest that hold them all."""
+        size = size or self.fitting.plan.n_features
+        start = self._best[min(more for more in self._best if more >= size)] if self._best else None
+        self.open(np.sort(self.ranking[:size]) if size < self.fitting.plan.n_features else None, start)
+
+    def keep(self, size: int) -> None:
+        """Remember the last fit as the best of the first so many columns of the ranking, or with 0 of all."""
+        assert self.start is not None
+        self._best[size or self.fitting.plan.n_features] = self.start
 
     def fit(self, ridge: float, callback: Callback | None) -> FitResult:
         """The ridge of the columns that are open."""
@@ -274,12 +286,16 @@ class Search:
         judged = math.ceil(_JUDGED * folds.count / plan.n_rows)
         # hypotheses are made anew in every fit, which is most of its price
         judged = 1 if settings.hypotheses is not None else min(folds.count, judged)
-        self._folds = [_Fold(paths, number, paths.settings) for number in list(paths.present)[:judged]]
+        numbers = list(paths.present)
+        self._folds = [_Fold(paths, number) for number in numbers[:judged]]
+        # only the last few points are judged by the others
+        self._paths, self._others = paths, numbers[judged : math.ceil(_JUDGED_LAST * folds.count / plan.n_rows)]
+        self._last: Point | None = None
         rows = paths.masses["weight"]
         # the share of the weight that a fit of the search sees
         self.share = float(1.0 - np.mean([rows[fold.left.number] for fold in self._folds]) / rows.sum())
         self._turn, self._rests, self._least = _RIDGE_STEP, False, 0.0
-        weight, _, _ = self._judge([()] * len(self._folds))
+        weight, _, _ = self._judge(self._folds, [()] * len(self._folds))
         # tables, whose columns are standardised, have few
         half = math.inf if settings.standardize or settings.hypotheses is not None else plan.n_features / 2.0
         self.frontier = Frontier(weight, half, plan.task not in NUMBERS)
@@ -287,11 +303,10 @@ class Search:
         # the ridge of all columns that ranks them
         self.ranks = self._null
         self.frontier.null_loss = self.frontier.mean(self._null.loss)
-        self.frontier.null_error = self.frontier.mean(self._null.error)
 
     def chosen(self) -> Point:
         """The point that is taken of those that are known."""
-        return self.frontier.chosen(self._prefer, self._most)
+        return self._last or self.frontier.chosen(self._prefer, self._most)
 
     def path_alone(self, alphas: Iterator[float]) -> Frontier:
         """Judge the models of the path, as they are, until the best is inside."""
@@ -311,12 +326,13 @@ class Search:
         self._ranked(self._all_columns())
         self._path(alphas)
         self._between()
+        self._judge_last()
         return self.frontier
 
     def _all_columns(self) -> Point:
         """The best ridge of all columns, of weaker and weaker ones until it is inside; one of the first ranks."""
         for fold in self._folds:
-            fold.open(None, None)
+            fold.open_first(0)
         first = self._folds[0].ridged
         assert first is not None
         frontier, ridge, best, idle = self.frontier, first.strong(_RIDGE_START), None, 0
@@ -332,6 +348,7 @@ class Search:
             idle += 1
             if best is None or frontier.rank(point) < frontier.rank(best):
                 best, idle = point, 0
+                self._keep(0)
             elif idle >= _PATIENCE or not frontier.mean(fallen) > frontier.error_of(fallen):
                 break
             ridge *= _RIDGE_STEP if len(tried) > 1 else _SECOND_RIDGE
@@ -348,14 +365,15 @@ class Search:
         ridge = every.ridge
         size = min(len(fold.ranking) for fold in self._folds)
         most = size if self._most is None else self._most
-        share = _FIRST_SHARE
+        # where more than half of all columns would be no selection, just half of them is one of the sizes
+        share = self.frontier.half / size if self.frontier.half < size else _FIRST_SHARE
         while size > 1:
             # a number that was asked for is one of the sizes
             size = most if size > most > share * size else max(1, int(share * size))
             share = _SHARE
             point = self._first(size, ridge)
             ridge = point.ridge
-            if size <= most and self.frontier.above(point, every) > _FAR:
+            if size <= most and self.frontier.above(point, every, own=True) > 1.0:
                 break
 
     def _path(self, alphas: Iterator[float]) -> None:
@@ -392,6 +410,48 @@ class Search:
             else:
                 self._first(round(math.sqrt(taken.features * max(1.0, near.features))), taken.ridge, walks=False)
 
+    def _judge_last(self) -> None:
+        """Judge the point that would be taken, the best and one between with other folds held out too."""
+        taken, frontier = self.chosen(), self.frontier
+        better = [point for point in frontier.envelope() if point.features > taken.features]
+        if self._most is not None or not better or not self._others:
+            return
+        between = better[(len(better) - 1) // 2 : -1][:1]
+        if better[-1].features > frontier.half:
+            # The largest point with at most half of the features is the likeliest to be as good as one with more.
+            few = [point for point in frontier.points if taken.features < point.features <= frontier.half]
+            between = [max(few, key=lambda point: point.features)] if few else []
+        # A fit of fewer features begins at one of more.
+        points = [better[-1], *between, taken]
+        parts = [(frontier.weight, np.stack([p.loss for p in points]), np.stack([p.error for p in points]))]
+        for fold in (_Fold(self._paths, number) for number in self._others):
+            models = tuple(fold.fitting.point_of(result) for result in self._again(fold, points))
+            parts.append(self._judge([fold], [models]))
+        weight, loss, error = (np.concatenate(each, axis=-1) for each in zip(*parts, strict=True))
+        again = [replace(point, loss=a, error=b) for point, a, b in zip(points, loss, error, strict=True)]
+        last = replace(frontier, weight=weight, points=again).chosen(self._prefer)
+        self._last = next(point for point, one in zip(points, again, strict=True) if one is last)
+
+    def _again(self, fold: _Fold, points: list[Point]) -> Iterator[FitResult]:
+        """Points of the frontier, fitted without another fold.
+
+        No fit begins at a model of the search, which has seen the rows that are held out here and would remember them.
+        """
+        callback = self._told(fold=fold.left.number)
+        if any(point.size for point in points):
+            fold.open_first(0)
+            fold.ranking = _rank(fold, self.ranks.ridge, fold.fit(self.ranks.ridge, callback))
+            fold.keep(0)
+        for point in points:
+            if point.alpha > 0.0:
+                selected = fold.follow(point.alpha, callback)
+                fold.open(selected.active, selected)
+            else:
+                fold.open_first(point.size)
+            yield fold.fit(point.ridge, callback) if point.ridge else selected
+            if not point.alpha:
+                fold.keep(point.size)
+
     def _follow(self, alpha: float) -> list[FitResult]:
         """The models of the path at a strength."""
         return [fold.follow(alpha, self._told(fold=fold.left.number)) for fold in self._folds]
@@ -399,7 +459,7 @@ class Search:
     def _first(self, size: int, ridge: float, walks: bool = True) -> Point:
         """The first columns of the ranking."""
         for fold in self._folds:
-            fold.open(np.sort(fold.ranking[:size]), fold.start)
+            fold.open_first(size)
         return self._walk(ridge, size, walks=walks)
 
     def _refitted(self, results: list[FitResult], alpha: float, walks: bool = True) -> Point:
@@ -422,15 +482,19 @@ class Search:
             return frontier.points.pop()
 
         best = iterate(ridge)
+        if size:
+            self._keep(size)
         if not walks:
             frontier.points.append(best)
             return best
-        walks, self._rests = not self._rests and frontier.above(best, frontier.best) <= _FAR, False
+        walks, self._rests = not self._rests and frontier.above(best, frontier.best, own=True) <= _FAR, False
         while walks and best.ridge * self._turn >= self._least:
             after = iterate(best.ridge * self._turn)
             if not frontier.rank(after) < frontier.rank(best):
                 break
             best = after
+            if size:
+                self._keep(size)
         if walks and best.ridge == ridge:
             # the next one keeps the ridge, and the one after it looks on the other side
             self._turn, self._rests = 1.0 / self._turn, True
@@ -442,6 +506,10 @@ class Search:
         self._add(results, alpha, ridge, size, selected)
         return results
 
+    def _keep(self, size: int) -> None:
+        for fold in self._folds:
+            fold.keep(size)
+
     def _without_features(self) -> Point:
         """The models without features, judged."""
         nulls = []
@@ -449,14 +517,14 @@ class Search:
             iterate = fold.fitting.null().iterate
             intercept = fold.fitting.problem.as_given(iterate.active, iterate.W, iterate.intercept)
             nulls.append((fold.fitting.point_of_model(iterate.active, iterate.W, intercept),))
-        _, loss, error = self._judge(nulls)
+        _, loss, error = self._judge(self._folds, nulls)
         return Point(0.0, 0, 0.0, 0.0, 0, loss[0], error[0])
 
     def _add(
         self, results: list[FitResult], alpha: float, ridge: float, size: int, selected: FitResult | None = None
     ) -> None:
         points = [(fold.fitting.point_of(result),) for fold, result in zip(self._folds, results, strict=True)]
-        _, loss, error = self._judge(points)
+        _, loss, error = self._judge(self._folds, points)
         counts = [len(result.active) for result in results]
         # models of fewer classes, and of hypotheses that were found without the fold, are no start
         lacks = self._folds[0].left.present is not None or results[0].pool is not None
@@ -464,11 +532,11 @@ class Search:
         point = Point(float(np.mean(counts)), max(counts), alpha, ridge, size, loss[0], error[0], fits)
         self.frontier.points.append(point)
 
-    def _judge(self, points: list[Any]) -> tuple[Array, Array, Array]:
+    def _judge(self, folds: list[_Fold], points: list[Any]) -> tuple[Array, Array, Array]:
         """Weight of the held-out rows of each block, and sums of the loss and of the wrong labels of each model."""
         found = [
             self._engine.map_reduce(held_out_blocks, fold.left, BLOCKS, mine, name="judge").add
-            for fold, mine in zip(self._folds, points, strict=True)
+            for fold, mine in zip(folds, points, strict=True)
         ]
         weight, loss, error = (np.sum([sums[name] for sums in found], axis=0) for name in ("weight", "loss", "wrong"))
         return weight, loss, error
@@ -489,7 +557,7 @@ def falling(largest: float, least: float = 0.0, step: float = _STEP) -> Iterator
 
 def folds_of(rows: int, seed: int) -> Folds:
     """The folds of which some are held out in turn."""
-    count = FOLDS if rows <= _JUDGED else min(FOLDS, max(_FEWEST_FOLDS, rows // _JUDGED))
+    count = FOLDS if rows <= _JUDGED else _FEWEST_FOLDS
     return Folds(max(count, math.ceil(rows / _MOST_HELD_OUT)), seed, draw="frontier")
 
 

@@ -25,14 +25,20 @@ def judged(half: float, *shares: tuple[float, float]) -> Frontier:
     return found
 
 
-def test_more_than_half_of_the_features_are_taken_for_a_standard_error_and_not_for_less() -> None:
-    # one standard error of a share of 0.2 is 0.005
-    points = ((1000, 0.2), (800, 0.2), (400, 0.2035), (100, 0.204), (10, 0.3))
+def test_the_fewest_features_within_a_standard_error_of_the_difference_are_taken() -> None:
+    # one standard error of a share of 0.2 is 0.005, and that of the difference of 0.2 and 0.202 is 0.0006
+    points = ((1000, 0.2), (800, 0.2), (400, 0.202), (100, 0.2021), (10, 0.3))
     assert judged(np.inf, *points).chosen().features == 800
-    assert judged(500, *points).chosen().features == 400
+    assert judged(np.inf, *points).chosen("accurate").features == 800
+    assert judged(np.inf, *points).chosen("few").features == 100
+
+
+def test_more_than_half_of_the_features_are_taken_for_a_standard_error_and_not_for_less() -> None:
+    points = ((1000, 0.2), (800, 0.2), (400, 0.202), (100, 0.2021), (10, 0.3))
+    # of those with at most half the rule takes the fewest again, where these are no worse than the difference allows
+    assert judged(500, *points).chosen().features == 100
+    assert judged(500, *points[:3], (100, 0.2042), (10, 0.3)).chosen().features == 400
     assert judged(500, points[0], (700, 0.2), (400, 0.22)).chosen().features == 700
-    assert judged(500, *points).chosen("accurate").features == 800
-    assert judged(500, *points).chosen("few").features == 100
 
 
 def test_a_number_of_features_is_used_up_where_fewer_are_not_better() -> None:
@@ -42,15 +48,45 @@ def test_a_number_of_features_is_used_up_where_fewer_are_not_better() -> None:
     assert judged(np.inf, (300, 0.25), (100, 0.21)).chosen(most=300).features == 100
 
 
-def test_labels_that_are_as_good_make_up_for_a_loss_that_is_not_unless_features_tell_none() -> None:
-    found = judged(np.inf, (1000, 0.2), (100, 0.201))
-    # by the loss the first tells 0.9, and the second half as much
-    found.points[1] = replace(found.points[1], loss=np.full(BLOCKS, 110.0))
-    found.null_error = 0.8
+def test_a_point_whose_labels_are_as_good_and_whose_loss_is_not_is_not_taken() -> None:
+    found = judged(np.inf, (1000, 0.2), (100, 0.2))
     assert found.chosen().features == 100
-    # of a rare class hardly a label is right because of the features
-    found.null_error = 0.21
+    found.points[1] = replace(found.points[1], loss=1.1 * found.points[1].loss)
     assert found.chosen().features == 1000
+
+
+def test_the_last_points_are_judged_by_more_rows_than_the_search() -> None:
+    """The search sees a third of these rows, on which other features than those that tell may look as good."""
+    rng = np.random.default_rng(1)
+    X = (rng.random((1800, 150)) < 0.2).astype(float)
+    y = X[:, :30] @ rng.normal(size=30) + 0.5 * rng.normal(size=1800) > 0.0
+    records: list[int] = []
+    with prepared(dboost.BoostedClassifier(), csr_matrix(X), y, None) as parts:
+        whole = Fitting(parts.plan, parts.engine, parts.settings)
+        search = Search(parts.plan, parts.engine, parts.settings, lambda record, state: records.append(record["fold"]))
+        frontier = search.both(falling(whole.alpha_max(), step=REFITTED_STEP))
+    before = frontier.chosen()
+    assert any(search.chosen() is point for point in frontier.points)
+    assert search.chosen().features >= before.features and (len(set(records)) == 3 or before is frontier.best)
+
+
+def test_fewer_columns_begin_at_the_best_fit_of_the_fewest_that_hold_them_all() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 12))
+    with prepared(dboost.BoostedRegressor(), X, X @ rng.normal(size=12), None) as parts:
+        Fitting(parts.plan, parts.engine, parts.settings)
+        fold = Search(parts.plan, parts.engine, parts.settings)._folds[0]
+        fold.ranking = rng.permutation(12)
+        for size, ridge in ((0, 1.0), (8, 0.1), (8, 10.0)):
+            fold.open_first(size)
+            fold.fit(ridge, None)
+            if ridge <= 1.0:
+                fold.keep(size)
+        starts = {}
+        for size in (0, 9, 8, 5):
+            fold.open_first(size)
+            starts[size] = None if fold.start is None else (len(fold.start.active), fold.start.alpha)
+    assert starts == {0: (12, 1.0), 9: (12, 1.0), 8: (8, 0.1), 5: (8, 0.1)}
 
 
 def test_models_with_a_few_features_less_than_the_one_that_is_taken_were_judged() -> None:
