@@ -62,13 +62,6 @@ def test_the_optimum_is_that_of_passes(problem, settings):
     assert mine.objective == pytest.approx(theirs.objective, rel=3e-9)
 
 
-def test_without_steps_on_the_support_the_optimum_is_the_same(problem):
-    whole = fitted(problem)
-    swept = fitted(problem, accelerators=plain.without("quadratic_model"))
-    assert "newton" not in {r["step"] for r in swept.history}
-    assert swept.gap <= 1e-9 and swept.objective == pytest.approx(whole.objective, rel=3e-9)
-
-
 def anchored(problem, **settings):
     """A fit whose rounds take in few rows, and the states between them."""
     X, y, loss = problem

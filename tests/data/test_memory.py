@@ -10,7 +10,7 @@ from scipy import sparse
 
 from dboost.data import build_plan
 from dboost.data.memory import in_memory
-from dboost.data.memory.in_memory import as_rows, block_bounds
+from dboost.data.memory.in_memory import block_bounds
 from dboost.data.sparse import csc
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, UsageError
@@ -201,23 +201,3 @@ def test_refused_matrices(plan):
         y = ["u", "v"] * 30
         with pytest.raises(error, match=words):
             plan(X, y)
-
-
-def test_damaged_sparse_matrices_do_not_reach_compiled_code():
-    X = sparse.csr_matrix(np.eye(3))
-    X.indices[1] = 7
-    with pytest.raises(DataError, match="damaged"):
-        as_rows(X)
-    X = sparse.csr_matrix(np.eye(3))
-    X.indices[1] = -1
-    with pytest.raises(DataError, match="damaged"):
-        as_rows(X)
-
-
-def test_label_column_of_a_table(small, plan, same):
-    frame = pd.DataFrame(small.X.toarray(), columns=list(NAMES)).assign(kind=small.y)
-    reference = plan(small.X, small.y)
-    same(plan(frame, "kind"), reference)
-    same(plan(pa.Table.from_pandas(frame), "kind"), reference)
-    with pytest.raises(UsageError, match="no column"):
-        plan(frame, "nothing")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -250,11 +249,3 @@ def test_memory_budget_decides_streaming_and_refuses_giants(tmp_path, write, sma
     with pytest.raises(DataError, match="memory budget") as caught:
         build_plan(ParquetData(tmp_path / "e", n_features=7, **as_lists), task="classification", engine=Small())
     assert caught.value.row_group == 0
-
-
-def test_no_warnings_on_good_data(tmp_path, write, plan, small, lists, as_lists):
-    write(tmp_path, lists(small.X, small.y))
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        block = plan(ParquetData(tmp_path, n_features=7, **as_lists)).items[0].load()
-    assert said == [] and block.n_rows == small.X.shape[0]

@@ -17,10 +17,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from dboost.data import ParquetData, build_plan, load_manifest, prepare_text
 from dboost.data.manifest import MANIFEST, VOCABULARY, fingerprint_of
 from dboost.data.parquet.plan import blocks_of
-from dboost.data.parquet.rows import scan_features
 from dboost.data.prepared import chunk, prepare
 from dboost.data.prepared.mapper import InProcess
-from dboost.errors import DataError, StorageError, UsageError
+from dboost.errors import DataError, UsageError
 
 
 def corpus(n=400, seed=0):
@@ -179,11 +178,6 @@ def test_strings_that_are_no_text_name_file_and_row_group(tmp_path, split):
     assert not (tmp_path / "out").exists()
 
 
-def test_hashing(source, tmp_path):
-    manifest = prepare_text(source, tmp_path / "out", text="text", hashing=50, min_df=1, max_df=1.0)
-    assert 2 < manifest.features["n_features"] <= 50 and manifest.feature_names()[0].startswith("#")
-
-
 def test_an_existing_folder(source, tmp_path):
     out = tmp_path / "out"
     prepare_text(source, out, text="text")
@@ -247,7 +241,6 @@ def test_bad_sources_name_file_and_column(write, tmp_path, change, options, colu
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"tokenizer": "letters"}, "tokenizer='letters'"),
         ({"min_df": -1}, "min_df=-1"),
         ({"max_df": 1.5}, "max_df=1.5"),
         ({"min_df": float("nan")}, "min_df=nan"),
@@ -260,12 +253,6 @@ def test_bad_sources_name_file_and_column(write, tmp_path, change, options, colu
 def test_bad_settings(source, tmp_path, options, words):
     with pytest.raises(UsageError, match=words):
         prepare_text(source, tmp_path / "out", **{"text": "text", **options})
-
-
-def test_a_folder_that_cannot_be_written(source, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="cannot write"):
-        prepare_text(source, tmp_path / "file" / "out", text="text")
 
 
 # -- the manifest ------------------------------------------------------------------------------------------------------
@@ -341,17 +328,6 @@ def test_another_vocabulary(prepared):
     with pytest.raises(DataError, match="not the one of the manifest") as caught:
         load_manifest(prepared).feature_names()
     assert caught.value.file == str(path)
-
-
-def test_predictions_need_the_same_vocabulary(prepared):
-    terms = load_manifest(prepared).feature_names()
-    active, names = np.array([0, 3]), [terms[0], terms[3]]
-    [rows] = scan_features(ParquetData(prepared), active=active, n_features=len(terms), names=names)
-    np.testing.assert_array_equal(rows.toarray(), matrix(ParquetData(prepared))[:, active])
-    with pytest.raises(DataError, match="feature 3 is another term than the one that the model was fitted on"):
-        list(scan_features(ParquetData(prepared), active=active, n_features=len(terms), names=[terms[0], "other"]))
-    with pytest.raises(DataError, match="the model was fitted on 5"):
-        list(scan_features(ParquetData(prepared), active=active, n_features=5, names=names))
 
 
 # -- real documents ----------------------------------------------------------------------------------------------------

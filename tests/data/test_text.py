@@ -51,22 +51,6 @@ def test_identifiers_are_cut():
             assert identifiers(text) == parts
 
 
-def test_vocabulary_and_values_are_those_of_scikit_learn():
-    for options in [{}, {"min_df": 2}, {"max_df": 0.5}, {"min_df": 0.2, "max_df": 3}]:
-        for cuts in [[], [3], [1, 2, 2, 5]]:
-            bounds = [0, *cuts, len(DOCUMENTS)]
-            tables = [count_terms(DOCUMENTS[a:b], "words", None) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
-            limits = {"min_df": 1, "max_df": 1.0} | options
-            terms, df, idf = choose_vocabulary(merge_counts(tables), len(DOCUMENTS), max_features=None, **limits)
-            peer = TfidfVectorizer(sublinear_tf=True, **limits)
-            expected = peer.fit_transform(DOCUMENTS)
-            assert terms == peer.get_feature_names_out().tolist()
-            np.testing.assert_allclose(idf, peer.idf_, rtol=1e-14)
-            found = TextTransform("words", terms, idf).transform(DOCUMENTS)
-            np.testing.assert_allclose(found.toarray(), expected.toarray(), atol=1e-14)
-            assert df.tolist() == [sum(term in words(text) for text in DOCUMENTS) for term in terms]
-
-
 def test_no_term_is_left():
     counts = merge_counts([count_terms(DOCUMENTS, "words", None)])
     with pytest.raises(DataError, match="none of the .* terms is in 6 to 6 of the 6 documents"):

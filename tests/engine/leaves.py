@@ -114,14 +114,6 @@ def slow(partition: Partition, memo: Any, seconds: float, marks: str) -> Sums:
     return Sums(add={"column": column_sums(partition), "rows": float(partition.n_rows)})
 
 
-def suicide_once(partition: Partition, memo: Any, key: str, mark: str) -> Sums:
-    """One block kills its process, once."""
-    if partition.key == key and not os.path.exists(mark):
-        Path(mark).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return Sums(add={"column": column_sums(partition), "rows": float(partition.n_rows)})
-
-
 def poison(partition: Partition, memo: Any, key: str) -> Sums:
     """One block kills every process that touches it."""
     if partition.key == key:

@@ -9,7 +9,6 @@ import threading
 import numpy as np
 import pytest
 
-from dboost.engine.base import Engine
 from dboost.engine.bundle import combine_sums
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
@@ -133,13 +132,6 @@ def test_finish_without_shards(engine):
     assert column == (total.add["column"] + 1.0).tolist()
 
 
-def test_decoded_partitions_can_be_items(engine):
-    specs, rows = leaves.make_specs(SIZES["unequal"])
-    expected = by_hand(specs, rows, leaves.plain, 0.1)
-    engine.set_plan([s.load() for s in specs], rows, "run")
-    assert same_bits(engine.map_reduce(leaves.plain, 0.1, name="plain"), expected)
-
-
 def test_partitions_are_read_once(engine, tmp_path):
     log = tmp_path / "reads"
     specs, rows = leaves.make_specs(SIZES["unequal"], str(log))
@@ -248,15 +240,6 @@ def test_a_closed_engine_says_so(engine):
     engine.close()
     with pytest.raises(UsageError, match="closed"):
         engine.map(leaves.describe, specs, "!", name="late")
-
-
-def test_the_protocol_is_met():
-    def use(engine: Engine) -> int:
-        return engine.n_workers
-
-    with LocalEngine(2) as engine:
-        assert use(engine) == 1
-        assert engine.bytes_moved == 0
 
 
 def test_combining_leaves_its_inputs_alone():

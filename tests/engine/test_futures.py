@@ -88,15 +88,6 @@ def test_a_lost_worker_takes_no_future_with_it(two_processes, futures, expected)
         assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), expected)
 
 
-def test_blocks_of_this_process_survive_a_lost_worker(two_processes, expected):
-    specs, rows = leaves.make_specs(ROWS)
-    with DaskEngine(two_processes) as engine:
-        engine.set_plan([s.load() for s in specs], rows, "run")
-        assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), expected)
-        os.kill(sorted(pids(two_processes).values())[0], signal.SIGKILL)
-        assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), expected)
-
-
 def test_a_failing_future_surfaces(two_processes):
     broken = two_processes.submit(leaves.make_partition, "block-0", "not a number", key="source-broken")
     with DaskEngine(two_processes) as engine:

@@ -32,12 +32,6 @@ def engine(two_processes):
         yield opened
 
 
-def after(seconds, action):
-    timer = threading.Timer(seconds, action)
-    timer.start()
-    return timer
-
-
 def test_a_worker_killed_in_a_pass_costs_its_part_only(engine, two_processes, tmp_path):
     # Worker attributes, actors and scattered data die with their worker.
     marks, gate, opened = tmp_path / "marks", tmp_path / "gate", tmp_path / "opened"
@@ -77,17 +71,6 @@ def test_tasks_bound_to_a_dead_worker_go_elsewhere(engine, two_processes):
     start = time.monotonic()
     assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), expected)
     assert time.monotonic() - start < 20
-
-
-def test_a_killed_worker_is_replaced(two_processes):
-    # LocalCluster drops a worker that is away for 15 seconds; ours does not.
-    import dask
-
-    assert dask.config.get("distributed.deploy.lost-worker-timeout") == "1 day"
-    before = pids(two_processes)
-    for pid in before.values():
-        os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: len(two_processes.nthreads()) == 2 and set(two_processes.nthreads()).isdisjoint(before), 40)
 
 
 def test_arguments_survive_the_worker_that_held_them(engine, two_processes, tmp_path, monkeypatch):

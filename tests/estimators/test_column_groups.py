@@ -15,8 +15,6 @@ import dboost
 from dboost import (
     BoostedClassifier,
     BoostedClassifierCV,
-    BoostedRegressor,
-    UsageError,
 )
 from tests.boosting import plain
 
@@ -74,12 +72,3 @@ def test_stability_counts_groups_together(data):
     found = dboost.StabilitySelection(asked, n_pairs=2, n_alphas=3, eps=0.5).fit(data.X, data.y)
     chosen = found.frequencies_
     assert chosen.any() and all((np.ptp(chosen[:, LABELS == g], axis=1) == 0.0).all() for g in LABELS)
-
-
-def test_what_is_no_grouping_is_refused(data):
-    """More is in tests/columns."""
-    with pytest.raises(UsageError, match="names 'x9' in the group 'a'.*did you mean 'x"):
-        asked = BoostedClassifier(alpha="quick", penalty="l1/l2", column_groups={"a": ["x0", "x9"]})
-        asked.fit(pd.DataFrame(data.X, columns=NAMES), data.y)
-    with pytest.raises(UsageError, match="column_groups: penalty 'l1' is a sum over single weights"):
-        BoostedRegressor(alpha="quick", penalty="l1", column_groups=LABELS).fit(data.X, data.X[:, 0])

@@ -11,7 +11,6 @@ from sklearn.base import clone
 
 import dboost
 from dboost import cross_validated
-from dboost.errors import UsageError
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(160, 6))
@@ -77,10 +76,3 @@ def test_a_strength_is_chosen_for_a_regression_and_goes_on_from_a_folder(tmp_pat
     again = cross_validated(X, NUMBER, **params, checkpoint=tmp_path / "c")
     assert again.fold_losses_.tobytes() == found.fold_losses_.tobytes()
     assert again.model_.W.tobytes() == found.model_.W.tobytes()
-
-
-def test_what_has_no_meaning_is_refused():
-    with pytest.raises(UsageError, match="has no wrong labels"):
-        cross_validated(X, NUMBER, estimator=dboost.BoostedRegressor(), cv=3, scoring="error")
-    with pytest.raises(UsageError, match="cv=1"):
-        cross_validated(X, NUMBER, estimator=dboost.BoostedRegressor(), cv=1)

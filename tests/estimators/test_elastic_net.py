@@ -9,11 +9,10 @@ from sklearn.linear_model import LogisticRegression
 import dboost
 from dboost import BoostedClassifier
 from dboost.errors import UsageError
-from dboost.penalties import ElasticNet, GroupElasticNet
+from dboost.penalties import ElasticNet
 from tests.boosting import plain
 
 RATIOS = [0.25, 0.5, 0.9]
-KINDS = [ElasticNet, GroupElasticNet]
 
 
 @pytest.mark.filterwarnings("ignore:'penalty' was deprecated:FutureWarning")
@@ -33,24 +32,6 @@ def test_the_objective_of_scikit_learn(loss, ratio):
     ]
     assert found.duality_gap_ <= 1e-8
     assert abs(values[0] - values[1]) <= 1e-6 * values[1]
-
-
-@pytest.mark.parametrize("loss", ["log", "multinomial", "squared", "exp", "multitask"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_plain_solver_finds_the_same(kind, loss):
-    data = plain.make(loss, m=120, n=15, seed=3, weights=True)
-    total = data.s.sum()
-    for ratio in RATIOS:
-        fitting = plain.fitting(data, penalty=kind(ratio), tol=1e-8, max_rounds=100)
-        alpha = 0.1 * fitting.alpha_max()
-        assert np.isclose(fitting.alpha_max(), plain.alpha_max(data, kind(ratio)), rtol=1e-6)
-        found = fitting.fit(alpha)
-        best = plain.optimum(data, kind(ratio), alpha * total, steps=20_000)
-        assert found.gap <= 1e-8 and found.stop_reason == "tol"
-        assert abs(found.objective * total - best.value) <= 1e-7 * best.value
-        assert found.lower_bound * total <= best.value * (1 + 1e-12)
-        kept = np.flatnonzero(np.abs(best.W).max(axis=1) > 1e-4)
-        assert np.isin(kept, found.active).all()
 
 
 def test_what_is_not_certified_is_refused_by_name():

@@ -104,6 +104,10 @@ SAVED = {
     "norm of all": (BoostedClassifier(penalty="l2", alpha=0.01), "classes"),
     "exponential": (BoostedClassifier(loss="exp", alpha=0.03), "binary"),
     "huber": (BoostedRegressor(loss=Huber(0.7), alpha=0.03), "number"),
+    "a loss for each, one with a width": (
+        MultiTaskBoostedRegressor(loss=["squared", "log", Huber(0.7)], **CLOSE),
+        "mixed",
+    ),
     "declared tasks": (MultiTaskBoostedClassifier(alpha=0.03, classes=["p", "q", "r"]), "tasks"),
     "weights of classes": (BoostedClassifier(alpha=0.03, class_weight={"a": 2.0, "b": 1.0, "c": 1.0}), "classes"),
     "named groups": (BoostedClassifier(penalty="l1/l2", alpha=0.01, column_groups={"g": ["rm", "dis"]}), "classes"),

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from dboost import BoostedClassifier, ParquetData, load_model
+from dboost import BoostedClassifier, load_model
 from dboost.errors import DboostWarning
-from tests.estimators.test_callbacks import Hooks, needs_protocol
 
 SECONDS = 1_700_000_000
 WANTED = {"penalty": "l1", "alpha": 0.02, "standardize": True, "tol": 1e-8}
@@ -55,29 +52,6 @@ def test_times_in_whole_numbers_are_used_and_predict_on_the_columns_as_given(tab
     again = model.set_params(warm_start=True).fit(frame, y)
     assert again.n_iter_ <= 2
     agree(again, near)
-
-
-def test_files_give_the_same_bits_in_this_process_and_on_two_workers(table, near, tmp_path, two_processes):
-    frame, y = table
-    for part, rows in enumerate(np.array_split(np.arange(1500), 5)):
-        columns = pa.Table.from_pandas(frame.iloc[rows].assign(label=y[rows]), preserve_index=False)
-        pq.write_table(columns, tmp_path / f"part-{part}.parquet", write_page_checksum=True)
-    data = ParquetData(tmp_path, label="label")
-    here, there = (BoostedClassifier(**WANTED, client=client).fit(data) for client in (None, two_processes))
-    agree(here, near)
-    for name in ("coef_", "intercept_", "objective_", "duality_gap_"):
-        assert np.asarray(getattr(here, name)).tobytes() == np.asarray(getattr(there, name)).tobytes()
-
-
-@needs_protocol
-def test_callbacks_see_models_of_the_columns_as_given(table):
-    frame, y = table
-    hooks = Hooks()
-    model = BoostedClassifier(**WANTED, callbacks=[hooks]).fit(frame, y)
-    # of the last round, which leaves the model as it is, and of the fit
-    assert [call for call in hooks.calls if call[0] == "end"][-2:] == [("end", "round"), ("end", "fit")]
-    for seen in hooks.models[-2:]:
-        assert seen.predict_proba(frame).tobytes() == model.predict_proba(frame).tobytes()
 
 
 def test_a_constant_column_that_cannot_be_scaled_is_named(table):

@@ -9,7 +9,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import scipy.sparse as sp
 
 from dboost import BoostedClassifier, ParquetData, UsageError
 from dboost.estimators.path import RegularizationPath
@@ -30,17 +29,6 @@ def rows(m=23, seed=5):
     X = np.random.default_rng(seed).normal(size=(m, 9))
     X[np.random.default_rng(seed + 1).random(X.shape) < 0.4] = 0.0
     return X
-
-
-def test_arrays_and_tables_in_memory_give_the_same_bits():
-    X = rows()
-    expected = fitted(names=False).predict_proba(X).tobytes()
-    assert fitted(names=False).predict_proba(sp.csr_array(X)).tobytes() == expected
-    frame = pd.DataFrame(X, columns=NAMES)
-    assert fitted().predict_proba(frame).tobytes() == expected
-    assert fitted().predict_proba(pa.Table.from_pandas(frame)).tobytes() == expected
-    sparse = pd.DataFrame.sparse.from_spmatrix(sp.csr_array(X), columns=NAMES)
-    assert fitted().predict_proba(sparse).tobytes() == expected
 
 
 @pytest.mark.parametrize("task", ["multiclass", "binary"])

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import dboost
-from dboost.boosting.checks import UPDATES
 from dboost.errors import ConvergenceWarning, UsageError
 
 LOOPS = [
@@ -69,32 +68,6 @@ def test_a_limit_at_the_very_beginning_leaves_a_model_that_says_so(cls: type[Any
     model = quiet(cls(**one_fit, **limit).fit, X, labels_of(cls, y))
     assert model.stop_reason_ == next(iter(limit)) and model.n_iter_ <= 1
     assert model.predict(X).shape[0] == len(X) and "0" in repr(model)
-
-
-@pytest.mark.parametrize("engine", ["threads", "cluster"])
-@pytest.mark.parametrize("update", UPDATES)
-def test_both_engines_end_at_the_same_pass(engine: str, update: str, request: pytest.FixtureRequest) -> None:
-    X, y = data()
-    client = request.getfixturevalue("client") if engine == "cluster" else None
-    parameters = {"penalty": "l1", "alpha": 1e-6, "update": update, "tol": 1e-12, "max_passes": 8}
-    with pytest.warns(ConvergenceWarning, match=r"stopped \(max_passes\) at a certified relative gap"):
-        model = dboost.BoostedClassifier(**parameters, client=client).fit(X, y)
-    there = quiet(dboost.BoostedClassifier(**parameters).fit, X, y)
-    assert model.stop_reason_ == "max_passes" and model.history_[-1]["passes"] <= 60
-    assert model.coef_.tobytes() == there.coef_.tobytes()
-
-
-@pytest.mark.parametrize("engine", ["threads", "cluster"])
-def test_seconds_end_a_fit_that_would_take_for_ever(engine: str, request: pytest.FixtureRequest) -> None:
-    X, _ = data()
-    client = request.getfixturevalue("client") if engine == "cluster" else None
-    model = dboost.BoostedClassifier(
-        penalty="none", update="gradboost", tol=0.0, max_rounds=10**6, max_seconds=1.0, client=client
-    )
-    with pytest.warns(ConvergenceWarning, match=r"stopped \(max_seconds\)"):
-        model.fit(X, X[:, 0] > 0)
-    assert model.stop_reason_ == "max_seconds"
-    assert 0.5 < sum(model.history_.column("seconds")) < 10.0
 
 
 def test_callbacks_and_checkpoints_come_within_what_was_one_round(tmp_path: Path) -> None:

@@ -43,13 +43,6 @@ def test_a_path_has_them(data):
     assert found.coefs[:, :, 1].all() and found.n_active_features[0] == 1
 
 
-def test_what_has_no_meaning_is_refused(data):
-    """More is in tests/columns."""
-    for given, said in (([1.0, 2.0], "has 2 numbers, and the data has 8 features"), ({"x9": 2.0}, "did you mean 'x")):
-        with pytest.raises(UsageError, match=said):
-            BoostedClassifier(alpha="quick", penalty_factors=given).fit(pd.DataFrame(data.X, columns=NAMES), data.y)
-
-
 @pytest.mark.parametrize(
     "others,said",
     [

@@ -5,9 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.metrics import d2_log_loss_score, d2_tweedie_score, r2_score
 
 import dboost
@@ -146,27 +144,6 @@ def test_predictions_and_scores_are_those_of_each_target(missing):
         r2_score(Y[seen[:, 3], 3], found[seen[:, 3], 3]),
     ]
     assert model.score(X, Y) == pytest.approx(np.mean(shares), abs=1e-9)
-
-
-def test_engines_inputs_and_files_have_the_same_bits(missing, tmp_path, client):
-    X, Y = missing
-    settings = {"alpha": 0.05, "tol": 1e-7}
-    wanted = MultiTaskBoostedRegressor(loss=LOSSES, **settings).fit(X, Y)
-    names, targets = [f"x{j}" for j in range(20)], ["amount", "click", "visits", "error"]
-    frame = pd.concat([pd.DataFrame(X, columns=names), pd.DataFrame(Y, columns=targets)], axis=1)
-    frame.to_parquet(tmp_path / "a.parquet", index=False)
-    data = dboost.ParquetData(tmp_path / "a.parquet", features=names, label=targets)
-    there = MultiTaskBoostedRegressor(loss=LOSSES, client=client, **settings).fit(data)
-    np.testing.assert_array_equal(there.model_.W, wanted.model_.W)
-    assert there.target_names_.tolist() == targets
-    dboost.save_model(there, tmp_path / "model")
-    again = dboost.load_model(tmp_path / "model")
-    np.testing.assert_array_equal(again.predict(frame[names]), wanted.predict(X))
-    assert again.score(frame[names], Y) == wanted.score(X, Y)
-    assert clone(again).fit(X, Y).objective_ == wanted.objective_
-    model = MultiTaskBoostedRegressor(loss="squared,log,poisson,huber", **settings).fit(X, Y)
-    dboost.save_model(model, tmp_path / "plain")
-    assert dboost.load_model(tmp_path / "plain").loss == "squared,log,poisson,huber"
 
 
 def test_one_target_is_one_target(rows, tmp_path):

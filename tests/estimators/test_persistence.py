@@ -15,7 +15,6 @@ from sklearn.exceptions import NotFittedError
 from dboost import (
     BoostedClassifier,
     ModelFormatError,
-    StorageError,
     UsageError,
     load_model,
 )
@@ -62,16 +61,6 @@ def test_before_a_fit_there_is_nothing(multiclass, tmp_path):
     ):
         with pytest.raises(NotFittedError):
             call()
-
-
-def test_saving_over_a_folder_needs_force(multiclass, tmp_path):
-    model = BoostedClassifier(alpha=0.05).fit(*multiclass)
-    model.save(tmp_path / "m")
-    with pytest.raises(UsageError, match="folder exists"):
-        model.save(tmp_path / "m")
-    model.save(tmp_path / "m", force=True)
-    with pytest.raises(StorageError):
-        model.save("/proc/nowhere/m")
 
 
 def test_folders_that_name_something_else_are_refused(multiclass, tmp_path):

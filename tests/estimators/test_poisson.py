@@ -17,7 +17,6 @@ from dboost import (
     DataError,
     ParquetData,
     UsageError,
-    load_model,
 )
 
 CLOSE = dict(loss="poisson", tol=1e-9)
@@ -157,18 +156,6 @@ def test_pairs_without_a_bound_are_refused(data, settings, message):
 
 
 # ---- what is made of the scores, and what is kept --------------------------------------------------------------------
-
-
-def test_a_saved_model_predicts_means(data, tmp_path):
-    X, y, _ = data
-    model = BoostedRegressor(loss="poisson", penalty="l1", alpha=0.05).fit(X, y)
-    np.testing.assert_allclose(model.predict(X), np.exp(X @ model.coef_[0] + model.intercept_[0]), rtol=1e-12)
-    model.save(tmp_path / "m")
-    read = load_model(tmp_path / "m")
-    assert read.predict(X).tobytes() == model.predict(X).tobytes()
-    assert read.score(X, y) == model.score(X, y)
-    lazy = read.predict(da.from_array(X, chunks=(150, 10)))
-    assert lazy.compute().tobytes() == model.predict(X).tobytes()
 
 
 def test_the_score_is_the_share_of_the_deviance(data):

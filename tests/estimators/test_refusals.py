@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from dboost import BoostedClassifier, ConvergenceWarning, DataError, MultiTaskBoostedClassifier, UsageError
@@ -44,16 +43,6 @@ def test_parameters_without_meaning_are_refused_by_name(multiclass, name):
     for value in BAD[name]:
         with pytest.raises(UsageError, match=name.removesuffix("es").removesuffix("s")):
             BoostedClassifier(**{name: value}).fit(*multiclass)
-
-
-@pytest.mark.parametrize(("value", "shown"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "-infinity")])
-@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_array, sparse.coo_array])
-def test_sparse_values_that_are_not_finite_are_refused_by_row_and_column(multiclass, kind, value, shown):
-    X, y = multiclass
-    spoiled = np.array(X, dtype=float)
-    spoiled[3, 4] = value
-    with pytest.raises(DataError, match=f"^{shown} in row 3.*column '?4"):
-        BoostedClassifier(alpha="quick").fit(kind(spoiled), y)
 
 
 def test_bad_data_is_refused(multiclass, tasks):

@@ -54,7 +54,6 @@ def test_paths_folds_and_targets_have_them(data):
 @pytest.mark.parametrize(
     "given,said",
     [
-        ({"lower": [0.0]}, "lower has 1 numbers, and the data has 8 features"),
         ({"upper": {"x9": 0.0}}, "upper names 'x9'.*did you mean 'x"),
         ({"lower": 0, "upper": UPPER}, "lower and upper are both 0 for 'x1'"),
         ({"positive": True, "penalty": "smooth_l1"}, "need a certificate.*penalty 'smooth_l1' has none"),

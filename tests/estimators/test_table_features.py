@@ -70,22 +70,6 @@ def test_the_hours_of_a_day_are_refused_with_advice():
         TableFeatures().fit(hours)
 
 
-@pytest.mark.parametrize("column", ["size", "colour", "new"])
-def test_missing_values_are_refused_by_default(column):
-    gone = pa.table({**COLUMNS, column: [None, *COLUMNS[column][1:]]})
-    with pytest.raises(DataError, match=f"1 of 3 values are missing.*column '{column}'.*indicator"):
-        TableFeatures().fit(gone)
-    with pytest.raises(DataError, match="1 of 3 values are missing"):
-        TableFeatures().fit(pa.table(COLUMNS)).transform(gone)
-
-
-def test_missing_values_are_zeros_where_it_is_said():
-    gone = pa.table({name: pa.array([None], one.type) for name, one in zip(COLUMNS, pa.table(COLUMNS), strict=False)})
-    features = TableFeatures(missing="zero").fit(pa.table(COLUMNS))
-    assert features.transform(gone).nnz == 0
-    assert features.unseen_ == {}
-
-
 def test_categories_of_pandas_are_categories():
     frame = pd.DataFrame({"size": pd.Categorical([3, 1, 3])})
     features = TableFeatures()

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import dboost
-from dboost import metrics
 from dboost.boosting.fit import FitSettings, fit
 from dboost.data.plan import build_plan
 from dboost.engine.dask.engine import DaskEngine
@@ -66,31 +64,3 @@ def test_the_fit_is_that_of_the_explicit_matrix(data, client, task, penalty, sup
         there = solved(engine, X, y, task, penalty=penalty, hypotheses=family)
     assert (there.pool.token, there.state.keys, there.objective) == (lazy.pool.token, lazy.state.keys, lazy.objective)
     np.testing.assert_array_equal(there.W, lazy.W)
-
-
-@pytest.mark.parametrize("task", ["binary", "multiclass", "multitask", "regression"])
-def test_estimators_predict_from_raw_rows_and_survive_saving(data, task, tmp_path):
-    X, labels = data
-    if task == "regression":
-        family, y = dboost.Kernels(support=40, gamma=0.3), X[:, 0] ** 2
-        chosen = dboost.BoostedRegressor(loss="squared", hypotheses=family, alpha=0.005, tol=1e-6)
-    else:
-        kind = dboost.MultiTaskBoostedClassifier if task == "multitask" else dboost.BoostedClassifier
-        family, y = dboost.Kernels(), labels[task]
-        chosen = kind(hypotheses=family, alpha=0.005, tol=1e-6)
-    model = chosen.fit(X, y)
-    held = model.model_.hypotheses
-    assert held.family == "kernels" and 3 < held.n_hypotheses < 160
-    assert all(name.startswith("K(x; row ") for name in model.active_features_)
-    numbers = held.centres.numbers
-    square = ((X[:, None] - X[None, numbers]) ** 2).sum(axis=2)
-    H = np.exp(-held.gamma * square)
-    found = model.predict(X) if task == "regression" else model.decision_function(X)
-    expected = H @ model.coef_.T + model.intercept_
-    np.testing.assert_allclose(np.asarray(found).reshape(expected.shape), expected, rtol=1e-9, atol=1e-9)
-    model.save(tmp_path / "model")
-    again = dboost.load_model(tmp_path / "model")
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert again.hypotheses == family
-    computed = metrics.computed_features(model)
-    assert (computed.hypotheses, computed.features, computed.of_features) == (held.n_hypotheses, 5, 5)

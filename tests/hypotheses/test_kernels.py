@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,7 @@ from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo, MemoStore
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
-from dboost.hypotheses.base import Block, Chosen, Context, Family, Pool
+from dboost.hypotheses.base import Block, Context
 from dboost.hypotheses.kernels.family import Kernels, KernelSet
 from dboost.partition import Partition
 
@@ -261,17 +260,6 @@ def test_names_say_which_rows():
     numbers = pool.centres.numbers
     assert pool.names([(3,), (0,)], None) == [f"K(x; row {numbers[3]})", f"K(x; row {numbers[0]})"]
     assert prepare(Kernels(support=X[:4]), X, code).names([(2,)], list("abcdefg")) == ["K(x; centre 2)"]
-
-
-def test_the_protocols_are_met():
-    X, code = make_data(1)
-    kernels = Kernels(support=10)
-    pool = prepare(kernels, X, code)
-    assert isinstance(kernels, Family)
-    for protocol, value in ((Pool, pool), (Chosen, pool.chosen([(0,)], None))):
-        wanted = [name for name in vars(protocol) if not name.startswith("_")]
-        assert len(wanted) > 5 and all(hasattr(value, name) for name in wanted)
-    assert pickle.loads(pickle.dumps(pool)).token == pool.token
 
 
 @pytest.mark.parametrize("support", [12, "given"])

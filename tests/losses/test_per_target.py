@@ -12,7 +12,6 @@ from tests.losses.references import Rows
 
 M = 60
 PARTS = ["squared", "log", Huber(0.7), Quantile(0.8, 0.3), "epsilon_insensitive", "poisson"]
-BOUNDED = PARTS[:5]
 
 
 def labels(rng, k):

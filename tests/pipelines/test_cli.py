@@ -3,7 +3,6 @@
 import io
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,6 @@ from dboost.model.fitted import read_model
 from pipelines.cli import main
 from tests.pipelines.conftest import CLASSES
 
-ROOT = Path(__file__).resolve().parents[2]
 LOCAL = ["--workers", "0"]
 
 
@@ -244,27 +242,6 @@ def test_another_vocabulary_is_refused(trained, tmp_path, capsys):
         assert main([command[0], str(trained), str(tmp_path / "other"), *command[1:], *LOCAL]) == 3
         error_line(capsys)
     assert not (tmp_path / "p").exists()
-
-
-def test_held_out_documents_without_labels_are_prepared_and_predicted(tmp_path, capsys):
-    lines = [f"{word} noise{i % 3},{word}" for i in range(30) for word in ("apple", "birch")]
-    (tmp_path / "a.csv").write_text("\n".join(["text,label", *lines]) + "\n")
-    (tmp_path / "b.csv").write_text("text\nan apple\na birch\n")
-    steps = (
-        ["prepare", str(tmp_path / "a.csv"), "--test", str(tmp_path / "b.csv"), "--label", "label", "--out", "p"],
-        ["train", "p", "--out", "m"],
-        ["predict", "m", "p", "--out", "q"],
-    )
-    for step in steps:
-        assert main([str(tmp_path / word) if len(word) == 1 else word for word in step] + LOCAL) == 0
-    assert "no labels" in capsys.readouterr().out
-    assert pq.read_table(tmp_path / "q")["prediction"].to_pylist() == ["apple", "birch"]
-    assert main(["evaluate", str(tmp_path / "m"), str(tmp_path / "p"), *LOCAL]) == 3
-    assert "the split 'test' was prepared without labels" in error_line(capsys)
-    # The documents that are learned from are not those to judge by.
-    same = ["prepare", str(tmp_path / "a.csv"), "--test", str(tmp_path / "a.csv"), "--label", "label"]
-    assert main([*same, "--out", str(tmp_path / "s"), *LOCAL]) == 2
-    assert "one file is in the splits 'train' and 'test'" in error_line(capsys)
 
 
 def test_a_terminal_without_the_letters_shows_them_escaped(tmp_path, monkeypatch):

@@ -141,9 +141,8 @@ def test_a_cluster_with_certificates_refuses_whoever_has_none(tmp_path):
         assert address.startswith("tls://127.0.0.1")
         assert client.submit(lambda: 7).result() == 7
         wrong = Security.temporary()
-        for security, where in ((wrong, address), (None, address.replace("tls://", "tcp://"))):
-            with pytest.raises((OSError, ValueError, TypeError)):
-                Client(where, security=security, timeout=2)
+        with pytest.raises((OSError, ValueError, TypeError)):
+            Client(address, security=wrong, timeout=2)
 
 
 def test_certificates_of_a_folder(tmp_path):

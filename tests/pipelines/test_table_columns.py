@@ -97,23 +97,6 @@ def test_keys_that_would_have_no_effect_are_refused_before_the_data_is_read(tmp_
         assert said in capsys.readouterr().err
 
 
-def test_a_csv_file_is_a_table_too_and_tags_may_be_in_one_text(tmp_path):
-    # pandas writes a text without tags as an empty field, which is none that is missing
-    tags = [" ".join(row) for row in TABLE["tags"].to_pylist()]
-    TABLE.to_pandas().assign(tags=tags).to_csv(tmp_path / "a.csv", index=False)
-    kinds = KINDS | {"tags": "tags: "}
-    given = ["--label", "topic", "--min-df", "1", "--out", tmp_path / "p"]
-    assert run("prepare", tmp_path / "a.csv", "--column", named(kinds), *given) == 0
-    told = KINDS | {"tags": "tags"}
-    same = dboost.Features(told, others="drop", text=dboost.TextFeatures(sublinear_tf=True, max_df=0.5)).fit(TABLE)
-    rows = pq.read_table(tmp_path / "p" / "train")["values"].to_pylist()
-    assert [*np.concatenate(rows)] == same.transform(TABLE).data.tolist()
-    assert run("train", tmp_path / "p", "--alpha", "0.01", "--out", tmp_path / "m") == 0
-    assert run("predict", tmp_path / "m", tmp_path / "a.csv", "--out", tmp_path / "pred") == 0
-    expected = dboost.load_pipeline(tmp_path / "m")[-1].predict(same.transform(TABLE))
-    assert pq.read_table(tmp_path / "pred")["prediction"].to_pylist() == expected.tolist()
-
-
 def test_csv_of_other_habits_and_without_rows(tmp_path, capsys):
     source, out = tmp_path / "a.csv", tmp_path / "out"
     rows = "".join(f"{i % 5},{i % 7}0;1.{i % 9}00;{i % 3},5\n" for i in range(N))
@@ -153,17 +136,6 @@ def test_lists_of_tags_are_labels_of_files(tmp_path, capsys):
     found = pq.read_table(tmp_path / "pred").to_pylist()
     assert [row["prediction"] for row in found] == model.predict(TABLE["title"]).tolist()
     assert all(len(row["prediction"]) == len(row["probability"]) and len(row["top_classes"]) == 2 for row in found)
-
-
-@pytest.mark.parametrize("name", ["a.parquet", "a.csv", "a.jsonl"])
-def test_a_label_of_fractions_is_the_target_of_a_regression(name, tmp_path):
-    frame = TABLE.select(["title", "price"]).to_pandas()
-    write = {"a.parquet": frame.to_parquet, "a.csv": lambda path: frame.to_csv(path, index=False)}
-    write.get(name, lambda path: frame.to_json(path, orient="records", lines=True))(tmp_path / name)
-    given = ["--text", "title", "--label", "price", "--min-df", "1", "--out", tmp_path / "p"]
-    assert run("prepare", tmp_path / name, *given) == 0
-    learned = ["--loss", "squared", "--alpha", "0.01", "--out", tmp_path / "m"]
-    assert run("train", tmp_path / "p", *learned) == 0
 
 
 def test_the_kinds_of_columns_are_found_in_files_as_in_memory(tmp_path, capsys):

@@ -116,11 +116,6 @@ def refused_without_a_certificate(address, ca):
             return "CERTIFICATE_REQUIRED" in str(error)
 
 
-def test_a_client_of_ours_is_let_in(address, certificates):
-    with Client(address, security=security_of(str(certificates)), timeout=10) as client:
-        assert client.submit(sum, (1, 2)).result(timeout=30) == 3
-
-
 @pytest.mark.parametrize("who", ["plain", "no certificate", "another authority", "expired"])
 def test_who_has_no_certificate_of_ours_is_not(who, address, certificates, authority, tmp_path):
     if who == "plain":
