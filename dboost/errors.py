@@ -44,7 +44,8 @@ def type_name(value: object) -> str:
     ('an int', 'a list')
     """
     name = type(value).__name__
-    return f"an {name}" if name.lower().startswith(("a", "e", "i", "o")) else f"a {name}"
+    spoken = name.lower()
+    return f"an {name}" if spoken.startswith(("a", "e", "i", "o")) and not spoken.startswith("one") else f"a {name}"
 
 
 @contextmanager

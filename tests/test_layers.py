@@ -72,7 +72,7 @@ ALLOWED: dict[str, set[str]] = {
         "model.stages", "first_compile", "interop.linear", "notebook_html", "interruption", "progress",
     },
     "interop.extras": {"errors"},
-    "interop.linear": {"errors", "losses"},
+    "interop.linear": {"errors", "losses", "notices"},
     "interop": {"errors", "files", "partition", "losses", "model", "estimators", "interop.extras", "interop.linear"},
     # names of the two for users
     "mlflow": {"interop"},

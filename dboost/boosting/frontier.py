@@ -44,6 +44,9 @@ _JUDGED, _JUDGED_LAST = 700, 2_000
 _MOST_HELD_OUT = 10_000
 FOLDS, _FEWEST_FOLDS = 5, 3
 LEAST_ROWS = 10
+# Nobody sees a difference of this share of what the best point tells, though it may be more than a standard error where
+# all examples are told apart.
+_UNSEEN = 1e-3
 # Standard errors are those of the sums of so many blocks of the held-out rows.
 BLOCKS = 32
 # Certified gaps of the fits that are only judged: of a path, whose supports are those of a fit that is certified only
@@ -206,12 +209,12 @@ class Frontier:
 
         Wrong labels alone tell little: they are few, and a model that knows nothing of a rare class has hardly more.
         """
-        pairs = [(point.loss, best.loss), (point.error, best.error)]
-        return max(self._above(mine, other, own) for mine, other in (pairs if self.labels else pairs[:1]))
+        seen = self._above(point.loss, best.loss, own, _UNSEEN * max(self.told(best), 0.0))
+        return max(seen, self._above(point.error, best.error, own)) if self.labels else seen
 
-    def _above(self, mine: Array, other: Array, own: bool) -> float:
+    def _above(self, mine: Array, other: Array, own: bool, unseen: float = 0.0) -> float:
         apart = self.mean(mine) - self.mean(other)
-        allowed = max(self.error_of(mine - other), own * self.error_of(other))
+        allowed = max(self.error_of(mine - other), own * self.error_of(other), unseen)
         return apart / allowed if allowed > 0.0 else math.inf if apart > 0.0 else 0.0
 
 
@@ -287,15 +290,15 @@ class Search:
         # hypotheses are made anew in every fit, which is most of its price
         judged = 1 if settings.hypotheses is not None else min(folds.count, judged)
         numbers = list(paths.present)
-        self._folds = [_Fold(paths, number) for number in numbers[:judged]]
+        self.folds = [_Fold(paths, number) for number in numbers[:judged]]
         # only the last few points are judged by the others
         self._paths, self._others = paths, numbers[judged : math.ceil(_JUDGED_LAST * folds.count / plan.n_rows)]
         self._last: Point | None = None
         rows = paths.masses["weight"]
         # the share of the weight that a fit of the search sees
-        self.share = float(1.0 - np.mean([rows[fold.left.number] for fold in self._folds]) / rows.sum())
+        self.share = float(1.0 - np.mean([rows[fold.left.number] for fold in self.folds]) / rows.sum())
         self._turn, self._rests, self._least = _RIDGE_STEP, False, 0.0
-        weight, _, _ = self._judge(self._folds, [()] * len(self._folds))
+        weight, _, _ = self._judge(self.folds, [()] * len(self.folds))
         # tables, whose columns are standardised, have few
         half = math.inf if settings.standardize or settings.hypotheses is not None else plan.n_features / 2.0
         self.frontier = Frontier(weight, half, plan.task not in NUMBERS)
@@ -331,16 +334,16 @@ class Search:
 
     def _all_columns(self) -> Point:
         """The best ridge of all columns, of weaker and weaker ones until it is inside; one of the first ranks."""
-        for fold in self._folds:
+        for fold in self.folds:
             fold.open_first(0)
-        first = self._folds[0].ridged
+        first = self.folds[0].ridged
         assert first is not None
         frontier, ridge, best, idle = self.frontier, first.strong(_RIDGE_START), None, 0
         tried: list[tuple[Point, list[Rows]]] = []
         self._least = _RIDGE_END * ridge
         while ridge >= self._least:
             results = self._ridge(ridge, 0)
-            ranks = [_rank(fold, ridge, result) for fold, result in zip(self._folds, results, strict=True)]
+            ranks = [_rank(fold, ridge, result) for fold, result in zip(self.folds, results, strict=True)]
             point = frontier.points.pop()
             # wrong labels are few, and their number goes up and down on the way to the best: the loss does not
             fallen = tried[-1][0].loss - point.loss if tried else point.loss
@@ -356,14 +359,14 @@ class Search:
         frontier.points.append(best)
         enough = _nearly(max(frontier.told(point) for point, _ in tried), _RANKS)
         self.ranks, ranks = next(one for one in tried if frontier.told(one[0]) >= enough)
-        for fold, ranking in zip(self._folds, ranks, strict=True):
+        for fold, ranking in zip(self.folds, ranks, strict=True):
             fold.ranking = ranking
         return best
 
     def _ranked(self, every: Point) -> None:
         """The first columns of the ranking, fewer and fewer, until they are far worse than all."""
         ridge = every.ridge
-        size = min(len(fold.ranking) for fold in self._folds)
+        size = min(len(fold.ranking) for fold in self.folds)
         most = size if self._most is None else self._most
         # where more than half of all columns would be no selection, just half of them is one of the sizes
         share = self.frontier.half / size if self.frontier.half < size else _FIRST_SHARE
@@ -454,17 +457,17 @@ class Search:
 
     def _follow(self, alpha: float) -> list[FitResult]:
         """The models of the path at a strength."""
-        return [fold.follow(alpha, self._told(fold=fold.left.number)) for fold in self._folds]
+        return [fold.follow(alpha, self._told(fold=fold.left.number)) for fold in self.folds]
 
     def _first(self, size: int, ridge: float, walks: bool = True) -> Point:
         """The first columns of the ranking."""
-        for fold in self._folds:
+        for fold in self.folds:
             fold.open_first(size)
         return self._walk(ridge, size, walks=walks)
 
     def _refitted(self, results: list[FitResult], alpha: float, walks: bool = True) -> Point:
         """What the path chose at a strength, at first with the ridge of the point that has about as many features."""
-        for fold, result in zip(self._folds, results, strict=True):
+        for fold, result in zip(self.folds, results, strict=True):
             fold.open(result.active, result)
         size = math.log(max(0.1, float(np.mean([len(result.active) for result in results]))))
         ridged = [point for point in self.frontier.points if point.ridge > 0.0]
@@ -502,32 +505,32 @@ class Search:
         return best
 
     def _ridge(self, ridge: float, size: int, alpha: float = 0.0, selected: FitResult | None = None) -> list[FitResult]:
-        results = [fold.fit(ridge, self._told(fold=fold.left.number)) for fold in self._folds]
+        results = [fold.fit(ridge, self._told(fold=fold.left.number)) for fold in self.folds]
         self._add(results, alpha, ridge, size, selected)
         return results
 
     def _keep(self, size: int) -> None:
-        for fold in self._folds:
+        for fold in self.folds:
             fold.keep(size)
 
     def _without_features(self) -> Point:
         """The models without features, judged."""
         nulls = []
-        for fold in self._folds:
+        for fold in self.folds:
             iterate = fold.fitting.null().iterate
             intercept = fold.fitting.problem.as_given(iterate.active, iterate.W, iterate.intercept)
             nulls.append((fold.fitting.point_of_model(iterate.active, iterate.W, intercept),))
-        _, loss, error = self._judge(self._folds, nulls)
+        _, loss, error = self._judge(self.folds, nulls)
         return Point(0.0, 0, 0.0, 0.0, 0, loss[0], error[0])
 
     def _add(
         self, results: list[FitResult], alpha: float, ridge: float, size: int, selected: FitResult | None = None
     ) -> None:
-        points = [(fold.fitting.point_of(result),) for fold, result in zip(self._folds, results, strict=True)]
-        _, loss, error = self._judge(self._folds, points)
+        points = [(fold.fitting.point_of(result),) for fold, result in zip(self.folds, results, strict=True)]
+        _, loss, error = self._judge(self.folds, points)
         counts = [len(result.active) for result in results]
         # models of fewer classes, and of hypotheses that were found without the fold, are no start
-        lacks = self._folds[0].left.present is not None or results[0].pool is not None
+        lacks = self.folds[0].left.present is not None or results[0].pool is not None
         fits = () if lacks else tuple(fit for fit in (selected, results[0]) if fit is not None)
         point = Point(float(np.mean(counts)), max(counts), alpha, ridge, size, loss[0], error[0], fits)
         self.frontier.points.append(point)

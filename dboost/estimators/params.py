@@ -246,7 +246,7 @@ def _parameters(found: Any) -> list[str]:
     if not names:
         return names
     common = Loss if isinstance(found, Loss) else Penalty
-    return [name for name in names if not hasattr(common, name)]
+    return [name for name in names if not hasattr(common, name) and name not in common.__annotations__]
 
 
 def given_alpha(value: Any) -> float | str:

@@ -20,10 +20,24 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-import dboost
 from dboost.errors import DataError, ModelFormatError, UsageError, type_name
 from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.classifier import BoostedClassifier, MultiTaskBoostedClassifier
+from dboost.estimators.cv import (
+    BoostedClassifierCV,
+    BoostedRegressorCV,
+    MultiTaskBoostedClassifierCV,
+    MultiTaskBoostedRegressorCV,
+)
 from dboost.estimators.fitting import UNSAVED
+from dboost.estimators.greedy import (
+    AdaBoostL1Classifier,
+    AdaBoostL1Regressor,
+    JointBoostClassifier,
+    LeveragingClassifier,
+    LeveragingRegressor,
+    ShareBoostClassifier,
+)
 from dboost.estimators.model_folders import (
     PART,
     PIPELINE,
@@ -37,6 +51,7 @@ from dboost.estimators.model_folders import (
 )
 from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier, read_one_vs_rest
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
+from dboost.estimators.regressor import BoostedRegressor, MultiTaskBoostedRegressor
 from dboost.estimators.transform_files import TAKES, JoinedFeatures, described, kind_of, with_feature_names
 from dboost.files.documents import MODEL_FILE, Document, to_json
 from dboost.files.paths import PathLike
@@ -122,22 +137,22 @@ def _read_pipeline(path: PathLike, load: Callable[[PathLike], Any]) -> Pipeline:
 
 # Only these can come out of a folder: the file names one, it never brings code.
 ESTIMATORS: dict[str, type[BoostedEstimator]] = {
-    name: getattr(dboost, name)
-    for name in (
-        "AdaBoostL1Classifier",
-        "AdaBoostL1Regressor",
-        "BoostedClassifier",
-        "BoostedClassifierCV",
-        "BoostedRegressor",
-        "BoostedRegressorCV",
-        "LeveragingClassifier",
-        "LeveragingRegressor",
-        "JointBoostClassifier",
-        "MultiTaskBoostedClassifier",
-        "MultiTaskBoostedClassifierCV",
-        "MultiTaskBoostedRegressor",
-        "MultiTaskBoostedRegressorCV",
-        "ShareBoostClassifier",
+    cls.__name__: cls
+    for cls in (
+        AdaBoostL1Classifier,
+        AdaBoostL1Regressor,
+        BoostedClassifier,
+        BoostedClassifierCV,
+        BoostedRegressor,
+        BoostedRegressorCV,
+        LeveragingClassifier,
+        LeveragingRegressor,
+        JointBoostClassifier,
+        MultiTaskBoostedClassifier,
+        MultiTaskBoostedClassifierCV,
+        MultiTaskBoostedRegressor,
+        MultiTaskBoostedRegressorCV,
+        ShareBoostClassifier,
     )
 }
 

@@ -179,6 +179,10 @@ class Loss(ABC):
         @property
         def link(self) -> Link: ...
     else:
+        name: str
+        task: str
+        kappa: float
+        separable: bool
         template_constant = floor = 0.0
         growing = True
         closed_null = counted = difference = parabolic = exponential = kinked = probabilities = False

@@ -7,8 +7,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.solves.positive import solve_positive
-
 Array = NDArray[np.float64]
 
 _HALF = 0.5
@@ -50,12 +48,22 @@ def best_joint_intercept(sums_at: Callable[[Array], tuple[float, Array, Array]],
 
 
 def _solved(H: Array, g: Array) -> Array:
-    """The step to the minimiser of the quadratic model, its entries summing to zero."""
+    """The step to the minimiser of the quadratic model, its entries summing to zero.
+
+    By elimination in one fixed order: the threads of a BLAS might change its bits.
+    """
+    k = g.shape[0]
     scale = np.maximum(np.diag(H), np.finfo(float).tiny)
     root = np.sqrt(scale)
     # in units of the roots of the curvatures, of which one may be 1e-12 of another
-    H = H / np.outer(root, root) + np.outer(root, root) / scale.sum()
-    step = solve_positive(H, g / root, 0.0) / root
+    A = np.hstack([H / np.outer(root, root) + np.outer(root, root) / scale.sum(), (g / root)[:, None]])
+    for j in range(k):
+        pivot = j + int(np.argmax(np.abs(A[j:, j])))
+        A[[j, pivot]] = A[[pivot, j]]
+        A[j] /= A[j, j]
+        others = np.arange(k) != j
+        A[others] -= A[others, j][:, None] * A[j]
+    step = A[:, k] / root
     return np.asarray(step - step.mean())
 
 

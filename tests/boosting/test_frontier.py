@@ -75,7 +75,7 @@ def test_fewer_columns_begin_at_the_best_fit_of_the_fewest_that_hold_them_all() 
     X = rng.normal(size=(200, 12))
     with prepared(dboost.BoostedRegressor(), X, X @ rng.normal(size=12), None) as parts:
         Fitting(parts.plan, parts.engine, parts.settings)
-        fold = Search(parts.plan, parts.engine, parts.settings)._folds[0]
+        fold = Search(parts.plan, parts.engine, parts.settings).folds[0]
         fold.ranking = rng.permutation(12)
         for size, ridge in ((0, 1.0), (8, 0.1), (8, 10.0)):
             fold.open_first(size)

@@ -99,8 +99,8 @@ def test_a_run_does_all_stages_once_and_a_second_call_does_none(file, monkeypatc
     result = pipelines.run(file)
     # what a stage has written is opened once there, and once under the name that it has when it is done
     assert reads["read_text _dboost.json"] == 2
-    # and the vocabulary once more for the digest of what was written
-    assert reads["read_bytes _vocabulary.parquet"] == 3
+    # and the vocabulary twice more, for its own digest and for that of what was written
+    assert reads["read_bytes _vocabulary.parquet"] == 4
     assert states(result) == done(*ALL) and result.converged
     assert result.folder == file.parent / "runs" / "trees"
     names = {"run.toml", "events.jsonl", "stages.json", "lock", "prepared", "model", "evaluation", "predictions"}
