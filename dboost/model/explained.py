@@ -7,6 +7,7 @@ A score is the intercept and the sum of the parts, so the parts say all that the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ Float = NDArray[np.float64]
 _SHOWN, _ROWS, _CLASSES = 8, 15, 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Contributions:
     """The parts of the scores of one row.
 
@@ -71,20 +72,34 @@ class Contributions:
 
     def _repr_html_(self) -> str:
         """The strongest parts as bars: blue and to the right what speaks for a class, else what speaks against it."""
-        order = self._strongest(_ROWS)
+        head, rows = self._table(signed_bar)
+        said = f"The strongest {len(rows) - 2} of {len(self.words)} features of this row."
+        side = "Blue, to the right, speaks for a class; orange, to the left, against it."
+        return block(lines([f"{said} {side}"]), table(head, rows))
+
+    def __repr__(self) -> str:
+        """The same as plain text: what is above zero speaks for a class, what is below it against."""
+        head, rows = self._table(lambda part, _: f"{part:+.3f}")
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+
+        def line(cells: list[str]) -> str:
+            named = cells[0].ljust(widths[0])
+            return "  ".join([named, *(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))])
+
+        return "\n".join(line(cells) for cells in (head, *rows))
+
+    def _table(self, shown_as: Callable[[float, float], str]) -> tuple[list[str], list[list[str]]]:
+        """Head and rows: the strongest parts, each as it is shown beside the largest, then the intercept and scores."""
         labels = list(self.labels[-self.parts.shape[1] :]) or ["prediction"]
         shown = np.argsort(-self.scores, kind="stable")[:_CLASSES].tolist()
         scale = float(np.abs(self.parts).max(initial=0.0))
         rows = [
-            [self.words[j], f"{self.values[j]:.3g}", *(signed_bar(float(self.parts[j, r]), scale) for r in shown)]
-            for j in order
+            [self.words[j], f"{self.values[j]:.3g}", *(shown_as(float(self.parts[j, r]), scale) for r in shown)]
+            for j in self._strongest(_ROWS)
         ]
         rows.append(["intercept", "", *(f"{self.intercept[r]:+.3f}" for r in shown)])
         rows.append(["score", "", *(f"{self.scores[r]:+.3f}" for r in shown)])
-        said = f"The strongest {len(order)} of {len(self.words)} features of this row."
-        side = "Blue, to the right, speaks for a class; orange, to the left, against it."
-        head = ["feature", "value", *(labels[r] for r in shown)]
-        return block(lines([f"{said} {side}"]), table(head, rows))
+        return ["feature", "value", *(labels[r] for r in shown)], rows
 
     def _strongest(self, most: int) -> list[int]:
         """Places of the features whose parts are the largest."""

@@ -302,6 +302,9 @@ def test_explain_names_classes_and_is_a_picture_in_a_notebook(day):
     shown = found._repr_html_()
     assert "sky" in shown and "rgba(0,114,178" in shown + "" and shown.count("linear-gradient") == len(found.words)
     assert all(word in shown for word in found.words) and "intercept" in shown and "score" in shown
+    head, *rows = repr(found).splitlines()
+    assert head.split() == ["feature", "value", "sky"] and len({len(row) for row in (head, *rows)}) == 1
+    assert float(rows[-1].split()[-1]) == pytest.approx(found.scores[0], abs=1e-3)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
