@@ -1,7 +1,7 @@
 """What happens when the compiled loops of a fit are not there yet: two processes share it, and a long wait is said.
 
-Covers: the line on the logger "dboost", and a second process that compiles the longest loops of fits with several
-outputs while this one compiles those that come before them. Does not cover: where they are kept
+Covers: the line on the logger "dboost", and a second process that compiles the longest loops of a fit, those of several
+outputs or of the path of one, while this one compiles those that come before them. Does not cover: where they are kept
 (``dboost.kernel_cache``), or compiling all there are (``dboost.warm``).
 
 Numba compiles under a lock, so threads would wait for each other; two processes meet in the folder where compiled loops
@@ -99,13 +99,25 @@ class Beside:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Begin, where compiled loops are kept for both processes, there is a core for it, and they are not there."""
-        if self._process is not None or not lasting() or available_cores() < 2 or kept(descent._newton_descent):
+    def start(
+        self,
+        longest: Any = descent._newton_descent,
+        what: str = f"from {__name__} import compile_longest; compile_longest()",
+    ) -> None:
+        """Begin, where compiled loops are kept for both processes, there is a core for it, and they are not there.
+
+        Parameters
+        ----------
+        longest : compiled function
+            The one that is worth a process: nothing is begun where it is kept.
+        what : str
+            The Python code that compiles.
+        """
+        if self._process is not None or not lasting() or available_cores() < 2 or kept(longest):
             return
         null = subprocess.DEVNULL
         try:
-            self._process = subprocess.Popen([sys.executable, "-m", __name__], stdin=null, stdout=null, stderr=null)
+            self._process = subprocess.Popen([sys.executable, "-c", what], stdin=null, stdout=null, stderr=null)
         except OSError:  # there is no room for another process, so this one compiles all by itself
             return
 
@@ -134,7 +146,3 @@ def compile_longest() -> None:
     factors = np.eye(2)[None].copy()
     positive.factor_blocks(factors, 1e-12)
     positive.solve_blocks(factors, np.zeros((1, 2), np.int64), np.zeros(2), np.zeros(2))
-
-
-if __name__ == "__main__":
-    compile_longest()

@@ -55,6 +55,36 @@ def test_the_other_process_compiles_what_this_one_will_run(first):
     assert done.stdout.strip() == "[]" and again.stdout.strip() == "[]"
 
 
+# A default fit of two classes comes to the loops of its path after those of its ridges.
+PATH = """
+import numpy as np, dboost
+from numba.core import event
+from dboost import first_compile
+from dboost.compiled.solves import one_output
+
+class Own(event.Listener):
+    names = set()
+    def on_start(self, event):
+        self.names.add(event.data["dispatcher"].py_func.__name__)
+    def on_end(self, event):
+        pass
+
+first_compile.beside.start(one_output.descend, "from dboost.warm import warm_path; warm_path('log')")
+assert first_compile.beside._process.wait() == 0
+event.register("numba:compile", Own())
+X = np.random.default_rng(0).normal(size=(600, 20))
+dboost.BoostedClassifier().fit(X, X[:, 0] + X[:, 1] > 0.5)
+print("add_squares" in Own.names, sorted(Own.names & {"descend", "_gram", "minimise", "column_curvature"}))
+"""
+
+
+@pytest.mark.full
+def test_the_path_of_a_default_fit_is_compiled_beside_its_ridges(tmp_path):
+    environment = dict(os.environ, NUMBA_CACHE_DIR=str(tmp_path), PYTHONPATH=str(ROOT))
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", PATH], env=environment, capture_output=True, text=True)
+    assert done.stdout.split("\n")[0] == "True []", done.stderr
+
+
 def test_where_nothing_is_compiled_nothing_is_said(first):
     assert first[1].stderr == "" and first[2].stderr == ""
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples import loss_of_rows as rows
 from dboost.compiled.solves import one_output
+from dboost.first_compile import beside
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.driver_columns import DriverColumns
 from dboost.problem.iterate import Iterate
@@ -258,6 +259,7 @@ class OneOutputSteps:
             bend = self._ridge * bound.strength
             g, damping = g - bend * new, damping + bend
         indptr, row, _ = self._block
+        beside.wait_for(one_output.descend)
         sweeps = one_output.descend(
             indptr,
             row,
