@@ -224,7 +224,8 @@ class Model:
         batch = csr_array(X, dtype=np.float64)
         _refuse_infinite(batch.data)
         if not batch.has_sorted_indices:
-            batch.sort_indices()
+            # in a copy: the arrays may be the caller's
+            batch = batch.sorted_indices()
         if not self.plain:
             batch = evaluate_rows(self.hypotheses, batch)
         return batch

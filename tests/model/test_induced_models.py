@@ -45,6 +45,17 @@ def test_scores_are_those_of_the_explicit_columns_with_the_same_bits_in_every_ba
     assert model.decision_function(X[:0]).shape == (0, 3)
 
 
+def test_rows_in_any_order_are_read_and_left_as_they_are():
+    model = induced()
+    X = sp.csr_array(rows()[:, model.inputs])
+    order = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(X.indptr, X.indptr[1:])])
+    mixed = sp.csr_array((X.data[order], X.indices[order], X.indptr), shape=X.shape)
+    before = mixed.indices.copy()
+    mixed.data.flags.writeable = mixed.indices.flags.writeable = False
+    assert model.scores_of_inputs(mixed).tobytes() == model.scores_of_inputs(X).tobytes()
+    np.testing.assert_array_equal(mixed.indices, before)
+
+
 def test_only_the_inputs_are_read_and_an_overflow_is_named():
     model, X = induced(), rows()
     assert model.inputs.tolist() == [1, 2, 4, 7]
