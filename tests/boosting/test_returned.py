@@ -81,6 +81,17 @@ def test_targets_that_differ_by_a_few_of_their_last_digits_are_certified_as_they
     assert (m.stop_reason_, m.duality_gap_, len(said)) == ("tol", 0.0, 0)
 
 
+def test_targets_thousands_of_deviations_from_zero_keep_the_digits_of_a_close_fit():
+    """A residual is a small part of a target: sums beside the mean of the targets would lose it, digit by digit."""
+    rng = np.random.default_rng(0)
+    x = np.round(rng.normal(size=(12, 2)) * 8) / 8
+    t = x @ [1.0, -0.5] + 1e-5 * rng.normal(size=12) + 7000.0
+    m, said = fitted(dboost.BoostedRegressor(standardize=False, alpha=1e-8, tol=1e-6), x, t)
+    value = exact_lasso(m.coef_[0], m.intercept_[0], x.tolist(), t.tolist(), 1e-8)
+    assert (m.stop_reason_, said) == ("tol", [])
+    assert m.objective_ == pytest.approx(float(value), rel=1e-13)
+
+
 def test_classes_of_columns_far_from_zero_keep_their_intercepts():
     """Only differences of scores count: what is common to all classes costs none of their digits."""
     rng = np.random.default_rng(1)
