@@ -34,6 +34,17 @@ def names_of_rows(X: Any) -> list[Any] | None:
     return None
 
 
+def as_named(X: Any) -> Any:
+    """A batch, a reader or another export of Arrow as a Table, whose names can be read; anything else as it is."""
+    home = type(X).__module__.split(".")[0]
+    exports = hasattr(X, "__arrow_c_stream__") and not hasattr(X, "__array_interface__")
+    if home in ("pandas", "polars") or not (exports or hasattr(X, "__arrow_c_array__")):
+        return X
+    import pyarrow as pa
+
+    return X if isinstance(X, pa.Table | pa.Array | pa.ChunkedArray) else pa.table(X)
+
+
 def names_of(X: Any) -> list[Any]:
     """Names of the columns of a table; none of an array."""
     for attribute in ("column_names", "columns"):
@@ -94,6 +105,7 @@ def without(X: Any, names: Iterable[Any]) -> Any:
 def split_named(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
     """X, y, weights and groups, those given by name taken out of the table (or the one behind X), and these names."""
     named: dict[str, Any] = {}
+    X = as_named(X)
     table = table_behind(X)
     found = {"y": y, WEIGHT: sample_weight, GROUPS: groups}
     for what, value in found.items():

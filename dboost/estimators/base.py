@@ -32,7 +32,8 @@ from dboost.boosting.fit import (
     warn_if_open,
     warn_if_uneven,
 )
-from dboost.data.named_columns import without
+from dboost.data.memory.in_memory import check_names
+from dboost.data.named_columns import as_named, names_of, without
 from dboost.errors import ClusterError, UsageError, quoting_no_values
 from dboost.estimators import predicting, repr
 from dboost.estimators.earlier import followed, start_from
@@ -332,15 +333,18 @@ class BoostedEstimator(ByReferenceMixin, ShownMixin, CallbackSupportMixin, BaseE
         if kind == "matrix":
             if issparse(X):
                 # such rows cannot have names: scikit-learn would warn of that at every prediction of a fit that had
-                X = check_array(X, accept_sparse=True, dtype="numeric", estimator=self)
+                X = check_array(X, accept_sparse=True, dtype="numeric", ensure_min_samples=0, estimator=self)
                 _check_n_features(self, X, reset=False)
             else:
                 # it sums all values to see whether one is infinite, and the sum of large ones may be no number
                 with np.errstate(over="ignore", invalid="ignore"):
-                    X = validate_data(self, X, reset=False, accept_sparse=True, dtype="numeric")
+                    given = {"accept_sparse": True, "dtype": "numeric", "ensure_min_samples": 0}
+                    X = validate_data(self, X, reset=False, **given)
         elif kind in ("table", "frame"):
-            X = without(X, predicting.named_columns(self.model_))
+            X = without(as_named(X), predicting.named_columns(self.model_))
             if kind == "table" and hasattr(X, "columns"):
+                # before scikit-learn, which lets another library refuse two columns of one name
+                check_names(names_of(X))
                 validate_data(self, X, reset=False, skip_check_array=True)
         return X
 

@@ -29,7 +29,7 @@ from dboost.columns.given import by_name
 from dboost.data.labels.labels import weights_by_label
 from dboost.data.labels.tags import OF_TAGS, TAGS, are_tags, as_arrow
 from dboost.data.memory.in_memory import check_names
-from dboost.data.named_columns import GROUPS, WEIGHT, Named, split_named, table_behind
+from dboost.data.named_columns import GROUPS, WEIGHT, Named, names_of, split_named, table_behind
 from dboost.data.plan import build_plan
 from dboost.data.planned import Plan
 from dboost.engine.base import Engine
@@ -191,7 +191,7 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
     if kind == "table":
         if hasattr(X, "columns"):
             # before scikit-learn, which lets another library refuse them
-            check_names(list(X.column_names if hasattr(X, "column_names") else X.columns))
+            check_names(names_of(X))
             validate_data(estimator, X, skip_check_array=True)
     elif not ((issparse(X) or type(X) is np.ndarray) and X.ndim == 2 and all(X.shape) and X.dtype.kind in "fiub"):
         # planning reads every value of the others once, and names the row and the column of one that is not finite

@@ -145,7 +145,8 @@ def _columns_of(X: Any, positions: list[int]) -> Any:
 
     chosen = X.iloc[:, positions] if hasattr(X, "iloc") else X.select(positions)
     shape = (len(X), len(positions))
-    if not positions:
+    if not all(shape):
+        # without rows the type of a column says nothing: an empty table of pandas has columns of objects
         return csr_array(shape)
     rows = as_rows(chosen)
     names = chosen.columns if hasattr(chosen, "iloc") else chosen.column_names

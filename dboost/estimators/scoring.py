@@ -134,6 +134,8 @@ def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArr
             f"Found input variables with inconsistent numbers of samples: X has {len(predicted)} rows, "
             f"y has {count_rows(y)}"
         )
+    if not len(predicted):
+        raise DataError("nothing to score: X has no rows")
     return predicted, y, check_weight(sample_weight, len(predicted))
 
 

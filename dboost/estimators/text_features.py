@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dboost.data.features.arrow import arrow_of, documents_of
 from dboost.data.manifest import Manifest, read_vocabulary
+from dboost.data.named_columns import as_named, refuse_unread
 from dboost.data.named_columns import names_of as column_names
-from dboost.data.named_columns import refuse_unread
 from dboost.data.prepared.text import TOKENISERS, TextRule, TextTransform, choose_vocabulary, merge_counts, term_counts
 from dboost.data.prepared.text_arrow import documents
 from dboost.data.prepared.text_terms import (
@@ -583,9 +583,10 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):
     def documents(self, X: Any) -> Any:
         """The documents of a table as one Arrow array of texts; others as they are."""
         refuse_unread(X)
+        X = as_named(X)
         if not hasattr(X, "columns"):
             return X
-        names = list(X.schema.names) if isinstance(X, pa.Table | pa.RecordBatch) else [str(name) for name in X.columns]
+        names = [str(name) for name in column_names(X)]
         parts = []
         for name in self.text:
             if name not in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import dask.dataframe as dd
@@ -10,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.sparse import csr_array
 
 import dboost
 from dboost import BoostedClassifier, DataError, OneVsRestBoostedClassifier, UsageError
@@ -55,6 +57,41 @@ def test_the_table_of_a_fit_is_predicted_as_it_is(frame, kind, tmp_path):
         assert each.predict_proba(table).shape == (150, 3)
     with pytest.raises(ValueError, match="unseen at fit time:\n- new"):
         model.predict(frame.assign(new=1.0))
+
+
+@pytest.mark.parametrize("export", ["to_batches", "to_reader"])
+def test_what_exports_arrow_has_names_too(frame, export):
+    """By place, the columns of a batch in another order would be taken for one another."""
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+
+    def exported(some):
+        found = getattr(some, export)()
+        return found[0] if isinstance(found, list) else found
+
+    model = BoostedClassifier(alpha=0.02).fit(exported(table), "label", "w")
+    expected = model.predict(frame).tolist()
+    assert model.feature_names_in_.tolist() == FEATURES and model.predict(exported(table)).tolist() == expected
+    assert model.score(exported(table), "label", "w") == model.score(frame, "label", "w")
+    with pytest.raises(ValueError, match="must be in the same order"):
+        model.predict(exported(table.select(["c", "b", "a"])))
+    read = dboost.Features().fit(frame[FEATURES])
+    found = read.transform(exported(table.select(["c", "a", "b"])))
+    assert np.array_equal(found.toarray(), read.transform(frame[FEATURES]).toarray())
+
+
+@pytest.mark.parametrize(
+    "model", [BoostedClassifier(alpha=0.02), dboost.BoostedClassifier(alpha=0.02, hypotheses=dboost.Stumps())]
+)
+def test_no_rows_have_no_predictions_in_any_form(frame, model):
+    model.fit(frame[FEATURES], frame["label"])
+    none = frame[FEATURES].iloc[:0]
+    by_place = none.to_numpy()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        for empty in (none, none.astype(object), pa.Table.from_pandas(none), by_place, csr_array(by_place)):
+            assert model.predict(empty).shape == (0,) and model.predict_proba(empty).shape == (0, 3)
+            with pytest.raises(DataError, match="nothing to score: X has no rows"):
+                model.score(empty, [])
 
 
 def test_a_manifest_without_names_leaves_out_nothing(frame):
@@ -108,6 +145,9 @@ def test_a_name_that_two_columns_have_is_refused():
     twice = pd.DataFrame(np.ones((4, 3)), columns=["a", "b", "b"])
     with pytest.raises(DataError, match="two columns have the same name; column 'b'"):
         dboost.BoostedClassifier().fit(twice, "b")
+    model = BoostedClassifier(alpha="quick").fit(pd.DataFrame({"a": [0.0, 1.0, 2.0], "b": 1.0}), [0, 1, 1])
+    with pytest.raises(DataError, match="two columns have the same name; column 'b'"):
+        model.predict(twice)
 
 
 def test_a_polars_query_that_has_not_been_run_is_refused_with_the_repair(frame):

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dboost.data.named_columns import names_of_rows, refuse_unread
+from dboost.data.named_columns import as_named, names_of_rows, refuse_unread
 from dboost.errors import DataError, UsageError, without_values
 
 _PAIRS = pa.map_(pa.large_string(), pa.float64())
@@ -26,6 +26,7 @@ def columns_of(X: Any, only: Collection[str] | None = None) -> tuple[dict[str, A
     Of a table whose columns have names those of `only` are read, and the others may hold anything.
     """
     refuse_unread(X)
+    X = as_named(X)
     if isinstance(X, Mapping):
         raise UsageError(
             "X is a dict; expected rows of a table", hint="give a list of dicts, one for each row, or a DataFrame"
@@ -35,7 +36,7 @@ def columns_of(X: Any, only: Collection[str] | None = None) -> tuple[dict[str, A
     of_dicts = names_of_rows(X)
     if of_dicts is not None:
         names = of_dicts
-    elif isinstance(X, pa.Table | pa.RecordBatch):
+    elif isinstance(X, pa.Table):
         names = X.schema.names
     elif hasattr(X, "columns"):
         names = list(X.columns)
