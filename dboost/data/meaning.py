@@ -17,7 +17,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -101,6 +101,10 @@ HEAD_BYTES = 1 << 16
 # Marks at the beginning of a file, and the encoding that each is of; that of UTF-8 is passed over by its readers.
 _MARKS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"),
           (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
+# Beginnings of files that are no text.
+_OTHERS = ((MARK, "Parquet (.parquet)"), (b"\x1f\x8b", "compressed (.gz)"), (b"BZh", "compressed (.bz2)"),
+           (b"\x28\xb5\x2f\xfd", "compressed (.zst)"), (b"\x04\x22\x4d\x18", "compressed (.lz4)"),
+           (b"PK\x03\x04", "an archive or a workbook (.zip, .xlsx)"))  # fmt: skip
 # Separators that are told, and how many rows tell one.
 _SEPARATORS, _ROWS = (",", ";", "\t"), 50
 
@@ -110,6 +114,9 @@ def encoding_of(path: str, head: bytes) -> str:
     for mark, name in _MARKS:
         if head.startswith(mark):
             return name
+    for mark, name in _OTHERS:
+        if head.startswith(mark):
+            raise DataError(f"the file is {name}, which its name does not say", file=path, hint="rename it")
     try:
         # a character may be cut at the end
         codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) < HEAD_BYTES)
@@ -330,6 +337,12 @@ def folder_values(names: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str,
 def _are_whole(values: set[str]) -> bool:
     """Whether texts are whole numbers, and as many of them as there are texts: 7 and 07 are two folders."""
     return all(map(_WHOLE.fullmatch, values)) and len(set(map(int, values))) == len(values)
+
+
+def say_own(names: Collection[str]) -> None:
+    """Say in one line which columns of files are read although their folders name them too."""
+    if names:
+        warn_user(f"columns of the files are read in place of those that their folders name: {_some(sorted(names))}")
 
 
 def is_index(name: str) -> bool:

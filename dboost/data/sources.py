@@ -15,7 +15,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dboost.data.features.look import Seen
-from dboost.data.meaning import CSV, Dialect, folder_columns, folder_values, format_of, is_index, is_text, say_index
+from dboost.data.meaning import (
+    CSV,
+    Dialect,
+    folder_columns,
+    folder_values,
+    format_of,
+    is_index,
+    is_text,
+    say_index,
+    say_own,
+)
 from dboost.data.parquet.read import inspect_file
 from dboost.data.prepared.copies import Copy, Picking, copy_documents, lacks_values, look_at
 from dboost.data.prepared.documents import (
@@ -137,6 +147,7 @@ def open_sources(
             items = [(path, tuple(folders[path])) for path in some]
             what = read if learns else loosened(read)
             types.update(zip(some, mapper.map(column_types, items, what, name="find-types"), strict=True))
+        say_own({name for path in foreign for name in types[path] if name in folders[path]})
         copy(foreign, loosened(read), joint_kinds([types[path] for path in foreign], foreign))
     needed = where is not None
     if quarantine and other and not needed:

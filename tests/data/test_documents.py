@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -146,6 +147,8 @@ BAD = {
         "1 labels are missing",
         "label",
     ),
+    "compressed": (".csv", gzip.compress(b"text,label\n"), r"the file is compressed \(.gz\), which its name", None),
+    "Parquet": (".jsonl", b"PAR1\x15\x04", r"the file is Parquet \(.parquet\), which its name", None),
     "not UTF-8": (".csv", b"text,label\n\xff\xfe,x\n", "no UTF-8", None),
     "not JSON": (".jsonl", '{"text": "a", "label": "x"}\n{"text": \n', "line 2 is not JSON", None),
     "a list": (".jsonl", "[1, 2]\n", "line 1 is a list, expected an object", None),

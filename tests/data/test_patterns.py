@@ -7,6 +7,7 @@ Covers: what each means beside the rows picked by hand, on the command line too;
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from dboost.data import prepare_text
 from dboost.data.meaning import folder_columns, folder_values
 from dboost.data.patterns import matches, regex_of
 from dboost.data.prepared.where import parsed
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, DboostWarning, UsageError
 from dboost.files.stores import any_path
 from pipelines.cli import main
 
@@ -85,6 +86,27 @@ def test_a_filter_picks_the_rows_that_it_says(where: str, picked: Any, years: Pa
     peer = prepare_text(tmp_path / "whole.parquet", tmp_path / "q", text="text", label="label", min_df=1, max_df=1.0)
     assert manifest.splits["train"]["rows"] == len(whole) > 0
     assert rows_of(tmp_path / "p") == rows_of(tmp_path / "q") and peer.vocabulary == manifest.vocabulary
+
+
+def test_a_column_of_the_files_that_their_folders_name_too_is_said(years: Path, tmp_path: Path) -> None:
+    """Either could be meant, and their values may differ."""
+    said = "columns of the files are read in place of those that their folders name: number"
+    for number, (name, suffix) in enumerate([("number=1", ".parquet"), ("number=2", ".parquet"), ("number=1", ".csv")]):
+        folder = tmp_path / f"both{suffix}" / name
+        folder.mkdir(parents=True)
+        (pq.write_table if suffix == ".parquet" else pa_csv.write_csv)(documents(30, number), folder / f"p{suffix}")
+    given: dict[str, Any] = {"text": "text", "label": "label", "min_df": 1, "max_df": 1.0, "keep": ["number"]}
+    for suffix in (".parquet", ".csv"):
+        with pytest.warns(DboostWarning, match=said):
+            prepare_text(tmp_path / f"both{suffix}", tmp_path / f"p{suffix}", **given)
+        assert len({row["number"] for row in rows_of(tmp_path / f"p{suffix}")}) > 5
+    with pytest.warns(DboostWarning, match=said):
+        dboost.BoostedClassifier(alpha=0.1).fit(
+            dboost.ParquetData(tmp_path / "both.parquet", label="label", features=["number"])
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        prepare_text(years, tmp_path / "p", text="text", label="year", keep=["lang"], min_df=1, max_df=1.0)
 
 
 def test_a_filter_of_csv_and_of_the_command_line(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from dboost.data.manifest import Manifest
 from dboost.data.meaning import FILE, column_kind, fits, joint_type, say_index
 from dboost.data.memory.in_memory import BLOCK_COST
 from dboost.data.parquet.block import ParquetBlock, block_width, scan_block
-from dboost.data.parquet.read import NUMBERS, FileInfo, Layout, inspect_file, with_folders
+from dboost.data.parquet.read import NUMBERS, FileInfo, Layout, inspect_file, say_folders, with_folders
 from dboost.data.planned import Plan, class_list, plan_coder
 from dboost.data.prepared.mapper import InProcess, Mapper
 from dboost.errors import DataError, UsageError
@@ -152,6 +152,7 @@ def plan_blocks(
         needed += [*label, *(name for names in _beside(data).values() for name in names)]
     else:
         label = ()
+    say_folders(infos, needed)
     _check_drift(infos, needed, manifest)
     blocks = _cut(infos, layout, label, described, None if manifest is None else manifest.root)
     if layout.n_features < 0:

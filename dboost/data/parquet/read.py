@@ -11,7 +11,7 @@ where the writer wrote them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +21,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dboost.data.meaning import FILE, MARK, arrow_of, column_kind, ending_of, folder_values, index_columns, is_text
+from dboost.data.meaning import (
+    FILE,
+    MARK,
+    arrow_of,
+    column_kind,
+    ending_of,
+    folder_values,
+    index_columns,
+    is_text,
+    say_own,
+)
 from dboost.data.memory.in_memory import dense_piece, numeric_column
 from dboost.data.parquet.footer import Chunk, FooterError, chunks_of
 from dboost.data.sparse.csr import CsrPiece
@@ -218,6 +228,13 @@ def with_folders(infos: Sequence[FileInfo], named: bool = False) -> list[FileInf
             )
         found.append(info)
     return found
+
+
+def say_folders(infos: Sequence[FileInfo], used: Collection[str]) -> None:
+    """Say in one line which of the columns that are used stand in the files and in the names of their folders."""
+    columns, _ = folder_values([info.ref.name for info in infos])
+    own = ({*values} - {name for name, *_ in info.ref.folders} for info, values in zip(infos, columns, strict=True))
+    say_own(set().union(*own).intersection(used))
 
 
 def first_of(files: Sequence[tuple[str, str]]) -> FileInfo:

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
 from dboost.data.meaning import FILE, Dialect, column_kind, joint_type
-from dboost.data.parquet.read import FileInfo, inspect_file, with_folders
+from dboost.data.parquet.read import FileInfo, inspect_file, say_folders, with_folders
 from dboost.data.prepared.chunk import (
     COUNTS,
     GROUP_ROWS,
@@ -312,6 +312,7 @@ def _plan(sources: Sources, how: TextColumns, mapper: Mapper) -> tuple[list[Text
     files = [file for _, file in sources.files]
     found = with_folders(mapper.map(inspect_file, files, name="read-footers"), FILE in how.keep)
     infos = [(owner, info) for (owner, _), info in zip(sources.files, found, strict=True)]
+    say_folders([info for info in found if info.ref.path not in sources.origin], how.wanted())
     bare = _unlabelled(infos, how)
     types = check_columns([(info, owner in bare) for owner, info in infos], how)
     return cut_chunks(infos, bare, how), types
