@@ -39,7 +39,8 @@ from dboost.estimators.transformed_rows import (
 from dboost.files.documents import Document, numbered, of_number
 from dboost.notices import warn_user
 
-SCHEMA = 2
+# Version 2 had dates whose years are as they are, which a column without ``earliest`` still says.
+SCHEMA, OLDEST = 3, 2
 Planned = tuple[Mapping[str, str], dict[str, Told], dict[str, TextFeatures]]
 """The kinds of the columns, what is said of each that is no text, and how each that is one is read."""
 
@@ -128,6 +129,8 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             with _of_column(name):
                 texts[name].settle(counts, n_terms)
         found = [kinds.settle(name, values[name], one) for name, one in told.items()]
+        if isinstance(columns, Kinds):
+            columns.why |= {one.name: f"{columns.why[one.name]}; {one.note}" for one in found if one.note}
         empty = [f"{one.name} ({one.why_empty})" for one in found if not one.names()]
         if empty and len(empty) == len(found) and not texts:
             raise DataError("no column makes a feature", column=found[0].name, hint=found[0].why_empty)
@@ -277,8 +280,8 @@ class TableFeatures(ColumnFeatures):
     max_values : int, default 100,000
         A column of more values with a feature each is refused: it may be an identifier.
     scale : {"none", "max"}, default "none"
-        Whether numbers, and the years and ages of dates, are divided by the largest absolute value in the fit. As they
-        are, a penalty hardly holds back a year beside features of 0 and 1. (``standardize=True`` of an estimator
+        Whether numbers, and the years and ages of dates, are divided by the largest absolute value in the fit. As it
+        is, a penalty hardly holds back a large number beside features of 0 and 1. (``standardize=True`` of an estimator
         divides by deviations.)
 
     Attributes
@@ -300,8 +303,9 @@ class TableFeatures(ColumnFeatures):
     Notes
     -----
     The columns are found by name in a table, which may hold others and in any order, and by place in an array.
-    Of a date there are its year, month, weekday, hour (where there is one) and its age before the last one, in years;
-    ``{"kind": "date", "parts": ["year"]}`` has some of these. ``{"kind": "tags", "separator": ";"}`` cuts texts into
+    Of a date there are its year, counted from that of the first one in the fit, its month, weekday, hour (where there
+    is one) and its age before the last one, in years; ``{"kind": "date", "parts": ["year"]}`` has some of these.
+    ``{"kind": "tags", "separator": ";"}`` cuts texts into
     tags. A dask DataFrame is counted on its workers, and gives a dask array of sparse chunks.
 
     Examples
@@ -375,7 +379,7 @@ def columns_document(features: ColumnFeatures, parameters: Mapping[str, Any]) ->
 
 def columns_of_document(document: Document) -> tuple[list[Column], bool]:
     """What ``columns_document`` described, and whether the columns had names; nothing in it is trusted."""
-    document.expect_schema(SCHEMA)
+    document.expect_schema(SCHEMA, OLDEST)
     named = document.fields.get("named")
     if not isinstance(named, bool):
         raise ModelFormatError("field named: expected true or false", file=document.file)
