@@ -25,6 +25,7 @@ from dboost.data.features.kinds import Column, Told
 from dboost.data.features.look import DROP, NUMBERS_IN_TEXTS, TEXT, Seen, look_at_all
 from dboost.data.named_columns import names_of, unknown_column
 from dboost.errors import DataError, DboostError, ModelFormatError, UsageError, type_name
+from dboost.estimators.counted_parts import counted_parts, merged_terms
 from dboost.estimators.params import parameters
 from dboost.estimators.text_features import TextFeatures
 from dboost.estimators.transformed_rows import (
@@ -86,14 +87,18 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         # where all of the text is at hand, its terms are counted on all cores
         apart = {} if is_lazy(X) else {name: clone(one) for name, one in texts.items()}
         count = partial(_count_part, self, told, {} if apart else texts, [*told, *texts])
-        counted = over_parts(part, count, self.merge)
-        values, terms, rows = counted
+        n_terms: dict[str, int | None] = dict.fromkeys(texts)
+        if is_lazy(X):
+            limits = {name: one.limits for name, one in texts.items()}
+            (values, terms, rows), n_terms = counted_parts(part, count, self.merge, limits)
+        else:
+            values, terms, rows = self.merge([count(part)])
         if apart and rows:
             table = columns_of(X, apart)[0]
             for name, one in apart.items():
                 with _of_column(name):
                     one.fit(documents_of(name, table[name], self.missing))
-        known = {name: (one, None) for name, one in terms.items()}
+        known = {name: (one, n_terms[name]) for name, one in terms.items()}
         fitted = apart or {name: clone(one) for name, one in texts.items()}
         return self.settle((values, known, rows), told, fitted, columns, named)
 
@@ -110,7 +115,7 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def merge(parts: Sequence[Any]) -> Any:
         """What the rows of several counts say together."""
         values = merged(list(parts[0][0]), [part[0] for part in parts])
-        terms = {name: TextFeatures.merge([part[1][name] for part in parts]) for name in parts[0][1]}
+        terms = merged_terms([part[1] for part in parts])
         return values, terms, sum(part[2] for part in parts)
 
     def settle(

@@ -437,3 +437,20 @@ def test_years_are_counted_from_the_first_one_of_the_fit():
     document["table"]["schema"] = 4
     with pytest.raises(dboost.ModelFormatError, match="of another version than 3"):
         Features.from_files(Document(document, "transform.json"), {})
+
+
+@pytest.mark.parametrize("limits", [{"min_df": 3}, {"max_df": 0.3}, {"max_features": 5}, {"hashing": 16}])
+def test_terms_that_are_added_in_shards_are_those_of_memory(monkeypatch, limits):
+    monkeypatch.setattr("dboost.estimators.counted_parts.AT_ONCE", 0)
+    monkeypatch.setattr("dboost.estimators.counted_parts.TASK_BYTES", 200)
+    frame = lazy(5).drop(columns="words")
+    features = Features(text=TextFeatures(**limits))
+    table = arrow().drop_columns("words")
+    found, expected = (features.fit(each, "topic").transform(table) for each in (frame, table))
+    assert found.data.tobytes() == expected.data.tobytes() and found.shape == expected.shape
+    here, there = TextFeatures(**limits).fit(arrow()["title"]), TextFeatures(**limits).fit(frame["title"])
+    assert here.get_feature_names_out().tolist() == there.get_feature_names_out().tolist()
+    assert here.idf_.tobytes() == there.idf_.tobytes()
+    for titles in (arrow()["title"], frame["title"]):
+        with pytest.raises(DataError, match="none of the 17 terms is in 20 to 24 of the 24 documents"):
+            TextFeatures(min_df=20).fit(titles)
