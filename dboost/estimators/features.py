@@ -25,6 +25,7 @@ from dboost.data.features.kinds import Column, Told
 from dboost.data.features.look import DROP, NUMBERS_IN_TEXTS, TEXT, Seen, look_at_all
 from dboost.data.named_columns import names_of, unknown_column
 from dboost.errors import DataError, DboostError, ModelFormatError, UsageError, type_name
+from dboost.estimators.counted_parts import counted_parts, merged_terms
 from dboost.estimators.params import parameters
 from dboost.estimators.text_features import TextFeatures
 from dboost.estimators.transformed_rows import (
@@ -39,7 +40,8 @@ from dboost.estimators.transformed_rows import (
 from dboost.files.documents import Document, numbered, of_number
 from dboost.notices import warn_user
 
-SCHEMA = 2
+# Version 2 had dates whose years are as they are, which a column without ``earliest`` still says.
+SCHEMA, OLDEST = 3, 2
 Planned = tuple[Mapping[str, str], dict[str, Told], dict[str, TextFeatures]]
 """The kinds of the columns, what is said of each that is no text, and how each that is one is read."""
 
@@ -85,14 +87,18 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         # where all of the text is at hand, its terms are counted on all cores
         apart = {} if is_lazy(X) else {name: clone(one) for name, one in texts.items()}
         count = partial(_count_part, self, told, {} if apart else texts, [*told, *texts])
-        counted = over_parts(part, count, self.merge)
-        values, terms, rows = counted
+        n_terms: dict[str, int | None] = dict.fromkeys(texts)
+        if is_lazy(X):
+            limits = {name: one.limits for name, one in texts.items()}
+            (values, terms, rows), n_terms = counted_parts(part, count, self.merge, limits)
+        else:
+            values, terms, rows = self.merge([count(part)])
         if apart and rows:
             table = columns_of(X, apart)[0]
             for name, one in apart.items():
                 with _of_column(name):
                     one.fit(documents_of(name, table[name], self.missing))
-        known = {name: (one, None) for name, one in terms.items()}
+        known = {name: (one, n_terms[name]) for name, one in terms.items()}
         fitted = apart or {name: clone(one) for name, one in texts.items()}
         return self.settle((values, known, rows), told, fitted, columns, named)
 
@@ -109,7 +115,7 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def merge(parts: Sequence[Any]) -> Any:
         """What the rows of several counts say together."""
         values = merged(list(parts[0][0]), [part[0] for part in parts])
-        terms = {name: TextFeatures.merge([part[1][name] for part in parts]) for name in parts[0][1]}
+        terms = merged_terms([part[1] for part in parts])
         return values, terms, sum(part[2] for part in parts)
 
     def settle(
@@ -128,6 +134,8 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             with _of_column(name):
                 texts[name].settle(counts, n_terms)
         found = [kinds.settle(name, values[name], one) for name, one in told.items()]
+        if isinstance(columns, Kinds):
+            columns.why |= {one.name: f"{columns.why[one.name]}; {one.note}" for one in found if one.note}
         empty = [f"{one.name} ({one.why_empty})" for one in found if not one.names()]
         if empty and len(empty) == len(found) and not texts:
             raise DataError("no column makes a feature", column=found[0].name, hint=found[0].why_empty)
@@ -277,8 +285,8 @@ class TableFeatures(ColumnFeatures):
     max_values : int, default 100,000
         A column of more values with a feature each is refused: it may be an identifier.
     scale : {"none", "max"}, default "none"
-        Whether numbers, and the years and ages of dates, are divided by the largest absolute value in the fit. As they
-        are, a penalty hardly holds back a year beside features of 0 and 1. (``standardize=True`` of an estimator
+        Whether numbers, and the years and ages of dates, are divided by the largest absolute value in the fit. As it
+        is, a penalty hardly holds back a large number beside features of 0 and 1. (``standardize=True`` of an estimator
         divides by deviations.)
 
     Attributes
@@ -300,8 +308,9 @@ class TableFeatures(ColumnFeatures):
     Notes
     -----
     The columns are found by name in a table, which may hold others and in any order, and by place in an array.
-    Of a date there are its year, month, weekday, hour (where there is one) and its age before the last one, in years;
-    ``{"kind": "date", "parts": ["year"]}`` has some of these. ``{"kind": "tags", "separator": ";"}`` cuts texts into
+    Of a date there are its year, counted from that of the first one in the fit, its month, weekday, hour (where there
+    is one) and its age before the last one, in years; ``{"kind": "date", "parts": ["year"]}`` has some of these.
+    ``{"kind": "tags", "separator": ";"}`` cuts texts into
     tags. A dask DataFrame is counted on its workers, and gives a dask array of sparse chunks.
 
     Examples
@@ -375,7 +384,7 @@ def columns_document(features: ColumnFeatures, parameters: Mapping[str, Any]) ->
 
 def columns_of_document(document: Document) -> tuple[list[Column], bool]:
     """What ``columns_document`` described, and whether the columns had names; nothing in it is trusted."""
-    document.expect_schema(SCHEMA)
+    document.expect_schema(SCHEMA, OLDEST)
     named = document.fields.get("named")
     if not isinstance(named, bool):
         raise ModelFormatError("field named: expected true or false", file=document.file)

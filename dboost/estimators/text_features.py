@@ -6,8 +6,9 @@ Does not cover: the loops and what they are given (``dboost.data.prepared``), th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -22,7 +23,7 @@ from dboost.data.features.arrow import arrow_of, documents_of
 from dboost.data.manifest import Manifest, read_vocabulary
 from dboost.data.named_columns import as_named, refuse_unread
 from dboost.data.named_columns import names_of as column_names
-from dboost.data.prepared.text import TOKENISERS, TextRule, TextTransform, choose_vocabulary, merge_counts, term_counts
+from dboost.data.prepared.text import TOKENISERS, TextRule, TextTransform, choose_vocabulary, term_counts
 from dboost.data.prepared.text_arrow import documents
 from dboost.data.prepared.text_terms import (
     choose,
@@ -37,8 +38,9 @@ from dboost.data.prepared.text_weights import Buckets, Columns, Weights, first_s
 from dboost.data.prepared.text_words import WORDS, WordRule, table_of
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, ModelFormatError, UsageError, type_name
+from dboost.estimators.counted_parts import Part, counted_parts, merged_terms
 from dboost.estimators.params import parameters
-from dboost.estimators.transformed_rows import Behind, is_lazy, over_parts, rows_of_parts, with_names
+from dboost.estimators.transformed_rows import Behind, is_lazy, rows_of_parts, with_names
 from dboost.files.documents import Document, decode_names, encode_names, expect_array
 
 SCHEMA = 1
@@ -178,7 +180,10 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         if is_lazy(X):
             self._rule(), self._weights(), self._buckets()
             self._check_limits()
-            return self.settle(over_parts(self._lazy(X), self.count, self.merge))
+            counted, n_terms = counted_parts(
+                self._lazy(X), partial(_of_one_text, self), _merged_texts, {"": self.limits}
+            )
+            return self.settle(counted[1][""], n_terms[""])
         self._learn(X, transforms=False)
         return self
 
@@ -212,14 +217,9 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     def count(self, X: Any) -> tuple[int, Any]:
         """What some documents say: how many they are, and in how many each term is. Parts of a corpus add up."""
         number, terms = self.count_terms(X)
-        return number, terms if isinstance(terms, np.ndarray) else terms.frequencies()
-
-    @staticmethod
-    def merge(parts: Any) -> tuple[int, Any]:
-        """What the documents of several counts say together."""
-        counts = [one for _, one in parts]
-        whole = sum(counts) if isinstance(counts[0], np.ndarray) else merge_counts(counts)
-        return sum(number for number, _ in parts), whole
+        if isinstance(terms, np.ndarray):
+            return number, terms
+        return number, terms.frequencies().append_column("shard", pa.array(terms.shard.astype(np.int16)))
 
     @property
     def limits(self) -> dict[str, Any]:
@@ -536,6 +536,15 @@ def _word_set(words: Iterable[Any]) -> frozenset[str]:
         if not isinstance(word, str):
             raise DataError(f"stop_words holds {type_name(word)}, expected strings")
     return found
+
+
+def _of_one_text(features: TextFeatures, part: Any) -> Part:
+    """What the documents of a part say. Runs on workers."""
+    return {}, {"": features.count(part)}, 0
+
+
+def _merged_texts(parts: Sequence[Part]) -> Part:
+    return {}, merged_terms([part[1] for part in parts]), 0
 
 
 class DocumentFeatures(TransformerMixin, BaseEstimator):

@@ -20,7 +20,7 @@ from scipy import sparse
 from dboost.data.collections import delayed_parts, refuse_gone
 from dboost.data.named_columns import BEHIND, names_of, names_of_rows
 from dboost.data.planned import Plan
-from dboost.errors import DataError, UsageError, type_name
+from dboost.errors import ClusterError, DataError, UsageError, type_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,16 +138,25 @@ def column_names(X: Any) -> list[Any]:
 
 def over_parts(X: Any, count: Callable[[Any], Any], merge: Callable[[Sequence[Any]], Any]) -> Any:
     """What ``count`` gives of each part of a table, merged in the order of the parts."""
-    if not is_lazy(X):
-        return merge([count(X)])
+    return merged_parts(counted_lazily(X, count), merge) if is_lazy(X) else merge([count(X)])
+
+
+def counted_lazily(X: Any, count: Callable[[Any], Any]) -> list[Any]:
+    """What ``count`` gives of each part of a Dask collection, as delayed values."""
     import dask
 
     refuse_gone(X=X)
-    merged = dask.delayed(merge, pure=False)
     counted = dask.delayed(_in_part, pure=False)
-    parts = [counted(count, part, number) for number, part in enumerate(delayed_parts(X))]
+    return [counted(count, part, number) for number, part in enumerate(delayed_parts(X))]
+
+
+def merged_parts(parts: Sequence[Any], merge: Callable[[Sequence[Any]], Any]) -> Any:
+    """What delayed counts say together, merged in their order."""
+    import dask
+
+    merged = dask.delayed(merge, pure=False)
     while len(parts) > 1:
-        parts = [merged(parts[i : i + _MERGE]) for i in range(0, len(parts), _MERGE)]
+        parts = [merged(list(parts[i : i + _MERGE])) for i in range(0, len(parts), _MERGE)]
     return computed(parts[0])
 
 
@@ -156,12 +165,20 @@ def computed(lazy: Any) -> Any:
     try:
         return lazy.compute()
     except RuntimeError as error:
-        if "asynchronous" not in str(error):
+        if "asynchronous" in str(error):
+            raise UsageError(
+                "the Dask client is asynchronous, and its own event loop cannot wait for it",
+                hint="await asyncio.to_thread(model.fit, X, y), which such a client serves",
+            ) from None
+        raise
+    except Exception as error:
+        # by its name: Dask's scheduler is not loaded where there is no cluster
+        if type(error).__name__ != "KilledWorker":
             raise
-        raise UsageError(
-            "the Dask client is asynchronous, and its own event loop cannot wait for it",
-            hint="await asyncio.to_thread(model.fit, X, y), which such a client serves",
-        ) from None
+        raise ClusterError(
+            "a task on parts of the frame ended several workers; the usual cause is that they ran out of memory",
+            hint="give the workers more memory, or the frame more and smaller partitions",
+        ) from error
 
 
 def _in_part(fn: Callable[[Any], Any], part: Any, number: int) -> Any:

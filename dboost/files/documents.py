@@ -112,9 +112,9 @@ class Document:
         shown = "nothing" if name not in self.fields else f"{type(found).__name__} {str(found)[:40]!r}"
         return ModelFormatError(f"field {self.where}{name}: expected {expected}, found {shown}", file=self.file)
 
-    def expect_schema(self, schema: int) -> None:
-        """Refuse a transform of another version (ModelFormatError)."""
-        if self.count("schema") != schema:
+    def expect_schema(self, schema: int, oldest: int | None = None) -> None:
+        """Refuse a transform of another version, or of one before the oldest that is read (ModelFormatError)."""
+        if not (schema if oldest is None else oldest) <= self.count("schema") <= schema:
             raise ModelFormatError(f"the transform is of another version than {schema}", file=self.file)
 
     def text(self, name: str) -> str:

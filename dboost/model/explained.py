@@ -41,6 +41,8 @@ class Contributions:
         The classes (or tasks, or targets); two classes share one score.
     columns : list of str, optional
         The column of the table that each feature comes from, where a transform knows it.
+    notes : tuple of str
+        From where the numbers of dates among the features are counted.
     """
 
     words: list[str]
@@ -49,6 +51,7 @@ class Contributions:
     intercept: Float
     labels: tuple[str, ...] = ()
     columns: list[str] | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def scores(self) -> Float:
@@ -75,7 +78,7 @@ class Contributions:
         head, rows = self._table(signed_bar)
         said = f"The strongest {len(rows) - 2} of {len(self.words)} features of this row."
         side = "Blue, to the right, speaks for a class; orange, to the left, against it."
-        return block(lines([f"{said} {side}"]), table(head, rows))
+        return block(lines([f"{said} {side}", *self.notes]), table(head, rows))
 
     def __repr__(self) -> str:
         """The same as plain text: what is above zero speaks for a class, what is below it against."""
@@ -86,7 +89,7 @@ class Contributions:
             named = cells[0].ljust(widths[0])
             return "  ".join([named, *(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))])
 
-        return "\n".join(line(cells) for cells in (head, *rows))
+        return "\n".join([*(line(cells) for cells in (head, *rows)), *self.notes])
 
     def _table(self, shown_as: Callable[[float, float], str]) -> tuple[list[str], list[list[str]]]:
         """Head and rows: the strongest parts, each as it is shown beside the largest, then the intercept and scores."""
@@ -179,4 +182,6 @@ def explain(model: Any, X: Any) -> Contributions:
         offered = before.get_feature_names_out()
         used = held.held_columns(rows[:, held.inputs]).indices
         found = replace(found, words=[str(offered[held.active[j]]) for j in used.tolist()])
-    return found
+    used = set(found.columns or ())
+    notes = (column.note for column in getattr(before, "columns_", ()) if column.name in used)
+    return replace(found, notes=tuple(note for note in notes if note))

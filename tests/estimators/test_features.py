@@ -19,6 +19,7 @@ from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
 import dboost
 from dboost import BoostedClassifier, DataError, Features, TableFeatures, TextFeatures, UsageError
 from dboost.errors import DboostWarning
+from dboost.files.documents import Document
 
 N = 24
 TEXTS = ["the sea and its waves", "a sky full of clouds", "rain falls on the sand"]
@@ -68,7 +69,8 @@ def test_every_kind_has_the_values_of_scikit_learn_and_pandas():
     assert rows[dummies.columns].equals(dummies)
     assert rows["new=true"].tolist() == [float(one) for one in COLUMNS["new"]]
     day = frame["day"].dt
-    assert rows["day.year"].eq(2024).all()
+    assert rows["day.year"].eq(0).all()  # all are in the first year of the fit
+    assert features.kinds_.why["day"].endswith("; day.year is 0 in 2024, day.age is 0 on 2024-12-24")
     for part, values in (("month", day.month), ("hour", day.hour), ("weekday", day.day_name().str.lower())):
         found = pd.get_dummies(values, prefix=f"day.{part}", prefix_sep="=").astype(float)
         assert rows[found.columns].equals(found)
@@ -76,7 +78,7 @@ def test_every_kind_has_the_values_of_scikit_learn_and_pandas():
     assert np.allclose(rows["day.age"], ages, rtol=1e-14, atol=0)
     scaled = Features({"day": {"kind": "date", "parts": ["year", "age"], "scale": "max"}}, others="drop")
     found = scaled.fit_transform(frame).toarray()
-    assert np.array_equal(found, np.column_stack([np.ones(N), rows["day.age"] / rows["day.age"].max()]))
+    assert np.array_equal(found, np.column_stack([np.zeros(N), rows["day.age"] / rows["day.age"].max()]))
     binary = MultiLabelBinarizer().fit(COLUMNS["tags"])
     tags = rows[[f"tags={one}" for one in binary.classes_]]
     assert tags.to_numpy().tolist() == binary.transform(COLUMNS["tags"]).tolist()
@@ -174,7 +176,7 @@ def test_what_is_rare_unseen_or_missing():
     })  # fmt: skip
     told = {"d": {"kind": "date", "parts": ["year"]}}
     found = Features(told, missing="indicator").fit_transform(gone).toarray()
-    assert found[:, :12].tolist() == [[1, 0, 1, 0, 1, 0, 2024, 0, 1, 2, 0, 3], [0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0]]
+    assert found[:, :12].tolist() == [[1, 0, 1, 0, 1, 0, 0, 0, 1, 2, 0, 3], [0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0]]
     assert not found[1, 13:].any() and found[:, 12].tolist() == [0, 1]
     assert Features(told, missing="zero").fit(gone).transform(gone).toarray()[1].tolist() == [0.0] * 11
     for name in gone.column_names:
@@ -413,3 +415,42 @@ def test_workers_and_an_asynchronous_client_have_the_same_features():
                 assert np.array_equal(other[-1].coef_, pipeline[-1].coef_)
 
         asyncio.run(wait())
+
+
+def test_years_are_counted_from_the_first_one_of_the_fit():
+    days = [datetime.date(2019 + i % 5, 7, 1) for i in range(60)]
+    frame = pd.DataFrame({"day": days, "topic": [["old", "new"][int(day.year > 2021)] for day in days]})
+    told = {"day": {"kind": "date", "parts": ["year"]}}
+    model = make_pipeline(Features(told), BoostedClassifier(alpha=1e-3, penalty="l1")).fit(frame, "topic")
+    found = dboost.explain(model, frame[3:4])
+    assert found.words == ["day.year"] and found.values.tolist() == [3.0]
+    # a row of the first year has the score of the intercept, which is of the size of the scores
+    assert dboost.explain(model, frame[:1]).scores[0] == found.intercept[0] and abs(found.intercept[0]) < 50
+    assert found.notes == ("day.year is 0 in 2019",)
+    assert repr(found).endswith("\nday.year is 0 in 2019") and "day.year is 0 in 2019" in found._repr_html_()
+    # what was learned before years were counted so has them as they are
+    document = model[0].to_document()
+    del document["table"]["columns"][0]["earliest"]
+    document["table"]["schema"] = 2
+    earlier = Features.from_files(Document(document, "transform.json"), {})
+    assert earlier.transform(frame[:5]).toarray().ravel().tolist() == [2019.0, 2020.0, 2021.0, 2022.0, 2023.0]
+    document["table"]["schema"] = 4
+    with pytest.raises(dboost.ModelFormatError, match="of another version than 3"):
+        Features.from_files(Document(document, "transform.json"), {})
+
+
+@pytest.mark.parametrize("limits", [{"min_df": 3}, {"max_df": 0.3}, {"max_features": 5}, {"hashing": 16}])
+def test_terms_that_are_added_in_shards_are_those_of_memory(monkeypatch, limits):
+    monkeypatch.setattr("dboost.estimators.counted_parts.AT_ONCE", 0)
+    monkeypatch.setattr("dboost.estimators.counted_parts.TASK_BYTES", 200)
+    frame = lazy(5).drop(columns="words")
+    features = Features(text=TextFeatures(**limits))
+    table = arrow().drop_columns("words")
+    found, expected = (features.fit(each, "topic").transform(table) for each in (frame, table))
+    assert found.data.tobytes() == expected.data.tobytes() and found.shape == expected.shape
+    here, there = TextFeatures(**limits).fit(arrow()["title"]), TextFeatures(**limits).fit(frame["title"])
+    assert here.get_feature_names_out().tolist() == there.get_feature_names_out().tolist()
+    assert here.idf_.tobytes() == there.idf_.tobytes()
+    for titles in (arrow()["title"], frame["title"]):
+        with pytest.raises(DataError, match="none of the 17 terms is in 20 to 24 of the 24 documents"):
+            TextFeatures(min_df=20).fit(titles)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import dboost
@@ -82,6 +83,29 @@ def test_a_table_is_prepared_learned_and_predicted_with_the_bits_of_memory(tmp_p
 
         assert re.search(said, error), error
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask's own calls of pandas
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_dask_frame_and_files_cut_at_the_same_rows_give_a_model_of_the_same_bits(tmp_path, monkeypatch, parts):
+    dd = pytest.importorskip("dask.dataframe")
+    monkeypatch.setattr("dboost.data.prepared.prepare.GROUP_ROWS", N // parts)
+    monkeypatch.setattr("dboost.data.parquet.plan.BLOCK_COST", 1)  # row groups of little data are joined
+    (tmp_path / "rows").mkdir()
+    for part in range(3):
+        pq.write_table(TABLE.drop_columns("id").slice(20 * part, 20), tmp_path / "rows" / f"{part}.parquet")
+    texts = ["--column", "find", "--min-df", "1", "--max-df", "1.0", "--no-sublinear-tf"]
+    assert run("prepare", tmp_path / "rows", *texts, "--label", "topic", "--out", tmp_path / "p") == 0
+    assert run("train", tmp_path / "p", "--penalty", "l1", "--alpha", "0.001", "--out", tmp_path / "m") == 0
+    frame = dd.read_parquet(tmp_path / "rows").repartition(npartitions=parts)
+    assert frame.npartitions == parts and len(list((tmp_path / "p" / "train").iterdir())) == parts
+    learner = dboost.BoostedClassifier(penalty="l1", alpha=0.001)
+    lazy = make_pipeline(dboost.Features(), clone(learner)).fit(frame, "topic")
+    command = dboost.load_pipeline(tmp_path / "m")
+    features = learner.fit(dboost.ParquetData(tmp_path / "p", label="topic"))
+    for found in (command[-1], features):
+        assert found.coef_.tobytes() == lazy[-1].coef_.tobytes() and found.coef_.any()
+        assert found.intercept_.tobytes() == lazy[-1].intercept_.tobytes()
 
 
 def test_keys_that_would_have_no_effect_are_refused_before_the_data_is_read(tmp_path, capsys):

@@ -142,11 +142,23 @@ class Column:
     latest: int | None = None  # The time that an age is counted back from.
     timed: bool = False
     width: int | None = None
+    # The time in whose year the feature of the year is 0. What was saved before there was one has years as they are.
+    earliest: int | None = None
 
     @property
     def kind(self) -> str:
         """Its kind."""
         return self.told.kind
+
+    @property
+    def note(self) -> str:
+        """From where the numbers of a date are counted."""
+        said = []
+        if self.kind == "date" and "year" in self.told.parts and self.earliest is not None:
+            said.append(f"{self.name}.year is 0 in {_year(self.earliest)}")
+        if self.kind == "date" and "age" in self.told.parts and self.latest is not None:
+            said.append(f"{self.name}.age is 0 on {pc.strftime(_time(self.latest), '%Y-%m-%d').as_py()}")
+        return ", ".join(said)
 
     def names(self) -> list[str]:
         """Names of its features."""
@@ -217,6 +229,7 @@ def settle(name: str, counted: Counted, told: Told) -> Column:
         latest=counted.latest,
         timed=counted.timed,
         width=counted.width,
+        earliest=counted.earliest,
     )
 
 
@@ -445,7 +458,10 @@ class _Embedding:
 
 
 class _Date:
-    """What a date says: its year, month, weekday and hour, and how long before the last one it is, in years."""
+    """What a date says: its month, weekday and hour, its year after the first and its years before the last of the fit.
+
+    A year as it is, 2024, would be balanced by an intercept of its own size, and neither would tell a reader anything.
+    """
 
     _FIXED = {"month": tuple(map(str, range(1, 13))), "weekday": WEEKDAYS, "hour": tuple(map(str, range(24)))}
 
@@ -511,9 +527,10 @@ class _Date:
             else:
                 codes = np.zeros(there.size, np.int64)
                 if part == "year":
-                    dense = pc.year(times).to_numpy(zero_copy_only=False).astype(np.float64)
+                    first_year = _year(column.earliest)
+                    dense = pc.year(times).to_numpy(zero_copy_only=False).astype(np.float64) - first_year
                     if column.told.scale == "max" and column.latest is not None:
-                        dense /= max(pc.year(pa.scalar(column.latest, pa.timestamp("us"))).as_py(), 1)
+                        dense /= max(_year(column.latest) - first_year, 1)
                 else:
                     ages = (column.latest or 0) - times.cast(pa.int64()).to_numpy(zero_copy_only=False)
                     dense = ages.astype(np.float64) / _YEAR / column.scale
@@ -532,6 +549,15 @@ _OF_KIND: Mapping[str, Any] = {
     "embedding": _Embedding,
     "weights": _Weights,
 }
+
+
+def _time(microseconds: int) -> Any:
+    return pa.scalar(microseconds, pa.timestamp("us"))
+
+
+def _year(microseconds: int | None) -> int:
+    """The year of a time; 0 of none."""
+    return 0 if microseconds is None else int(pc.year(_time(microseconds)).as_py())
 
 
 def _as_texts(name: str, values: Any) -> Any:
@@ -603,8 +629,8 @@ def restored(about: Any) -> Column:
     given["parts"] = tuple(told.strings("parts") or ())
     values = tuple(about.strings("values") or ())
     name = about.text("name")
-    latest, width = about.fields.get("latest"), about.fields.get("width")
-    for what, number in (("latest", latest), ("width", width)):
+    latest, width, earliest = (about.fields.get(key) for key in ("latest", "width", "earliest"))
+    for what, number in (("latest", latest), ("width", width), ("earliest", earliest)):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
             raise UsageError(f"field {what}: expected a whole number")
     if list(values) != sorted(set(values)) or (width is not None and width < 0):
@@ -615,4 +641,4 @@ def restored(about: Any) -> Column:
     scale = about.number("scale")
     if any(not isinstance(flag, bool) for flag in flags) or not scale > 0.0:
         raise UsageError("fields rare, timed, scale: expected true or false, and a number above 0")
-    return Column(name, Told(**given).check(name), values, flags[0], scale, latest, flags[1], width)
+    return Column(name, Told(**given).check(name), values, flags[0], scale, latest, flags[1], width, earliest)
