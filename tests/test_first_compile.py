@@ -80,7 +80,8 @@ print(len(Own.names) > 10, sorted(Own.names & {"descend", "_gram", "minimise", "
 @pytest.mark.full
 def test_the_steps_of_a_default_fit_are_compiled_beside_its_sums(tmp_path):
     environment = dict(os.environ, NUMBA_CACHE_DIR=str(tmp_path), PYTHONPATH=str(ROOT))
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", STEPS], env=environment, capture_output=True, text=True)
+    command = [sys.executable, "-W", "ignore", "-c", STEPS]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.stdout.split("\n")[0] == "True []", done.stderr
 
 

@@ -112,9 +112,11 @@ def _one_output(problem: Problem, settings: FitSettings) -> bool:
         return False
     if problem.objective.sparse:
         return True
+    if not (problem.screens and _two_sided(problem)):
+        return False
     stored = problem.statistics.values(np.arange(n), m)
     cost = 0.5 * stored**2 / m + n**3 / 6.0
-    return problem.screens and _two_sided(problem) and stored <= _MOST_VALUES and cost <= _FORM_FREE + _FORM_SHARE * stored
+    return stored <= _MOST_VALUES and cost <= _FORM_FREE + _FORM_SHARE * stored
 
 
 def _quadratic_model(problem: Problem, settings: FitSettings) -> bool:
