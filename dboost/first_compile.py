@@ -1,8 +1,8 @@
 """What happens when the compiled loops of a fit are not there yet: two processes share it, and a long wait is said.
 
-Covers: the line on the logger "dboost", and a second process that compiles the longest loops of a fit, those of several
-outputs or of the path of one, while this one compiles those that come before them. Does not cover: where they are kept
-(``dboost.kernel_cache``), or compiling all there are (``dboost.warm``).
+Covers: the line on the logger "dboost", and a second process that compiles the longest loops of a fit, those of the
+Newton steps of several outputs or of one, while this one compiles those that come before them. Does not cover: where
+they are kept (``dboost.kernel_cache``), or compiling all there are (``dboost.warm``).
 
 Numba compiles under a lock, so threads would wait for each other; two processes meet in the folder where compiled loops
 are kept. What a loop is compiled for is the types of its arguments, so it is called with a row or two of them.
@@ -22,7 +22,7 @@ import numpy as np
 from numba.core import event
 
 from dboost.compiled.kept import kept
-from dboost.compiled.solves import descent, positive
+from dboost.compiled.solves import descent, one_output, positive, quadratic
 from dboost.compiled.vectors.scaled_rows import padded
 from dboost.engine.machine import available_cores
 from dboost.kernel_cache import VARIABLE, lasting
@@ -99,22 +99,21 @@ class Beside:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(
-        self,
-        longest: Any = descent._newton_descent,
-        what: str = f"from {__name__} import compile_longest; compile_longest()",
-    ) -> None:
+    def start(self, outputs: int, values: str = "float32") -> None:
         """Begin, where compiled loops are kept for both processes, there is a core for it, and they are not there.
 
         Parameters
         ----------
-        longest : compiled function
-            The one that is worth a process: nothing is begun where it is kept.
-        what : str
-            The Python code that compiles.
+        outputs : int
+            Of the fit that comes.
+        values : str
+            The dtype of its stored values.
         """
-        if self._process is not None or not lasting() or available_cores() < 2 or kept(longest):
+        last = descent._newton_descent if outputs > 1 else one_output.descend
+        if self._process is not None or not lasting() or available_cores() < 2 or kept(last):
             return
+        call = "compile_several()" if outputs > 1 else f"compile_one({values!r})"
+        what = f"import {__name__} as this; this.{call}"
         null = subprocess.DEVNULL
         try:
             self._process = subprocess.Popen([sys.executable, "-c", what], stdin=null, stdout=null, stderr=null)
@@ -135,7 +134,7 @@ class Beside:
 beside = Beside()
 
 
-def compile_longest() -> None:
+def compile_several() -> None:
     """Compile the loops of the Newton step of several outputs, in the order in which a fit comes to them."""
     pointer, one = np.array([0, 1]), np.zeros(1, np.int32)
     values, ones = np.ones(1, np.float32), np.ones(1)
@@ -146,3 +145,13 @@ def compile_longest() -> None:
     factors = np.eye(2)[None].copy()
     positive.factor_blocks(factors, 1e-12)
     positive.solve_blocks(factors, np.zeros((1, 2), np.int64), np.zeros(2), np.zeros(2))
+
+
+def compile_one(values: str) -> None:
+    """Compile the loops of the Newton step of one output, in the order in which a default fit comes to them."""
+    pointer, one, ones = np.array([0, 1]), np.zeros(1, np.int32), np.ones(1)
+    places, single = np.zeros(1, np.int64), np.ones(1, np.float32)
+    quadratic.gram(pointer, one, np.ones(1, values), places, ones, True)
+    quadratic.minimise(np.eye(2), np.arange(2), np.ones(2), np.zeros(2), 0.0, 1, 0.0, np.zeros(2), np.zeros(2))
+    step = places, single, np.zeros(1), np.zeros(1), ones, ones, ones
+    one_output.descend(pointer, one, single, *step, False, 1, 0.0, 0, np.zeros(1), np.zeros(1, np.int8))

@@ -241,18 +241,6 @@ def _warm_defaults(task: str) -> None:
             estimator().fit(data, labels).predict(data[:2])
 
 
-def warm_path(loss: str) -> None:
-    """Compile what the path of a default fit of one output runs, which comes after its ridges."""
-    silence()
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(150, 8))
-    y = X[:, 0] + X[:, 1] + rng.normal(size=150)
-    task = LOSSES[loss].task
-    with LocalEngine(1) as engine:
-        plan = build_plan(X, y if task in NUMBERS else y > 0.0, task=task, engine=engine)
-        fit(plan, engine, FitSettings(loss, "l1", 1e-3))
-
-
 def _warm_fits(loss: str, task: str, dtype: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 12)) * (rng.random((60, 12)) < 0.5)

@@ -27,12 +27,12 @@ class Own(event.Listener):
 event.register("numba:compile", Own())
 first_compile.announce()
 first_compile.announce()
-first_compile.beside.start()
+first_compile.beside.start(2)
 first_compile.beside.wait_for(descent._newton_descent)
 other = first_compile.beside._process
 if other is not None:
     other.wait()
-first_compile.compile_longest()
+first_compile.compile_several()
 print(Own.names)
 """
 
@@ -55,12 +55,11 @@ def test_the_other_process_compiles_what_this_one_will_run(first):
     assert done.stdout.strip() == "[]" and again.stdout.strip() == "[]"
 
 
-# A default fit of two classes comes to the loops of its path after those of its ridges.
-PATH = """
+# A default fit of two classes comes to the loops of its Newton steps after those of its sums.
+STEPS = """
 import numpy as np, dboost
 from numba.core import event
 from dboost import first_compile
-from dboost.compiled.solves import one_output
 
 class Own(event.Listener):
     names = set()
@@ -69,19 +68,20 @@ class Own(event.Listener):
     def on_end(self, event):
         pass
 
-first_compile.beside.start(one_output.descend, "from dboost.warm import warm_path; warm_path('log')")
+first_compile.beside.start(1, "float64")
 assert first_compile.beside._process.wait() == 0
 event.register("numba:compile", Own())
 X = np.random.default_rng(0).normal(size=(600, 20))
 dboost.BoostedClassifier().fit(X, X[:, 0] + X[:, 1] > 0.5)
-print("add_squares" in Own.names, sorted(Own.names & {"descend", "_gram", "minimise", "column_curvature"}))
+print(len(Own.names) > 10, sorted(Own.names & {"descend", "_gram", "minimise", "padded_hessian_product"}))
 """
 
 
 @pytest.mark.full
-def test_the_path_of_a_default_fit_is_compiled_beside_its_ridges(tmp_path):
+def test_the_steps_of_a_default_fit_are_compiled_beside_its_sums(tmp_path):
     environment = dict(os.environ, NUMBA_CACHE_DIR=str(tmp_path), PYTHONPATH=str(ROOT))
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", PATH], env=environment, capture_output=True, text=True)
+    command = [sys.executable, "-W", "ignore", "-c", STEPS]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.stdout.split("\n")[0] == "True []", done.stderr
 
 
@@ -146,25 +146,26 @@ def test_a_second_process_is_started_only_where_there_is_a_second_core(monkeypat
     # as many processors as the machine may have: what counts is those that this process may use
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setattr(first_compile, "available_cores", lambda: 1)
-    first_compile.Beside().start()
+    first_compile.Beside().start(2)
     assert started == []
     monkeypatch.setattr(first_compile, "available_cores", lambda: 2)
-    first_compile.Beside().start()
+    first_compile.Beside().start(2)
     assert started == [1]
 
 
 def test_the_loops_compiled_beside_are_those_of_a_fit():
     """Types that a fit does not have would be compiled in vain."""
-    import numpy as np
     from sklearn.datasets import load_iris
 
     from dboost import BoostedClassifier
-    from dboost.compiled.solves import descent, positive
-    from dboost.first_compile import compile_longest
+    from dboost.compiled.solves import descent, one_output, positive, quadratic
+    from dboost.first_compile import compile_one, compile_several
 
-    BoostedClassifier(alpha=1e-3).fit(*load_iris(return_X_y=True))
-    loops = descent._newton_descent, positive.factor_blocks
+    X, y = load_iris(return_X_y=True)
+    BoostedClassifier(alpha=1e-3).fit(X, y)
+    BoostedClassifier().fit(X, y > 0)
+    loops = descent._newton_descent, positive.factor_blocks, one_output.descend, quadratic._gram, quadratic.minimise
     before = [set(one.signatures) for one in loops]
-    compile_longest()
+    compile_several()
+    compile_one("float64")
     assert all(before) and [set(one.signatures) for one in loops] == before
-    assert np.all([len(one) >= 1 for one in before])

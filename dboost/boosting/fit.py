@@ -167,14 +167,15 @@ class Fitting:
         if settings.signs is not None and get_penalty(settings.penalty).weightless:
             # weights that are held at zero have a certificate, and a penalty that charges no column has one
             settings = replace(settings, penalty="l1", penalty_factors=PENALTY_FACTORS.read(np.zeros(plan.n_features)))
-        if plan.n_outputs > 1 and settings.update == "newton":
-            beside.start()
         self.plan = plan
         self.settings = settings
         self.system = system_of(settings)
         self._engine = engine
         run_id = uuid.uuid4().hex[:12]
         engine.set_plan(plan.items, plan.rows, run_id)
+        if settings.update == "newton":
+            there = engine.resident_partitions()
+            beside.start(plan.n_outputs, str(there[0].values.dtype) if there else "float32")
         self.columns = columns_of(plan, settings)
         if self.columns.offset.size:
             engine = engine.through(Offsets(self.columns.offset, run_id))
@@ -257,7 +258,7 @@ class Fitting:
         """Whether steps are taken on the driver, which then keeps the state of the examples."""
         plan, settings = self.plan, self.settings
         asked = "one_output" in allowed(settings)
-        return asked and one_output(loss, penalty, plan.n_outputs, plan.n_rows, settings)
+        return asked and one_output(loss, penalty, plan.n_outputs, plan.n_features, plan.n_rows, settings)
 
     def _refuse_absent_classes(self) -> None:
         """A class without examples has its optimal intercept at minus infinity: there is no model to find."""

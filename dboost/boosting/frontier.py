@@ -26,9 +26,7 @@ from dboost.boosting.fit import Callback, Fitting
 from dboost.boosting.planned import Planned
 from dboost.boosting.relaxed import RidgeRefits, Run, plain_fit
 from dboost.boosting.starts import predicted
-from dboost.compiled.solves import one_output
 from dboost.engine.base import Engine
-from dboost.first_compile import beside
 from dboost.losses import get_loss
 from dboost.partition import NUMBERS
 from dboost.passes.folds import Folds, Left
@@ -285,8 +283,6 @@ class Search:
         prefer: str | None = None, most: int | None = None,
     ) -> None:  # fmt: skip
         self._engine, self._prefer, self._most = engine, prefer, most
-        if plan.n_outputs == 1 and settings.hypotheses is None and isinstance(settings.loss, str):
-            beside.start(one_output.descend, f"from dboost.warm import warm_path; warm_path({settings.loss!r})")
         self._told = one_at_a_time(callback)
         folds = folds_of(plan.n_rows, settings.random_state)
         paths = FoldPaths.of(plan, engine, replace(settings, tol=max(_SUPPORT_TOL, settings.tol)), folds)

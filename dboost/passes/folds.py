@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused
+from dboost.compiled.solves.one_output import add_columns
 from dboost.compiled.sparse import columns
 from dboost.engine.views import LaneMemo
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point
 from dboost.passes.draws import Groups, Places, strata_of
+from dboost.passes.point import single_start
 
 Ids = NDArray[np.int32]
 
@@ -152,6 +154,11 @@ def margins_of_rows(
     mine = LaneMemo(memo, left.lane)
     for point in points:
         block, places = point.held.block(partition, mine)
+        if point.intercept.shape[0] == 1:
+            f = single_start(block.n_rows, None, point.intercept)
+            add_columns(block.indptr, block.rows, block.values, places, np.ascontiguousarray(point.W[:, 0]), f)
+            yield f[rows, None]
+            continue
         cut = columns.cut_rows(block.indptr, block.rows, block.values, places, block.n_rows)
         pointer, slots, values = columns.take_rows(*cut, rows)
         yield fused.margins(pointer, slots, values, point.W, point.intercept)

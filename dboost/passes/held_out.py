@@ -68,10 +68,9 @@ def held_out_blocks(partition: Partition, memo: Any, left: Left, count: int, poi
     found = {"loss": np.zeros((len(points), count)), "wrong": np.zeros((len(points), count))}
     for p, F in enumerate(margins_of_rows(partition, memo, left, points, rows)):
         found["wrong"][p] = np.bincount(block, weight * wrong_share(y, F), minlength=count)
-        loss = get_loss(points[p].loss)
+        target = get_loss(points[p].loss).target(y)
         for b in np.flatnonzero(np.diff(ends)).tolist():
-            mine = slice(ends[b], ends[b + 1])
-            found["loss"][p, b] = fused.loss_of_margins(F[mine], loss.target(y[mine]), weight[mine])
+            found["loss"][p, b] = fused.loss_of_margins(F[ends[b] : ends[b + 1]], target, weight, int(ends[b]))
     return Sums(add={"weight": np.bincount(block, weight, minlength=count), **found})
 
 

@@ -53,10 +53,7 @@ def score(
         sums.add["G"] = np.empty(shape)
         if keep and first and state is not None:
             sums.parts["state"] = [state]
-        if U.shape[1] == 1:
-            one_output.column_sums(*arrays, candidates, U.reshape(-1), sums.add["G"].reshape(-1))
-        else:
-            columns.column_gradient(*arrays, U, candidates, sums.add["G"])
+        column_gradient(*arrays, U, candidates, sums.add["G"])
     if first:
         sums.add["bias"] = total.copy()
         sums.add["loss"] = loss
@@ -70,13 +67,20 @@ def repaired_gradient(
 
     Without `candidates` of the columns that the model at `point` holds.
     """
-    k = point.intercept.shape[0]
-    theta, _ = fused.residuals(*arguments_at(partition, memo, point), np.zeros(k))
+    theta = residuals(partition, memo, point)[0].copy()
     fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
     block, places = point.held.block(partition, memo) if candidates is None else (partition, candidates)
-    G = np.empty((places.shape[0], k))
-    columns.column_gradient(block.indptr, block.rows, block.values, theta, places, G)
+    G = np.empty((places.shape[0], point.intercept.shape[0]))
+    column_gradient(block.indptr, block.rows, block.values, theta, places, G)
     return Sums(add={"G": G})
+
+
+def column_gradient(indptr: Any, rows: Any, values: Any, U: Array, candidates: NDArray[np.int64], G: Array) -> None:
+    """Fill G = X_c'U for some columns c of a block."""
+    if U.shape[1] == 1:
+        one_output.column_sums(indptr, rows, values, candidates, U.reshape(-1), G.reshape(-1))
+    else:
+        columns.column_gradient(indptr, rows, values, U, candidates, G)
 
 
 def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.sparse.columns import transpose
+from dboost.compiled.sparse.columns import take_rows
 from dboost.engine.views import NoMemo
 from dboost.hypotheses.held_by_model import Held
 from dboost.partition import Partition, Sums
@@ -35,8 +35,8 @@ class Support:
         """A partition with these columns and no other."""
 
         def build() -> Any:
-            held = Held(self.columns, self.token)
-            return transpose(*held.cut(partition, NoMemo()), held.n)
+            block, places = Held(self.columns, self.token).block(partition, NoMemo())
+            return take_rows(block.indptr, block.rows, block.values, places)
 
         indptr, rows, values = memo.get("support", self.token, build)
         offset = partition.offset

@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dboost.errors import UsageError
 from dboost.problem.tuning import Tuning
 
@@ -29,6 +31,11 @@ if TYPE_CHECKING:
 
 # Examples up to which the driver holds them all, for steps of one output.
 MOST_EXAMPLES = 1_000_000
+# Columns of a ridge up to which that is so, and what the curvature among all of them may cost: so many operations in
+# any case, and so many for each value that is stored, as so many products with it do. The values fit on the driver.
+MOST_COLUMNS = 1_000
+_FORM_FREE, _FORM_SHARE = 2e7, 100.0
+_MOST_VALUES = 2e7
 
 
 @dataclass(frozen=True)
@@ -85,21 +92,31 @@ def _near(problem: Problem, settings: FitSettings) -> bool:
     return _newton(problem, settings) and settings.features_per_round is None and problem.screens
 
 
-def one_output(loss: Loss, penalty: Penalty, k: int, n_rows: int, settings: FitSettings) -> bool:
-    """One output, a penalty that is a multiple of |w|, and as many examples as the driver holds.
+def one_output(loss: Loss, penalty: Penalty, k: int, n: int, n_rows: int, settings: FitSettings) -> bool:
+    """One output, a penalty of multiples of |w| and of w^2, and as many examples as the driver holds.
 
-    `k`, `n_rows`: numbers of outputs and of examples.
+    `k`, `n`, `n_rows`: numbers of outputs, of columns and of examples.
     """
     ties = settings.column_groups is not None and settings.column_groups.ties
-    sparse = penalty.threshold and penalty.separable and not ties
-    if not (k == 1 and settings.update == "newton" and settings.system is None and sparse and not loss.exponential):
+    if not (k == 1 and settings.update == "newton" and settings.system is None and not ties and not loss.exponential):
         return False
     whole = n_rows <= MOST_EXAMPLES if settings.sample == "auto" else settings.sample == 1.0
-    return whole and penalty.single is not None
+    if not whole or not penalty.separable or penalty.single is None:
+        return False
+    return penalty.threshold or (n <= MOST_COLUMNS and penalty.single[1] > 0.0)
 
 
 def _one_output(problem: Problem, settings: FitSettings) -> bool:
-    return one_output(problem.loss, problem.penalty, problem.k, problem.n_rows, settings)
+    m, n = problem.n_rows, problem.n
+    if not one_output(problem.loss, problem.penalty, problem.k, n, m, settings):
+        return False
+    if problem.objective.sparse:
+        return True
+    if not (problem.screens and _two_sided(problem)):
+        return False
+    stored = problem.statistics.values(np.arange(n), m)
+    cost = 0.5 * stored**2 / m + n**3 / 6.0
+    return stored <= _MOST_VALUES and cost <= _FORM_FREE + _FORM_SHARE * stored
 
 
 def _quadratic_model(problem: Problem, settings: FitSettings) -> bool:

@@ -207,7 +207,7 @@ def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, 
     """Newton steps until the rows are solved; on curvature that is formed where others creep, or fail."""
     problem, lam, fast = fit.problem, goal.lam, fit.accelerators
     steps = _steps_on(fit, iterate.active, state)
-    single = fast.on("one_output") and problem.penalty.certified
+    single = fast.on("one_output") and problem.penalty.certified and problem.objective.sparse
     little = little_left(problem, iterate, lam, goal.gap) if single else 0.0
     step = Step("descent", 0.0, 0.0)
     rest = before = goal.gap
@@ -244,10 +244,10 @@ def _steps_on(
 ) -> NewtonSteps | OneOutputSteps | SmoothSteps:
     """Newton steps on a fixed set of rows A, `active` (a,): on all of a smooth penalty, or where rows may vanish."""
     problem, settings, accelerators = fit.problem, fit.settings, fit.accelerators
-    if not problem.objective.sparse:
-        return SmoothSteps(problem, state.memory, accelerators)
 
-    def newton(memory: Memory) -> NewtonSteps:
+    def newton(memory: Memory) -> NewtonSteps | SmoothSteps:
+        if not problem.objective.sparse:
+            return SmoothSteps(problem, memory, accelerators)
         return NewtonSteps(problem, active, settings.sample, settings.random_state, memory, accelerators, state.gap)
 
     if accelerators.take("one_output"):

@@ -52,7 +52,10 @@ def bits(result):
     return result.active.tobytes(), result.W.tobytes(), result.intercept.tobytes(), result.gap, result.passes
 
 
-@pytest.mark.parametrize("settings", [{}, {"fit_intercept": False}, {"penalty": "l1/linf"}, {"standardize": True}])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"fit_intercept": False}, {"penalty": "l1/linf"}, {"standardize": True}, {"penalty": "l2_squared"}],
+)
 def test_the_optimum_is_that_of_passes(problem, settings):
     mine = fitted(problem, **settings)
     assert mine.gap <= 1e-9 and "newton" in {r["step"] for r in mine.history}

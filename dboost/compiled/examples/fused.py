@@ -50,9 +50,9 @@ def margins(pointer: Any, slots: Any, values: Any, W: Array, b: Array) -> Array:
     return np.ascontiguousarray(F[:, : b.shape[-1]])
 
 
-def loss_of_margins(F: Array, target: Any, weight: Array) -> float:
-    """L at given margins (m, k), which may be overwritten."""
-    return float(loss_of_rows.losses(F, 0, F.shape[1], target, weight))
+def loss_of_margins(F: Array, target: Any, weight: Array, first: int = 0) -> float:
+    """L at given margins (m, k), which may be overwritten, of the examples from `first` on."""
+    return float(loss_of_rows.losses(F, first, F.shape[1], target, weight))
 
 
 def residuals(

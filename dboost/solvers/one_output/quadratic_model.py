@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.solves import quadratic
 from dboost.compiled.solves.positive import solve_positive
+from dboost.first_compile import beside
 from dboost.problem.driver_columns import DriverColumns
 from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Anchor
@@ -86,14 +87,15 @@ class Quadratic:
         block = columns.indptr, columns.rows, columns.values
         parts = equal_slices(self.curvature.shape[0], parts_of(cost(columns, places[old:])))
         each = problem.engine.on_driver
+        beside.wait_for(quadratic._gram)
         sums = quadratic.gram(*block, places[old:], self.curvature, bool(bias), parts, each)
         self._reserve(bias + old + new)
         H, begin, end = self.H, bias + old, bias + old + new
         H[begin:end, begin:end] = sums[:new, :new]
         if old:
             self._by_row.hold(*block, places[:old])
-            beside = self._by_row.products(*block, places[old:], self.curvature, each)
-            H[begin:end, bias:begin], H[bias:begin, begin:end] = beside, beside.T
+            among = self._by_row.products(*block, places[old:], self.curvature, each)
+            H[begin:end, bias:begin], H[bias:begin, begin:end] = among, among.T
         if bias:
             H[begin:end, 0] = H[0, begin:end] = sums[:new, -1]
             H[0, 0] = sums[-1, -1]
@@ -129,6 +131,7 @@ class Quadratic:
             g = g - bend * w
             # for this solve only: the strength differs from solve to solve, and a copy would be all of the memory anew
             self.H[slots, slots] = diagonal + bend
+        beside.wait_for(quadratic.minimise)
         try:
             if quadratic.minimise(self.H, slots, g, prices, _RIDGE, most, _ENOUGH, w, pull) > _SLOW:
                 self._solve(slots, g - pull[slots], prices, w)

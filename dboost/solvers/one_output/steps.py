@@ -30,6 +30,7 @@ from dboost.solvers.newton.accuracy import Aim
 from dboost.solvers.newton.damping import growth
 from dboost.solvers.newton.step import NewtonSteps
 from dboost.solvers.one_output.quadratic_model import MOST_ROWS, Quadratic, cost, distance
+from dboost.solvers.smooth import SmoothSteps
 from dboost.solvers.step import Step
 
 Array = NDArray[np.float64]
@@ -103,7 +104,7 @@ class OneOutputSteps:
         seed: int,
         memory: Memory,
         accelerators: Accelerators,
-        newton: Callable[[Memory], NewtonSteps],
+        newton: Callable[[Memory], NewtonSteps | SmoothSteps],
     ) -> None:
         self.problem = problem
         self.memory = memory
@@ -111,15 +112,17 @@ class OneOutputSteps:
         self._newton = newton
         self._seed = seed
         self._active = active
-        self._general: NewtonSteps | None = None
+        self._general: NewtonSteps | SmoothSteps | None = None
         self._slow = False
         self._most = _FEW_SWEEPS if memory.promised > 0.0 else _MAX_SWEEPS
         # of the last descent; the first may take all
         self._sweeps = _MAX_SWEEPS
         # of the last step that was tried
         self._promised = 0.0
-        # whether the last step left the curvature of the examples about as it was, and no step of it was refused
-        self._steady = False
+        # whether the last step left the curvature of the examples about as it was, and no step of it was refused; the
+        # rows of a smooth penalty are all held, and a descent over them is no start
+        self._smooth = not problem.objective.sparse
+        self._steady = self._smooth
         # one pass, of which only what the driver lacks is carried out
         problem.runner.count_on_driver()
         self._places = columns.places(active, problem.held)
@@ -155,6 +158,8 @@ class OneOutputSteps:
             found = self._on_quadratic(iterate, lam, now, value)
             if found is not None:
                 return found
+        if self._smooth:
+            return self._by_newton(iterate, lam, aim)
         if self._slow:
             # sweeps get nowhere, and conjugate gradients keep the support: the two take turns
             self._slow = False
@@ -187,7 +192,9 @@ class OneOutputSteps:
         target[chosen], b = model.minimiser(problem, part, lam, self._unit, self._scale(model, now), self._ridge)
         if np.array_equal(target, iterate.W) and np.array_equal(b, iterate.intercept):
             return None
-        found = self._searched(iterate, lam, target, b, now, value, "newton", ())
+        # of a penalty that is not smooth, a descent from here finds which rows vanish
+        shorter = tuple(SHORT.tolist()) if self._smooth else ()
+        found = self._searched(iterate, lam, target, b, now, value, "newton", shorter)
         if found is None:
             self._forget()
             return None
@@ -237,8 +244,8 @@ class OneOutputSteps:
 
     def _pays(self, rows: Rows) -> bool:
         """Whether forming the curvature among some rows takes no longer than a few times what the last descent took."""
-        if rows.shape[0] > MOST_ROWS:
-            return False
+        if self._smooth or rows.shape[0] > MOST_ROWS:
+            return self._smooth
         swept = self._sweeps * float(np.sum(self._sizes))
         # what sweeps over it leave is solved for directly
         formed = cost(self._columns, self._columns.places(rows, self.problem.columns_of))
