@@ -57,6 +57,9 @@ class FromModel:
             W = rightly_signed(W, problem.objective.columns.sign[active])
             held = np.any(W != 0.0, axis=1)
             active, W = active[held], W[held]
+        # columns that are constant in these data, and were not in those of the start, have no place in a model
+        held = np.isfinite(problem.objective.bound(active).weight)
+        active, W = active[held], W[held]
         candidates = self._strong(active)
         # along a path the curvature changes little from strength to strength
         anchor = start.state.memory.anchor if self.before is not None else None

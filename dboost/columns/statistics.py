@@ -113,6 +113,10 @@ class Statistics:
             found[self.far.columns] = self.far.deviation
         return found
 
+    def constant(self) -> NDArray[np.int64]:
+        """Columns that have one value, which is not zero, in all examples."""
+        return np.flatnonzero((self.deviation() == 0.0) & (self.square > 0.0))
+
     def values(self, columns: NDArray[np.int64], m: int) -> float:
         """About how many values these columns store, (sum s |x|)**2 / sum s x**2: never more for equal weights."""
         absolute, square = self.absolute[columns], self.square[columns]

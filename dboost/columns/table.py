@@ -109,9 +109,18 @@ class ColumnTable:
     def standardised(self, statistics: Statistics, degree: int) -> Self:
         """The same with rows penalised by the deviation of their column, which bars constant ones."""
         deviation = statistics.deviation()
-        constant = np.flatnonzero((deviation == 0.0) & (statistics.square > 0.0))
+        constant = statistics.constant()
         found = self.scaled(np.where(deviation > 0.0, deviation**degree, np.inf))
         return replace(found, constant=np.setdiff1d(constant, self.offset))
+
+    def beside_intercept(self, statistics: Statistics) -> Self:
+        """The same without constant columns, which a free intercept stands for: rounding alone would let them enter."""
+        constant = statistics.constant()
+        if not constant.size:
+            return self
+        weight = self.weight.copy()
+        weight[constant] = np.inf
+        return replace(self, weight=weight)
 
     @cached_property
     def free(self) -> Int64:

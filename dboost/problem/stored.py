@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,8 @@ class StoredProblem(Problem):
         statistics = _first_sums(runner, loss, labels, fit_intercept, null if together else None, offsets)
         asked = settings.penalty, k, fit_intercept, settings.standardize
         objective = Objective.of(loss, *asked, statistics, columns)
+        if fit_intercept and not objective.penalty.weightless:
+            objective = replace(objective, columns=objective.columns.beside_intercept(statistics))
         super().__init__(runner, objective, int(labels.add["rows"]), settings, null)
 
     def null(self) -> Iterate:

@@ -166,3 +166,37 @@ def test_groups_of_many_classes_have_the_same_bits_on_any_number_of_threads_of_a
             m = dboost.BoostedClassifier(penalty="l1/l2", alpha=1e-3, tol=0.5, max_rounds=3, column_groups=[0, 0, 1, 1])
             bits.add(fitted(m, X, y)[0].coef_.tobytes())
     assert len(bits) == 1
+
+
+@pytest.mark.parametrize("value", [1.0, 0.1])
+def test_a_constant_column_beside_an_intercept_tells_nothing_whatever_sums_are_rounded_by(value):
+    rng = np.random.default_rng(0)
+    X, y = np.full((28, 2), value), rng.integers(0, 3, 28)
+    plain = dboost.BoostedClassifier(penalty="l1/l2", standardize=False)
+    path = dboost.regularization_path(X, y, estimator=plain, n_alphas=3, eps=1e-3)
+    assert path.alphas.tolist() == [0.0] and not path.coefs.any() and path.gaps.max() < 1e-12
+    with pytest.raises(dboost.DataError, match="no feature says anything of the labels"):
+        dboost.StabilitySelection(plain, n_pairs=2, n_alphas=3, eps=1e-3).fit(X, y)
+    # and beside columns that tell something
+    Z = np.column_stack([X, y + rng.normal(size=28)])
+    model = plain.set_params(alpha=0.01, tol=1e-6).fit(Z, y)
+    assert np.flatnonzero(model.coef_.any(axis=0)).tolist() == [2] and model.stop_reason_ == "tol"
+
+
+@pytest.mark.filterwarnings("ignore:standardize=True leaves out 1 constant")
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("given", [{}, {"column_groups": np.array([0, 1, 1, 0])}], ids=["rows", "groups"])
+def test_a_start_may_hold_a_column_that_is_constant_in_new_data(given, standardize):
+    """A constant column has no weight in a model: one that a start brings along made the objective infinite."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    y = np.digitize(X[:, 0] + X[:, 3] + 0.3 * rng.normal(size=120), [-1, 1])
+    new = X[60:].copy()
+    new[:, 3] = 1.0
+    params = {"penalty": "l1/l2", "alpha": 0.02, "tol": 1e-6, "standardize": standardize, **given}
+    cold = dboost.BoostedClassifier(**params).fit(new, y[60:])
+    warm = dboost.BoostedClassifier(**params, warm_start=True).fit(X, y)
+    assert warm.coef_[:, 3].any()
+    warm.fit(new, y[60:])
+    assert warm.stop_reason_ == "tol" and warm.objective_ == pytest.approx(cold.objective_, rel=2e-6)
+    assert not warm.coef_[:, 3].any()
