@@ -298,9 +298,11 @@ class MultiTaskBoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParam
         ----------
         X, y, sample_weight
             As for ``score``; lists of tags.
-        by : {"f1", "precision", "half"}, default "f1"
-            The threshold of each tag with the best F1 on these rows; the least one from which on the share `at_least`
-            of those that are named is true; or one half.
+        by : {"f1", "micro_f1", "precision", "half"}, default "f1"
+            The threshold of each tag with the best F1 on these rows, where ten rows of all tags together stand beside
+            those of the tag, since the best one of a few rows is of no use for others; one threshold of all tags with
+            the best micro F1; the least one of each tag from which on the share `at_least` of those that are named is
+            true; or one half.
         at_least : float, optional
             With ``by="precision"``.
         top : int, optional
@@ -311,15 +313,16 @@ class MultiTaskBoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParam
         Returns
         -------
         self
-            A tag that no row here has keeps one half.
+            A tag that no row here has keeps one half, but by ``"micro_f1"``.
 
         Raises
         ------
         UsageError
             The model is not one of lists of tags, or a parameter has no meaning.
         """
-        if by not in ("f1", "precision", "half") or (by == "precision") != (at_least is not None):
-            raise UsageError(f"by={by!r}, at_least={at_least!r}", hint="use 'f1', 'half', or 'precision' and a share")
+        if by not in ("f1", "micro_f1", "precision", "half") or (by == "precision") != (at_least is not None):
+            hint = "use 'f1', 'micro_f1', 'half', or 'precision' and a share"
+            raise UsageError(f"by={by!r}, at_least={at_least!r}", hint=hint)
         if at_least is not None and not 0.0 < at_least <= 1.0:
             raise UsageError(f"at_least={at_least!r}", hint="give a share above 0, at most 1")
         for name, value, low in (("top", top, 1), ("fewest", fewest, 0)):
@@ -334,10 +337,13 @@ class MultiTaskBoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParam
         rule: dict[str, Any] = {} if top is None else {"top": top}
         rule |= {"fewest": fewest} if fewest else {}
         if by != "half":
-            P = model.probabilities(F)
             kept = weight > 0
-            choose = best_f1 if at_least is None else least_with_precision(at_least)
-            rule["thresholds"] = [choose(P[kept, r], signs[kept, r] > 0, weight[kept]) for r in range(P.shape[1])]
+            P, true, weight = model.probabilities(F)[kept], signs[kept] > 0, weight[kept]
+            if at_least is None:
+                rule["thresholds"] = best_f1(P, true, weight, of_all=by == "micro_f1")
+            else:
+                choose = least_with_precision(at_least)
+                rule["thresholds"] = [choose(P[:, r], true[:, r], weight) for r in range(P.shape[1])]
         about = model.manifest
         return self._adopt(replace(model, manifest={**about, "data": {**about["data"], TAGS: rule}}))
 

@@ -135,7 +135,8 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 texts[name].settle(counts, n_terms)
         found = [kinds.settle(name, values[name], one) for name, one in told.items()]
         if isinstance(columns, Kinds):
-            columns.why |= {one.name: f"{columns.why[one.name]}; {one.note}" for one in found if one.note}
+            for one in found:
+                columns.why[one.name] += "".join(f"; {name} {origin}" for name, origin in one.origins.items())
         empty = [f"{one.name} ({one.why_empty})" for one in found if not one.names()]
         if empty and len(empty) == len(found) and not texts:
             raise DataError("no column makes a feature", column=found[0].name, hint=found[0].why_empty)

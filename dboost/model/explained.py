@@ -76,7 +76,9 @@ class Contributions:
     def _repr_html_(self) -> str:
         """The strongest parts as bars: blue and to the right what speaks for a class, else what speaks against it."""
         head, rows = self._table(signed_bar)
-        said = f"The strongest {len(rows) - 2} of {len(self.words)} features of this row."
+        shown = len(rows) - 2
+        said = f"The features of this row, {'all' if shown == len(self.words) else 'the strongest'} {shown}"
+        said += "." if shown == len(self.words) else f" of {len(self.words)}."
         side = "Blue, to the right, speaks for a class; orange, to the left, against it."
         return block(lines([f"{said} {side}", *self.notes]), table(head, rows))
 
@@ -100,8 +102,9 @@ class Contributions:
             [self.words[j], f"{self.values[j]:.3g}", *(shown_as(float(self.parts[j, r]), scale) for r in shown)]
             for j in self._strongest(_ROWS)
         ]
-        rows.append(["intercept", "", *(f"{self.intercept[r]:+.3f}" for r in shown)])
-        rows.append(["score", "", *(f"{self.scores[r]:+.3f}" for r in shown)])
+        for name, values in (("intercept", self.intercept), ("score", self.scores)):
+            # no bars: they are no parts
+            rows.append([name, "", *(shown_as(float(values[r]), np.inf) for r in shown)])
         return ["feature", "value", *(labels[r] for r in shown)], rows
 
     def _strongest(self, most: int) -> list[int]:
@@ -182,6 +185,5 @@ def explain(model: Any, X: Any) -> Contributions:
         offered = before.get_feature_names_out()
         used = held.held_columns(rows[:, held.inputs]).indices
         found = replace(found, words=[str(offered[held.active[j]]) for j in used.tolist()])
-    used = set(found.columns or ())
-    notes = (column.note for column in getattr(before, "columns_", ()) if column.name in used)
-    return replace(found, notes=tuple(note for note in notes if note))
+    origins = {name: said for column in getattr(before, "columns_", ()) for name, said in column.origins.items()}
+    return replace(found, notes=tuple(f"{word} {origins[word]}" for word in found.words if word in origins))

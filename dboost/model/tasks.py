@@ -146,21 +146,45 @@ def labels(task: str, loss: str, classes: NDArray[Any], F: Float) -> NDArray[Any
 HALF = 0.5
 
 
-def best_f1(P: Float, true: NDArray[np.bool_], weight: Float) -> float:
-    """The threshold with the best F1, the highest of several; one half where nothing is true.
+# Thresholds from 1 down to 0, closer to each other near both ends.
+_GRID = np.concatenate([[1.0], 1.0 / (1.0 + np.exp(-np.linspace(16.0, -16.0, 1601))), [0.0]])
+# Rows of all labels together that stand beside those of each: the best threshold of a few rows fits no others.
+_LENT = 10.0
+
+
+def best_f1(P: Float, true: NDArray[np.bool_], weight: Float, *, of_all: bool = False) -> list[float]:
+    """Thresholds of all labels with the best F1, drawn towards those of all together where few rows have a label.
+
+    `P`, `true`: of shape (rows, labels). `of_all`: one threshold for all labels, with the best F1 of all pairs of them
+    and a row. A label that no row has keeps one half.
 
     Examples
     --------
-    >>> best_f1(np.array([0.9, 0.4, 0.3, 0.1]), np.array([True, True, False, False]), np.ones(4))
-    0.4
+    >>> P = np.array([[0.9, 0.2], [0.4, 0.8], [0.3, 0.1], [0.1, 0.1]])
+    >>> found = best_f1(P, P > 0.35, np.ones(4))
+    >>> bool(np.all((P >= found) == (P > 0.35)))
+    True
     """
-    ends, hits, chosen = _cuts(P, true, weight)
-    whole = float(weight[true].sum())
-    return HALF if not whole > 0.0 else float(ends[np.argmax(2.0 * hits / (chosen + whole))])
+    hits, named = np.zeros((P.shape[1], _GRID.size)), np.zeros((P.shape[1], _GRID.size))
+    for r in range(P.shape[1]):
+        first = np.searchsorted(-_GRID, -P[:, r])
+        named[r] = np.cumsum(np.bincount(first, weight, _GRID.size))
+        hits[r] = np.cumsum(np.bincount(first, weight * true[:, r], _GRID.size))
+    whole = hits[:, -1:]
+    if not whole.any():
+        return [HALF] * P.shape[1]
+    share = 1.0 / whole.sum()
+    if of_all:
+        best = np.argmax(2.0 * hits.sum(axis=0) / (named.sum(axis=0) + whole.sum()))
+        return [float(_GRID[best])] * P.shape[1]
+    lent = _LENT * float(weight.mean())
+    hits, named = hits + lent * share * hits.sum(axis=0), named + lent * share * named.sum(axis=0)
+    best = np.argmax(2.0 * hits / (named + whole + lent), axis=1)
+    return [float(each) for each in np.where(whole[:, 0] > 0.0, _GRID[best], HALF)]
 
 
 def least_with_precision(at_least: float) -> Callable[[Any, Any, Any], float]:
-    """A function as ``best_f1`` that gives the least threshold whose precision is so large; 1 where none has."""
+    """A function that gives the least threshold of a label whose precision is so large; 1 where none has."""
 
     def choose(P: Float, true: NDArray[np.bool_], weight: Float) -> float:
         ends, hits, chosen = _cuts(P, true, weight)

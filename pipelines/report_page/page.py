@@ -322,7 +322,7 @@ def chart(
     for line, points in kept:
         places = [at(*point) for point in points]
         drawn = " ".join(f"{a},{b}" for a, b in places)
-        parts.append(f'<polyline class="{line.kind}" points="{drawn}"/>')
+        parts.append(f'<polyline class="{line.kind}" fill="none" stroke="currentColor" points="{drawn}"/>')
         if line.marked or len(places) == 1:
             parts += [f'<circle class="{line.kind}" cx="{a}" cy="{b}" r="3"/>' for a, b in places]
     parts.append(f'<text x="{(WIDTH + _LEFT) / 2}" y="{HEIGHT - 4}" text-anchor="middle">{x}</text>')

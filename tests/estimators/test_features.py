@@ -70,7 +70,7 @@ def test_every_kind_has_the_values_of_scikit_learn_and_pandas():
     assert rows["new=true"].tolist() == [float(one) for one in COLUMNS["new"]]
     day = frame["day"].dt
     assert rows["day.year"].eq(0).all()  # all are in the first year of the fit
-    assert features.kinds_.why["day"].endswith("; day.year is 0 in 2024, day.age is 0 on 2024-12-24")
+    assert features.kinds_.why["day"].endswith("; day.year is 0 in 2024; day.age is 0 on 2024-12-24")
     for part, values in (("month", day.month), ("hour", day.hour), ("weekday", day.day_name().str.lower())):
         found = pd.get_dummies(values, prefix=f"day.{part}", prefix_sep="=").astype(float)
         assert rows[found.columns].equals(found)

@@ -265,7 +265,7 @@ def test_the_page_names_classes_whole_and_says_how_well_each_is_told(tmp_path):
     assert found["recall"] == pytest.approx((np.diag(counts) / counts.sum(axis=1)).tolist())
     for name, recall in zip(run.model.classes_, found["recall"], strict=True):
         assert page.count(name) >= 4 and f"{100 * recall:.1f} %" in page
-    words = page.split("The words of each class")[1]
+    words = page.split("What speaks for each class")[1]
     assert all(words.index(word) < words.find("<h2>") for word in ("wave", "cloud", "stone"))
     # the table of the folds, with the chosen strength in bold, and its curve
     folds = page.split("How the strength was chosen")[1].split("<h2>")[0]

@@ -151,14 +151,14 @@ class Column:
         return self.told.kind
 
     @property
-    def note(self) -> str:
-        """From where the numbers of a date are counted."""
-        said = []
+    def origins(self) -> dict[str, str]:
+        """From where the numbers of a date are counted, by the features that are such numbers."""
+        said = {}
         if self.kind == "date" and "year" in self.told.parts and self.earliest is not None:
-            said.append(f"{self.name}.year is 0 in {_year(self.earliest)}")
+            said[f"{self.name}.year"] = f"is 0 in {_year(self.earliest)}"
         if self.kind == "date" and "age" in self.told.parts and self.latest is not None:
-            said.append(f"{self.name}.age is 0 on {pc.strftime(_time(self.latest), '%Y-%m-%d').as_py()}")
-        return ", ".join(said)
+            said[f"{self.name}.age"] = f"is 0 on {pc.strftime(_time(self.latest), '%Y-%m-%d').as_py()}"
+        return said
 
     def names(self) -> list[str]:
         """Names of its features."""
