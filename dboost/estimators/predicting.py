@@ -253,7 +253,9 @@ def predict_parquet(model: Model, X: Any, what: str) -> NDArray[Any]:
     """Predict a data set on disk, one block in memory at a time."""
     from dboost.data.parquet.rows import scan_features
 
-    batches = scan_features(X, active=model.inputs, n_features=model.n_features, names=model.input_names)
+    batches = scan_features(
+        X, active=model.inputs, n_features=model.n_features, names=model.input_names, dense=model.plain
+    )
     pieces = [finish(model, model.scores_of_inputs(batch), what) for batch in batches]
     if not pieces:
         return finish(model, np.zeros((0, model.n_outputs)), what)

@@ -268,7 +268,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         -------
         scipy.sparse.csr_array, shape (documents, n_features); on Dask a lazy dask array of such chunks
         """
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)
         if is_lazy(X):
             return rows_of_parts(
                 self._lazy(X), self, self._terms, len(self.document_frequency_), np.dtype(self.dtype), X

@@ -58,7 +58,13 @@ def with_names(rows: Any, names: Any, behind: Behind | None = None) -> Any:
     """The same rows, without a copy, with names and what they were made from; as they are where there is neither."""
     if names is None and behind is None:
         return rows
-    found = NamedRows(rows) if sparse.issparse(rows) else rows
+    found = rows
+    if type(rows) is sparse.csr_array:
+        # the constructor would take longer to look at one row than it takes to be counted
+        found = NamedRows.__new__(NamedRows)
+        found.__dict__.update(vars(rows))
+    elif sparse.issparse(rows):
+        found = NamedRows(rows)
     found.feature_names = names
     setattr(found, BEHIND, behind)
     return found

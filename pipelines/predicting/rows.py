@@ -67,7 +67,7 @@ class PreparedRows:
 
     def scores(self, model: Model, transform: Any) -> NDArray[np.float64]:
         """Scores of its rows."""
-        return model.scores_of_inputs(self._read(self.block.read()))
+        return model.scores_of_inputs(self._read(self.block.read(dense=model.plain)))
 
     def labelled(self, model: Model, transform: Any, labels: Any) -> tuple[Any, Any, Any]:
         """The columns of its rows that the model reads, their labels and their weights, from one reading."""
@@ -76,7 +76,8 @@ class PreparedRows:
 
     def _read(self, found: Any) -> Any:
         """The columns that the model reads."""
-        return found.csr(self.block.layout.n_features, self.block.layout.names)[:, self.at]
+        rows = found.batch(self.block.layout.n_features, self.block.layout.names)
+        return rows if np.array_equal(self.at, np.arange(rows.shape[1])) else rows[:, self.at]
 
     @property
     def file(self) -> str:
@@ -362,8 +363,10 @@ def positions(spans: Iterable[tuple[Any, int, int, int | None]], ending: str = "
             sizes[ref.path] = [footer.row_group(each).num_rows for each in range(footer.num_row_groups)]
         before, count = sum(sizes[ref.path][:group]), sizes[ref.path][group]
         rows.append(np.arange(before + first, before + (count if end is None else end), dtype=np.int64))
-        files.extend([ref.name.removesuffix(ending)] * len(rows[-1]))
-    return pa.array(files, pa.string()), pa.array(np.concatenate(rows) if rows else np.zeros(0, np.int64))
+        files.append(ref.name.removesuffix(ending))
+    span = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
+    every = np.concatenate(rows) if rows else np.zeros(0, np.int64)
+    return pa.array(files, pa.string()).take(pa.array(span)), pa.array(every)
 
 
 def _bytes(spans: Sequence[tuple[Any, int]], names: set[str]) -> int:

@@ -211,6 +211,10 @@ def test_some_features_of_every_row(small, write, lists, as_lists, tmp_path, lay
     batches = list(scan_features(ParquetData(tmp_path, **options), active=ACTIVE, n_features=7, names=names))
     assert len(batches) > 2 and all(batch.dtype == np.float64 for batch in batches)
     np.testing.assert_array_equal(np.vstack([b.toarray() for b in batches]), small.X.toarray()[:, ACTIVE])
+    arrays = list(scan_features(ParquetData(tmp_path, **options), active=ACTIVE, n_features=7, names=names, dense=True))
+    assert all(isinstance(one, np.ndarray) == layout.startswith("columns") for one in arrays)
+    for one, other in zip(arrays, batches, strict=True):
+        np.testing.assert_array_equal(getattr(one, "toarray", lambda one=one: one)(), other.toarray())
     [*none] = scan_features(ParquetData(tmp_path, **options), active=ACTIVE[:0], n_features=7, names=[])
     assert sum(batch.shape[0] for batch in none) == 60 and {batch.shape[1] for batch in none} == {0}
 
@@ -226,6 +230,17 @@ def test_rows_that_do_not_fit_the_model(small, write, lists, as_lists, tmp_path)
     data = ParquetData(tmp_path / "c")
     with pytest.raises(DataError, match="no such feature column.*'x4'"):
         list(scan_features(data, active=ACTIVE, n_features=7, names=["x1", "x4", "x6"]))
+
+
+def test_values_that_are_no_numbers_are_named_where_columns_stay_an_array(small, write, tmp_path):
+    write(tmp_path, replace(column_table(small.X, small.y), "x4", pa.array([np.inf] * 60)))
+    for dense in (False, True):
+        with pytest.raises(DataError, match="x4"):
+            list(
+                scan_features(
+                    ParquetData(tmp_path, label="y"), active=ACTIVE, n_features=7, names=["x1", "x4", "x6"], dense=dense
+                )
+            )
 
 
 def test_a_source_that_is_opened_is_read_once(tmp_path, monkeypatch):

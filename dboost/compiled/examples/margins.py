@@ -58,17 +58,26 @@ def dense_scores(X: Values, places: Int64, W: Float64, out: Float64) -> bool:
     """
     m, a, k = X.shape[0], places.shape[0], W.shape[1]
     x, f = room(_COLUMNS * _EXAMPLES, np.float64), room(k * _EXAMPLES, np.float64)
-    odd = False
+    odd, by_column = False, X.strides[0] < X.strides[1]
     for first in range(0, m, _EXAMPLES):
         size = np.uint64(lesser(_EXAMPLES, m - first))
         f[:] = 0.0
         for begin in range(0, a, _COLUMNS):
             end = lesser(begin + _COLUMNS, a)
-            for i in range(size):
+            # Values that lie side by side are read in turn: those of a row, or those of a column.
+            if by_column:
                 for c in range(begin, end):
-                    value = np.float64(X[first + i, np.uint64(places[c])])
-                    odd |= not abs(value) < np.inf
-                    x[np.uint64((c - begin) * _EXAMPLES) + i] = value
+                    line, read = np.uint64((c - begin) * _EXAMPLES), X[:, np.uint64(places[c])]
+                    for i in range(size):
+                        value = np.float64(read[np.uint64(first) + i])
+                        odd |= not abs(value) < np.inf
+                        x[line + i] = value
+            else:
+                for i in range(size):
+                    for c in range(begin, end):
+                        value = np.float64(X[first + i, np.uint64(places[c])])
+                        odd |= not abs(value) < np.inf
+                        x[np.uint64((c - begin) * _EXAMPLES) + i] = value
             for r in range(k):
                 line = np.uint64(r * _EXAMPLES)
                 for c in range(begin, end):

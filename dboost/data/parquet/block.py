@@ -27,6 +27,7 @@ from dboost.data.parquet.read import (
     as_data_errors,
     check_unchanged,
     decode_features,
+    dense_columns,
     list_matrix,
     open_file,
     read_group,
@@ -46,6 +47,13 @@ class RawRows:
     labels: tuple[Any, ...]  # One Arrow column or array per row group, empty without a label.
     weights: tuple[NDArray[np.float64], ...]
     groups: tuple[NDArray[np.uint64], ...] = ()
+    dense: tuple[NDArray[Any], ...] = ()  # Instead of pieces, arrays by column, checked; one for each row group.
+
+    def batch(self, n_features: int, names: Sequence[str] | None = None) -> Any:
+        """The features of rows to be predicted: an array where they were read as one, else as `csr`."""
+        if not self.dense:
+            return self.csr(n_features, names)
+        return self.dense[0] if len(self.dense) == 1 else np.asfortranarray(np.concatenate(self.dense))
 
     def csr(self, n_features: int, names: Sequence[str] | None = None) -> Any:
         """The features as a ``scipy.sparse.csr_array`` (rows, n_features), checked; `names` for errors."""
@@ -130,9 +138,14 @@ class ParquetBlock:
             known = load_manifest(self.manifest).feature_names()
             return to_csc(pieces, n, dtype=dtype, keep=keep, names=known)
 
-    def read(self, *, features: bool = True, label: bool = False) -> RawRows:
-        """Read the row groups: the features, and with `label` the columns of labels, weights and groups."""
+    def read(self, *, features: bool = True, label: bool = False, dense: bool = False) -> RawRows:
+        """Read the row groups: the features, and with `label` the columns of labels, weights and groups.
+
+        With `dense`, features that are numeric columns stay columns of an array.
+        """
         pieces: list[CsrPiece] = []
+        arrays: list[NDArray[Any]] = []
+        dense = dense and self.layout.kind == "columns"
         labels: list[Any] = []
         weights: list[NDArray[np.float64]] = []
         numbers: list[NDArray[np.uint64]] = []
@@ -145,7 +158,9 @@ class ParquetBlock:
             with as_data_errors(ref.path), open_file(ref.path) as file:
                 for group in groups:
                     table = read_group(file, ref, group, wanted)
-                    if features:
+                    if features and dense:
+                        arrays.append(self._array(table, ref.path, group))
+                    elif features:
                         pieces.extend(decode_features(table, self.layout, ref.path, group))
                     if label:
                         n = file.metadata.row_group(group).num_rows
@@ -156,7 +171,14 @@ class ParquetBlock:
                             numbers.append(group_numbers(table.column(self.group), n, **where))
             # Again, so that rows of a file replaced while it was read are not used.
             check_unchanged(ref)
-        return RawRows(tuple(pieces), tuple(labels), tuple(weights), tuple(numbers))
+        return RawRows(tuple(pieces), tuple(labels), tuple(weights), tuple(numbers), tuple(arrays))
+
+    def _array(self, table: Any, path: str, group: int) -> NDArray[Any]:
+        """The numeric columns of a row group by column; NaN and infinity are refused as where rows become sparse."""
+        found = dense_columns(table, self.layout, path, group, order="F")
+        if not np.isfinite(found).all():
+            self._columns(tuple(decode_features(table, self.layout, path, group)), None)
+        return found
 
     def scan_labels(self, task: str) -> LabelStats:
         """Report on labels and weights, reading their columns only."""

@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -313,11 +313,18 @@ def decode_features(table: pa.Table, layout: Layout, path: str, group: int) -> l
         piece = dense_piece(flat, layout.dtype)
         column: tuple[str, ...] = (name,)
     else:
-        dense = np.empty((table.num_rows, layout.n_features), dtype=layout.dtype)
-        for j, name in enumerate(layout.columns):
-            dense[:, j] = numeric_column(_plain(table.column(name)), name=name, **where)
-        piece, column = dense_piece(dense, layout.dtype), ()
+        piece, column = dense_piece(dense_columns(table, layout, path, group), layout.dtype), ()
     return [CsrPiece(piece.indptr, piece.indices, piece.values, path, group, column)]
+
+
+def dense_columns(
+    table: pa.Table, layout: Layout, path: str, group: int, order: Literal["C", "F"] = "C"
+) -> NDArray[Any]:
+    """The numeric columns of a decoded row group as an array (rows, n_features); it may hold NaN and infinity."""
+    dense = np.empty((table.num_rows, layout.n_features), dtype=layout.dtype, order=order)
+    for j, name in enumerate(layout.columns):
+        dense[:, j] = numeric_column(_plain(table.column(name)), name=name, file=path, row_group=group)
+    return dense
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -28,6 +28,7 @@ def scan_features(
     active: NDArray[np.int64],
     n_features: int,
     names: Sequence[str] | None = None,
+    dense: bool = False,
 ) -> Iterator[Any]:
     """Yield the rows of a data set, in order, as CSR matrices of some of the features.
 
@@ -36,6 +37,7 @@ def scan_features(
     `n_features`: Features of the model. Rows in lists must not reach beyond; a fixed-size list has that width.
     `names`: Sequence of str, shape (a,). Names of the features wanted. Numeric columns are chosen by them (without
     them, by position), and the vocabulary of a manifest must agree.
+    `dense`: numeric columns come as arrays, by column.
     Yields ``scipy.sparse.csr_array`` of float64, shape (rows of a block, a).
     Raises DataError: A column is missing, of another type or width, the vocabulary is another one, or the values are
     not finite.
@@ -67,9 +69,11 @@ def scan_features(
         given = ParquetData(data.path, features=list(names))
     blocks, _, _ = plan_blocks(given, engine=None, n_features=None, select=select)
     for block in blocks:
-        pieces = block.read().pieces
-        width = block.layout.n_features
-        pieces = tuple(replace(piece, values=piece.values.astype(np.float64, copy=False)) for piece in pieces)
+        read, width = block.read(dense=dense), block.layout.n_features
+        if read.dense:
+            yield read.batch(width)
+            continue
+        pieces = tuple(replace(piece, values=piece.values.astype(np.float64, copy=False)) for piece in read.pieces)
         indptr, rows, values = to_csc(pieces, width, dtype=np.dtype(np.float64), names=block.layout.names)
         matrix = sparse.csc_array((values, rows, indptr), shape=(block.n_rows, width))
         yield (matrix if block.layout.kind == "columns" else matrix[:, wanted]).tocsr()
