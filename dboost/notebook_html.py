@@ -87,8 +87,8 @@ def signed_bar(part: float, scale: float) -> Left:
     low, high = (50.0, 50.0 + half) if part > 0 else (50.0 - half, 50.0)
     colour = f"rgba({FOR if part > 0 else AGAINST},.55)"
     stops = f"transparent {low:.0f}%,{colour} {low:.0f}%,{colour} {high:.0f}%,transparent {high:.0f}%"
-    fill = f"linear-gradient(to right,{stops})"
-    return Left(f"<td class='dboost-left' style='min-width:11em;background:{fill}'>{part:+.3f}</td>")
+    fill = f";background:linear-gradient(to right,{stops})" if half else ""
+    return Left(f"<td class='dboost-left' style='min-width:11em{fill}'>{part:+.3f}</td>")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, named: bool = True) -> str:
