@@ -155,6 +155,7 @@ def margins_of_rows(
     for point in points:
         block, places = point.held.block(partition, mine)
         if point.intercept.shape[0] == 1:
+            # offsets are rows of the point itself (``Fitting.point_of_model``)
             f = single_start(block.n_rows, None, point.intercept)
             add_columns(block.indptr, block.rows, block.values, places, np.ascontiguousarray(point.W[:, 0]), f)
             yield f[rows, None]

@@ -6,7 +6,8 @@ rows leaves (docs/math.md 3).
 
 The diagonal preconditions, until a solve takes more products than it would cost to form the curvature of every output
 among the heaviest rows, which precondition from then on. Columns that pull on one another, as neighbouring pixels do,
-need them: a solve of a hundred products then takes ten.
+need them: a solve of a hundred products then takes ten. A ridge of one output and few columns has all of its curvature
+formed instead (``one_output.steps``), and comes here where such a step does not help.
 """
 
 from __future__ import annotations

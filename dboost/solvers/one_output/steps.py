@@ -244,8 +244,10 @@ class OneOutputSteps:
 
     def _pays(self, rows: Rows) -> bool:
         """Whether forming the curvature among some rows takes no longer than a few times what the last descent took."""
-        if self._smooth or rows.shape[0] > MOST_ROWS:
-            return self._smooth
+        if self._smooth:
+            return True  # as ``problem.accelerators`` found before it chose these steps
+        if rows.shape[0] > MOST_ROWS:
+            return False
         swept = self._sweeps * float(np.sum(self._sizes))
         # what sweeps over it leave is solved for directly
         formed = cost(self._columns, self._columns.places(rows, self.problem.columns_of))
