@@ -64,10 +64,19 @@ def test_a_column_of_another_kind_is_refused():
         features.transform(pa.table({**COLUMNS, "size": ["1", "2", "3"]}))
 
 
-def test_the_hours_of_a_day_are_refused_with_advice():
-    hours = pa.table({"hour": [datetime.time(5, 0)]})
-    with pytest.raises(DataError, match="time64.*no kind of feature.*column 'hour'.*drop"):
-        TableFeatures().fit(hours)
+@pytest.mark.parametrize(
+    "frame,words",
+    [
+        (pa.table({"u": [datetime.time(5, 0)]}), "time64.*no kind of feature.*column 'u'.*drop"),
+        (pd.DataFrame({"u": pd.cut([1.0, 2.0, 3.0], 2)}), "interval.*no kind of feature.*as numbers or texts"),
+        (pd.DataFrame({"u": [2**70, 1, 2]}), "beyond 64 bits.*column 'u'.*identifier"),
+        (pl.DataFrame({"u": pl.Series([2**70, 1, 2], dtype=pl.Int128)}), "none that Arrow knows.*column 'u'"),
+    ],
+    ids=["hours", "intervals", "integers", "wide integers"],
+)
+def test_values_of_no_kind_are_refused_with_advice(frame, words):
+    with pytest.raises(DataError, match=words):
+        TableFeatures().fit(frame)
 
 
 def test_categories_of_pandas_are_categories():

@@ -57,15 +57,19 @@ def arrow_of(name: str, values: Any) -> Any:
     """Values of one column as an Arrow array; several types are a DataError."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return _one_array(values)
-    if hasattr(values, "to_arrow"):
-        return _one_array(values.to_arrow())
     if hasattr(values, "sparse"):
         # one of pandas that holds what differs from a fill value
         values = np.asarray(values)
     try:
-        return _one_array(pa.array(values, from_pandas=True))
+        return _one_array(values.to_arrow() if hasattr(values, "to_arrow") else pa.array(values, from_pandas=True))
     except UnicodeEncodeError:
         raise no_surrogates("a value", name) from None
+    except OverflowError:
+        raise DataError(
+            "an integer is beyond 64 bits, and 2**53 are the most that float64 holds exactly",
+            column=name,
+            hint="it may be an identifier: drop the column, or give it as text to make it a category",
+        ) from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         pairs = _pairs(values)
         if pairs is not None:

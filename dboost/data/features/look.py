@@ -153,7 +153,7 @@ class Seen:
         raise DataError(
             f"the values are {self.form}, which is no kind of feature",
             column=name,
-            hint="leave the column out ('drop')",
+            hint="leave the column out ('drop'), or write the values as numbers or texts",
         )
 
     def _of_text(self) -> tuple[str, str]:
@@ -214,6 +214,8 @@ def look(name: str, values: Any, point: bool = True) -> Seen:
     if types.is_null(form):
         return Seen("null")
     if types.is_dictionary(form):
+        if isinstance(form.value_type, pa.BaseExtensionType) or types.is_nested(form.value_type):
+            return Seen(str(form.value_type))
         return Seen("boolean" if types.is_boolean(form.value_type) else "category")
     if types.is_boolean(form):
         return Seen("boolean")
