@@ -56,13 +56,15 @@ def test_l2_squared_is_the_poisson_regressor(data, alpha, weighted, fit_intercep
     """Its objective is half the mean deviance without the constant, and alpha/2 |w|^2, as ours is."""
     X, y, weight = data
     weight = weight if weighted else np.ones(400)
-    ours = BoostedRegressor(standardize=False, penalty="l2_squared", alpha=alpha, fit_intercept=fit_intercept, **CLOSE)
+    # predictions are as close as the root of the gap, which a Newton step may end just below
+    shape = {"penalty": "l2_squared", "alpha": alpha, "fit_intercept": fit_intercept}
+    ours = BoostedRegressor(standardize=False, **shape, **CLOSE | {"tol": 1e-11})
     ours.fit(X, y, weight)
     theirs = PoissonRegressor(alpha=alpha, fit_intercept=fit_intercept, tol=1e-10, max_iter=10_000).fit(X, y, weight)
     f = X @ theirs.coef_ + theirs.intercept_
     value = np.average(np.exp(f) - y * f, weights=weight) + 0.5 * alpha * theirs.coef_ @ theirs.coef_
     found = ours.model_.certificate
-    assert 0.0 <= ours.duality_gap_ <= 1e-9
+    assert 0.0 <= ours.duality_gap_ <= 1e-11
     assert found.objective == pytest.approx(value + constant(y, weight), rel=1e-6)
     assert found.lower_bound <= value + constant(y, weight) + 1e-12
     np.testing.assert_allclose(ours.coef_[0], theirs.coef_, atol=1e-5)
