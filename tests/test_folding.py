@@ -1,6 +1,8 @@
-"""Folds as fits see them: what is left without one, and what is judged on it. How folds are drawn: ``test_draws``."""
+"""Folds and shares of the rows as fits see them: what is left and judged. How they are drawn: ``test_draws``."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from dboost.engine.views import shard_through, through
 from dboost.partition import Partition, Sums
 from dboost.passes.draws import Places, count_rows
 from dboost.passes.folds import Folds, Left, fold_masses, judge, wrong_share
+from dboost.passes.subsamples import Subsample, rows_of
 
 
 def partition(X, y, weight=None, key="p", dtype=np.float64):
@@ -124,3 +127,69 @@ def test_wrong_labels_of_each_kind():
     # missing labels do not count
     assert wrong_share(np.array([[1, 0], [-1, 1]], np.int8), F).tolist() == [0.0, 0.5]
     assert np.isnan(wrong_share(np.array([0.3, 1.0]), F[:, :1])).all()
+
+
+# ---- rows of a share: nested, and the same for any partitions ----------------------------------------------------
+
+
+def drawn_rows(m=400, n=12, key="a", seed=0):
+    rng = np.random.default_rng(seed)
+    X = sparse.random(m, n, density=0.4, random_state=seed, format="csc", dtype=np.float64)
+    y = rng.integers(0, 3, m).astype(np.int32)
+    return Partition(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, y, rng.uniform(1, 2, m), key)
+
+
+def dense(part):
+    X = sparse.csc_matrix((part.values, part.rows, part.indptr), shape=(part.n_rows, part.n_features))
+    return np.column_stack([X.toarray(), part.y, part.weight])
+
+
+def of(share, seed, *parts):
+    return Subsample(share, seed, places_of(parts, 3))
+
+
+def test_the_rows_of_a_share_are_rows_of_every_larger_one():
+    whole = drawn_rows()
+    before: set[bytes] = set()
+    for share in (0.001, 0.01, 0.1, 0.3, 0.9, 1.0):
+        mine = {row.tobytes() for row in dense(of(share, 5, whole).seen(whole, memo("a")))}
+        assert before <= mine
+        # the same share of each of the three classes, rounded up, and two rows of it at least
+        expected = np.maximum(np.ceil(share * np.bincount(whole.y) - 1e-9), 2)
+        np.testing.assert_array_equal(np.bincount([int(np.frombuffer(row)[-2]) for row in mine]), expected)
+        before = mine
+    assert len(before) == whole.n_rows
+    other = {row.tobytes() for row in dense(of(0.3, 6, whole).seen(whole, memo("b")))}
+    assert other != {row.tobytes() for row in dense(of(0.3, 5, whole).seen(whole, memo("c")))}
+
+
+def test_partitions_do_not_matter():
+    whole = drawn_rows()
+    held = of(0.4, 1, whole).seen(whole, memo("a"))
+    first = np.arange(whole.n_rows) < 150
+    cut = [replace(rows_of(whole, side), key=str(i)) for i, side in enumerate((first, ~first))]
+    parts = [of(0.4, 1, *cut).seen(part, memo(part.key)) for part in cut]
+    np.testing.assert_array_equal(np.vstack([dense(part) for part in parts]), dense(held))
+
+
+def test_rows_are_copied_in_their_order():
+    whole = drawn_rows(m=50)
+    held = np.arange(50) % 3 == 1
+    np.testing.assert_array_equal(dense(rows_of(whole, held)), dense(whole)[held])
+    none = rows_of(whole, np.zeros(50, np.bool_))
+    assert none.n_rows == 0 and none.n_features == 12 and none.values.size == 0
+
+
+@pytest.mark.parametrize("share", [0.2, 1.0])
+def test_a_leaf_sees_these_rows_alone_and_remembers_them_apart(share):
+    whole, seen = drawn_rows(), []
+
+    def leaf(part, remembers, extra):
+        seen.append((part, extra, remembers.get("kind", "token", lambda: share)))
+
+    store = memo("a")
+    through(whole, store, of(share, 2, whole), leaf, "extra")
+    part, extra, value = seen[0]
+    assert extra == "extra" and value == share
+    np.testing.assert_array_equal(dense(part), dense(of(share, 2, whole).seen(whole, memo("b"))))
+    assert store.get("kind", "token", lambda: "not there") == "not there"

@@ -47,33 +47,23 @@ def loaded() -> dict[str, set[str]]:
     return {name: set(names) for name, names in json.loads(done.stdout).items()}
 
 
-def test_import_is_light(loaded):
-    heavy = {"dask", "distributed", "sklearn", "numba", "pandas", "pyarrow", "scipy", "numpy", "matplotlib", "IPython"}
-    assert not heavy & loaded["import"]
+HEAVY = {"dask", "distributed", "sklearn", "numba", "pandas", "pyarrow", "scipy", "numpy", "matplotlib", "IPython"}
+# step -> packages that are not loaded by then
+WITHOUT = {
+    "import": HEAVY,
+    "parts": {"matplotlib", "sklearn"},
+    "learned": {"sklearn"},
+    "plan": {"dask", "distributed", "pyarrow", "pandas"},
+    "engine": {"dask", "distributed", "pandas"},
+    "fit": {"dask", "distributed"},
+    # commands load Dask where there is a cluster alone
+    "commands": {"dask", "distributed"},
+}
 
 
-def test_parts_are_attributes_that_are_loaded_on_first_use(loaded):
-    assert not {"matplotlib", "sklearn"} & loaded["parts"]
-
-
-def test_learned_hypotheses_do_not_import_scikit_learn(loaded):
-    assert "sklearn" not in loaded["learned"]
-
-
-def test_arrays_need_neither_dask_nor_pyarrow_nor_pandas(loaded):
-    assert "numpy" in loaded["plan"] and not {"dask", "distributed", "pyarrow", "pandas"} & loaded["plan"]
-
-
-def test_dask_is_not_imported_without_need(loaded):
-    assert not {"dask", "distributed", "pandas"} & loaded["engine"]
-
-
-def test_local_estimators_do_not_import_dask(loaded):
-    assert "sklearn" in loaded["fit"] and not {"dask", "distributed"} & loaded["fit"]
-
-
-def test_commands_load_dask_where_there_is_a_cluster_alone(loaded):
-    assert not {"dask", "distributed"} & loaded["commands"]
+def test_each_step_loads_what_it_needs_and_no_more(loaded):
+    assert not {step: found for step, packages in WITHOUT.items() if (found := packages & loaded[step])}
+    assert "numpy" in loaded["plan"] and "sklearn" in loaded["fit"] and loaded.keys() == WITHOUT.keys()
 
 
 def test_public_names_resolve():

@@ -94,8 +94,6 @@ def test_a_tilde_that_nobody_can_resolve_is_no_folder(tmp_path, nobody):
 
 def test_a_cache_at_a_url_is_refused_and_a_file_url_is_served(tmp_path):
     assert choice(tmp_path, {"NUMBA_CACHE_DIR": f"file://{tmp_path}/x"}) == str(tmp_path / "x")
-    with pytest.raises(UsageError, match="NUMBA_CACHE_DIR has the scheme 's3', which is not supported"):
-        choice(tmp_path, {"NUMBA_CACHE_DIR": "s3://b/x"})
-    done = run(tmp_path, NUMBA_CACHE_DIR="s3://user:hunter22@b/x")
-    assert done.returncode == 1 and "has the scheme 's3'" in done.stderr and "hunter22" not in done.stderr
-    assert os.listdir(tmp_path) == []
+    with pytest.raises(UsageError, match="NUMBA_CACHE_DIR has the scheme 's3', which is not supported") as refused:
+        choice(tmp_path, {"NUMBA_CACHE_DIR": "s3://user:hunter22@b/x"})
+    assert "hunter22" not in f"{refused.value!r}" and os.listdir(tmp_path) == []

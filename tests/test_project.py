@@ -36,11 +36,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     names = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "dboost", "lab", "pipelines", "cluster", "tests")
     for name in names:
         os.symlink(ROOT / name, source / name)
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-q"]
-    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    done = subprocess.run(
-        [*command, "-w", str(out), str(source)], capture_output=True, text=True, timeout=110, env=environment
-    )
+    command = [sys.executable, "-c", f"from setuptools.build_meta import build_wheel; build_wheel({str(out)!r})"]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = out.glob("*.whl")
     return zipfile.ZipFile(built)
@@ -248,46 +245,26 @@ def test_a_skip_becomes_a_failure_in_ci(tmp_path: Path) -> None:
     assert done.returncode == 1 and "1 failed, 1 skipped" in done.stdout, done.stdout + done.stderr
 
 
-def replaced_private_names(source: str) -> list[int]:
-    """Lines of a test that sets an attribute of someone else's whose name begins with an underscore."""
-    found: list[int] = []
-    # reading a file as a program takes a hundred times as long as looking for such a text
-    if not re.search(r"[\"'](\w+\.)*_\w+[\"']", source):
-        return found
-    for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Call):
-            continue
-        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if called not in ("setattr", "__setattr__", "object", "patch"):
-            continue
-        words = [arg.value for arg in node.args[:2] if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
-        if words and words[-1 if called != "setattr" or len(words) == 1 else 0].split(".")[-1].startswith("_"):
-            found.append(node.lineno)
-    return found
-
-
-def test_the_reader_of_replaced_names_sees_every_form() -> None:
-    program = """
-monkeypatch.setattr(module, "_size", 3)
-monkeypatch.setattr("dboost.data.sparse.csc._size", 3)
-patch.setattr(module.Kind, "_sweep", lambda self: None)
-setattr(module, "__init__", None)
-object.__setattr__(value, "_hidden", 1)
-mock.patch("dboost.data.sparse.csc._size", 3)
-mock.patch.object(module, "_size", 3)
-monkeypatch.setattr(module, "SIZE", "_")
-monkeypatch.setattr("dboost.data.sparse.csc.SIZE", "_")
-"""
-    assert replaced_private_names(program) == [2, 3, 4, 5, 6, 7, 8]
+# A private name of someone else's that is set by its text: setattr(module, "_size", 3), patch("module._size", 3).
+REPLACED = re.compile(r"""(?:setattr(?:__)?|patch|object)\((?:[^,()"']+,)?\s*["'](?:\w+\.)*_\w+["']""")
 
 
 def test_tests_replace_no_private_names() -> None:
     """A test that does knows how something is written and not what it does; a limit is an argument or a public name."""
-    found: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "tests").rglob("*.py")):
-        folder = path.relative_to(ROOT / "tests").parts[0]
-        for line in replaced_private_names(path.read_text(encoding="utf-8")):
-            found.setdefault(folder, []).append(f"{path.relative_to(ROOT)}:{line}")
+    for wrong in (
+        'monkeypatch.setattr(module, "_size", 3)', 'monkeypatch.setattr("dboost.data.sparse.csc._size", 3)',
+        'patch.setattr(module.Kind, "_sweep", lambda self: None)', 'setattr(module, "__init__", None)',
+        'object.__setattr__(value, "_hidden", 1)', "mock.patch('dboost._size', 3)",
+        'mock.patch.object(\n    module, "_size", 3\n)',
+    ):  # fmt: skip
+        assert REPLACED.search(wrong), wrong
+    assert not REPLACED.search('monkeypatch.setattr(module, "SIZE", "_"); patch.setattr("dboost.csc.SIZE", "_")')
+    found = [
+        f"{path.relative_to(ROOT)}: {one}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if path.name != "test_project.py"
+        for one in REPLACED.findall(path.read_text(encoding="utf-8"))
+    ]
     assert not found, found
 
 

@@ -1,7 +1,7 @@
 """Stability selection: frequencies are those of a plain loop over explicit halves, and false features within the bound.
 
 Covers: ``StabilitySelection`` on data in memory, on disk and on Dask, refusals, interrupts, the columns it leaves.
-Does not cover: how halves are drawn (tests/test_halving.py), the bounds (test_false_bounds.py).
+Does not cover: how halves are drawn (tests/test_draws.py), the bounds (test_false_bounds.py).
 """
 
 from __future__ import annotations

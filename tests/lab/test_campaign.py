@@ -1,6 +1,6 @@
 """The campaign of faults: a small share of each fast part passes, and what is wrong is counted as wrong.
 
-Does not cover: drivers that are killed, of which tests/pipelines/test_kills.py runs some trials.
+Does not cover: drivers that are killed, of which tests/pipelines/test_rejoin.py runs some trials.
 """
 
 from __future__ import annotations

@@ -1,13 +1,18 @@
-"""A small prepared data set and a model of it, made through the command line once."""
+"""A small prepared data set and a model of it, made through the command line once; and commands that are refused."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from lab import run_kills
 from pipelines.cli import main
 
 CLASSES = run_kills.TREES
+LOCAL = ["--workers", "0"]
 
 
 def write_documents(path: Path, rows: int = 400, seed: int = 0) -> None:
@@ -15,18 +20,50 @@ def write_documents(path: Path, rows: int = 400, seed: int = 0) -> None:
     run_kills.write_documents(path, rows, seed)
 
 
+def give(*words: Any, code: int = 0) -> None:
+    """A command without a cluster, which has to end with a code."""
+    assert main([*map(str, words), *LOCAL]) == code, words
+
+
+def labelled(folder: Path) -> list[dict[str, Any]]:
+    """The rows that `predict` has written into a folder."""
+    found: list[dict[str, Any]] = pq.read_table(folder).to_pylist()
+    return found
+
+
+def figures(folder: Path) -> dict[str, Any]:
+    """What `evaluate` has written into a folder."""
+    found: dict[str, Any] = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Gives a command that has to be refused, and returns the one line that it says on stderr."""
+
+    def command(*words: Any, code: int = 2) -> str:
+        capsys.readouterr()
+        ended = main([*map(str, words)])
+        captured = capsys.readouterr()
+        lines = captured.err.splitlines()
+        assert (ended, len(lines)) == (code, 1), (words, captured.err)
+        assert lines[0].startswith("dboost: error[") and "Traceback" not in captured.out + captured.err
+        return lines[0]
+
+    return command
+
+
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("prepared")
     write_documents(folder / "documents.parquet")
-    arguments = ["prepare", str(folder / "documents.parquet"), "--label", "label", "--split", "split"]
-    assert main([*arguments, "--out", str(folder / "out"), "--workers", "0", "--log-format", "json"]) == 0
+    documents = ["prepare", folder / "documents.parquet", "--label", "label", "--split", "split"]
+    give(*documents, "--out", folder / "out", "--log-format", "json")
     return folder / "out"
 
 
 @pytest.fixture(scope="session")
 def trained(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("trained") / "model"
-    arguments = ["train", str(prepared), "--out", str(out), "--workers", "0", "--penalty", "l1/l2", "--alpha", "0.005"]
-    assert main([*arguments, "--log-format", "json"]) == 0
+    give("train", prepared, "--out", out, "--penalty", "l1/l2", "--alpha", "0.005", "--log-format", "json")
     return out

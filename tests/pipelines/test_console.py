@@ -7,7 +7,6 @@ import math
 import warnings
 
 import numpy as np
-import pytest
 from rich.text import Text
 
 from dboost.errors import DboostWarning
@@ -63,18 +62,6 @@ def test_plain_lines_have_one_round_each_and_no_control_codes():
     assert all(line == line.rstrip() and len(line) <= 100 for line in lines)
 
 
-def test_an_error_is_one_line_and_the_traceback_needs_debug():
-    for debug in (False, True):
-        err = io.StringIO()
-        try:
-            raise ValueError("first\n  second")
-        except ValueError as error:
-            Console("plain", debug=debug, out=io.StringIO(), err=err).error("data", error)
-        lines = err.getvalue().splitlines()
-        assert lines[0] == "dboost: error[data]: first second"
-        assert ("Traceback (most recent call last):" in lines) is debug
-
-
 def test_warnings_are_lines_and_not_repeated():
     err = io.StringIO()
     console = Console("plain", out=io.StringIO(), err=err)
@@ -82,13 +69,6 @@ def test_warnings_are_lines_and_not_repeated():
         for _ in range(3):
             warnings.warn("the gap is 0.1", DboostWarning, stacklevel=1)
     assert err.getvalue() == "dboost: warning: the gap is 0.1\n"
-
-
-@pytest.mark.parametrize("name", ["stage", "rounds"])
-def test_an_error_inside_goes_through(name):
-    console = Console("plain", out=io.StringIO(), err=io.StringIO())
-    with pytest.raises(KeyboardInterrupt), getattr(console, name)("x"):
-        raise KeyboardInterrupt
 
 
 def test_in_a_notebook_it_writes_to_its_file_and_not_below_the_cell(monkeypatch):

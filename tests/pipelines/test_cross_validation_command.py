@@ -10,13 +10,11 @@ from dboost.model.fitted import read_model
 from pipelines.cli import main
 from pipelines.console import Console
 from pipelines.runs.fingerprints import of_model
-
-LOCAL = ["--workers", "0"]
+from tests.pipelines.conftest import LOCAL, give
 
 
 def test_cv_trains_the_model_of_the_strength_that_the_library_chooses(prepared, tmp_path, capsys):
-    arguments = ["train", str(prepared), "--out", str(tmp_path / "m"), "--cv", "3", "--n-alphas", "8", *LOCAL]
-    assert main(arguments) == 0
+    give("train", prepared, "--out", tmp_path / "m", "--cv", "3", "--n-alphas", "8")
     page = capsys.readouterr().out
     data = dboost.ParquetData(prepared, split="train")
     peer = dboost.BoostedClassifierCV(cv=3, n_alphas=8).fit(data)
@@ -60,17 +58,17 @@ def test_cv_that_was_broken_off_is_resumed_to_the_same_model(prepared, tmp_path,
 
 
 def test_the_best_at_the_end_of_the_grid_is_said_with_the_remedy(prepared, tmp_path, capsys):
-    short = ["train", str(prepared), "--cv", "3", "--n-alphas", "4", "--eps", "0.3", *LOCAL]
-    assert main([*short, "--out", str(tmp_path / "m")]) == 0
+    short = ["train", prepared, "--cv", "3", "--n-alphas", "4"]
+    give(*short, "--eps", "0.3", "--out", tmp_path / "m")
     assert "the end of the grid" in (page := capsys.readouterr().out) and "--eps 0.03" in page
     # The remedy is one.
-    assert main([*short[:-4], "--eps", "0.003", *LOCAL, "--out", str(tmp_path / "n")]) == 0
+    give(*short, "--eps", "0.003", "--out", tmp_path / "n")
     assert "the end of the grid" not in capsys.readouterr().out
 
 
-def test_a_scorer_chooses_by_its_name(prepared, tmp_path, capsys):
-    short = ["train", str(prepared), "--cv", "3", "--n-alphas", "4", *LOCAL]
-    assert main([*short, "--scoring", "balanced_accuracy", "--out", str(tmp_path / "m")]) == 0
+def test_a_scorer_chooses_by_its_name(prepared, tmp_path, capsys, refused):
+    short = ["train", prepared, "--cv", "3", "--n-alphas", "4"]
+    give(*short, "--scoring", "balanced_accuracy", "--out", tmp_path / "m")
     page = capsys.readouterr().out
     data = dboost.ParquetData(prepared, split="train")
     peer = dboost.BoostedClassifierCV(cv=3, n_alphas=4, scoring="balanced_accuracy").fit(data)
@@ -79,32 +77,12 @@ def test_a_scorer_chooses_by_its_name(prepared, tmp_path, capsys):
     assert "greatest" in page and "least" not in page
     for row in peer.cv_results_:
         assert f"{row['mean_test_score']:.4f}" in page
-    assert main([*short, "--scoring", "balanced", "--out", str(tmp_path / "n")]) == 2
-    said = capsys.readouterr().err
+    said = refused(*short, "--scoring", "balanced", "--out", tmp_path / "n", *LOCAL)
     assert "--scoring" in said and "roc_auc" in said and "neg_log_loss" in said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--cv", "5", "--estimator", "one_vs_rest"], "has no cross-validation"),
-        (["--cv", "5", "--loss", "squared", "--alpha", "0.1"], "--cv 5 chooses alpha"),
-        (["--cv", "5", "--alpha", "0.1"], "--cv 5 chooses alpha"),
-        (["--cv", "1"], "an integer of at least 2"),
-        (["--cv", "5", "--eps", "2"], "--eps 2"),
-        (["--cv", "5", "--penalty", "none"], "penalty 'none'"),
-        (["--eps", "0.1"], "without --cv"),
-        (["--rule", "best"], "without --cv"),
-    ],
-)
-def test_what_cross_validation_does_not_serve_is_said_before_anything_is_read(arguments, said, tmp_path, capsys):
-    assert main(["train", "absent", "--out", str(tmp_path / "m"), *arguments]) == 2
-    assert said in capsys.readouterr().err
-
-
 def test_what_alpha_auto_chose_is_said(prepared, tmp_path, capsys):
-    few = ["--alpha", "auto", "--max-features", "5"]
-    assert main(["train", str(prepared), "--out", str(tmp_path / "a"), *few, *LOCAL]) == 0
+    give("train", prepared, "--out", tmp_path / "a", "--alpha", "auto", "--max-features", "5")
     assert "held-out score" in capsys.readouterr().out and len(read_model(tmp_path / "a").W) <= 5
-    assert main(["train", str(prepared), "--out", str(tmp_path / "b"), "--alpha", "0.01", *LOCAL]) == 0
+    give("train", prepared, "--out", tmp_path / "b", "--alpha", "0.01")
     assert "held-out score" not in capsys.readouterr().out

@@ -1,22 +1,20 @@
 """The first day of a user: one kind of folder, raw documents judged and labelled, what is said of what is left out."""
 
 import csv
-import json
 import re
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 from sklearn.pipeline import make_pipeline
 
 import dboost
 import pipelines
 from pipelines.cli import main
+from tests.pipelines.conftest import LOCAL, figures, give, labelled
 
 WORDS = ("waves and sand and salt", "clouds and wind and rain")
 LABELS = ("sea", "sky")
-END = ["--workers", "0", "--log-format", "plain"]
 
 
 def write_csv(path, rows, *, wrong=0, columns=("id", "text", "topic")):
@@ -59,17 +57,24 @@ def day(tmp_path_factory):
 FOLDERS = ("run/model", "run", "home", "home/versions/v0001", "saved")
 
 
+def rows_are_those_of_the_user(folder, expected):
+    """The predictions, each beside the place of its row and its id."""
+    found = [(row["prediction"], row["file"], row["row"], row["id"]) for row in labelled(folder)]
+    assert found == [(label, "test.csv", r, 1000 + r) for r, label in enumerate(expected)]
+
+
 def test_every_command_finds_the_model_in_every_kind_of_folder(day, tmp_path, capsys):
     expected = [LABELS[i % 2] for i in range(60)]
+    rows_are_those_of_the_user(day / "run" / "predictions", expected)
+    page = (day / "run" / "report.html").read_text()
+    assert "test.csv, row 0" in page and "id: 1000" in page and "waves and sand and salt w0" in page
     for i, name in enumerate(FOLDERS):
         given, data = str(day / name), str(day / "test.csv")
-        assert main(["predict", given, data, "--keep", "id", "--out", str(tmp_path / f"o{i}"), *END]) == 0, name
-        rows = pq.read_table(next((tmp_path / f"o{i}").glob("part-*"))).to_pylist()
-        assert [row["prediction"] for row in rows] == expected
-        assert [(row["file"], row["row"], row["id"]) for row in rows] == [("test.csv", r, 1000 + r) for r in range(60)]
+        give("predict", given, data, "--keep", "id", "--out", tmp_path / f"o{i}")
+        rows_are_those_of_the_user(tmp_path / f"o{i}", expected)
         label = ["--label", "topic"] if name == "saved" else []
-        assert main(["evaluate", given, data, *label, "--out", str(tmp_path / f"e{i}"), *END]) == 0, name
-        found = json.loads((tmp_path / f"e{i}" / "evaluation.json").read_text())
+        give("evaluate", given, data, *label, "--out", tmp_path / f"e{i}")
+        found = figures(tmp_path / f"e{i}")
         assert found["error"] == pytest.approx(3 / 60) and found["confusion"] == [[28, 1], [2, 29]], name
         page = tmp_path / f"r{i}.html"
         assert main(["report", given, data, *label, "--out", str(page), "--log-format", "plain"]) == 0, name
@@ -82,30 +87,22 @@ def test_every_command_finds_the_model_in_every_kind_of_folder(day, tmp_path, ca
         assert dboost.load_model(given) is not None
 
 
-def test_folders_without_a_model_are_told_apart(tmp_path, capsys, monkeypatch):
+def test_folders_without_a_model_are_told_apart(tmp_path, refused, monkeypatch):
     empty, run, home = tmp_path / "empty", tmp_path / "run", tmp_path / "home"
     for folder in (empty, run, home):
         folder.mkdir()
     (run / "run.toml").write_text("")
     monkeypatch.chdir(empty)
     absent = f"there is no model.json; file {empty}; name the folder of a model, a saved pipeline"
-    said = {".": absent, run: "the run has no model yet"}
-    for folder, words in said.items():
-        assert main(["inspect", str(folder)]) == 3 and words in capsys.readouterr().err
+    assert absent in refused("inspect", ".", code=3)
+    assert "the run has no model yet" in refused("inspect", run, code=3)
     for content, words in ((b"{", "does not say which"), (b'{"version": null}', "no version is the champion yet"),
                            (b'{"version": "../../x"}', "which is no version")):  # fmt: skip
         (home / "champion.json").write_bytes(content)
-        assert main(["inspect", str(home)]) == 3 and words in capsys.readouterr().err
+        assert words in refused("inspect", home, code=3)
 
 
-def test_a_run_labels_and_shows_the_rows_of_the_user(day):
-    rows = pq.read_table(next((day / "run" / "predictions").glob("part-*"))).to_pylist()
-    assert [(row["file"], row["row"], row["id"]) for row in rows] == [("test.csv", r, 1000 + r) for r in range(60)]
-    page = (day / "run" / "report.html").read_text()
-    assert "test.csv, row 0" in page and "id: 1000" in page and "waves and sand and salt w0" in page
-
-
-def test_documents_without_labels_are_labelled_and_not_judged(day, tmp_path, capsys):
+def test_documents_without_labels_are_labelled_and_not_judged(day, tmp_path, capsys, refused):
     new = write_csv(tmp_path / "new.csv", 50, columns=("id", "text"))
     run = '[data]\ndata = "{}"\n{}label = "topic"\n[prepare]\n[model]\nalpha = 0.01\n{}[cluster]\nworkers=0\n'
     for name, test, tables in (
@@ -119,12 +116,11 @@ def test_documents_without_labels_are_labelled_and_not_judged(day, tmp_path, cap
         assert ("evaluate: left out, since the held-out rows have no labels: there is no column 'topic'" in said) == (
             name == "a"
         )
-        rows = pq.read_table(next((tmp_path / "runs" / name / "predictions").glob("part-*"))).to_pylist()
+        rows = labelled(tmp_path / "runs" / name / "predictions")
         assert [row["prediction"] for row in rows] == [LABELS[i % 2] for i in range(50)]
         assert {row["file"] for row in rows} == {"new.csv"}
     # named for the judging itself, such documents are an error
-    assert main(["evaluate", str(day / "run"), str(new), *END]) == 3
-    assert "column 'topic'" in capsys.readouterr().err
+    assert "column 'topic'" in refused("evaluate", day / "run", new, *LOCAL, code=3)
 
 
 def test_judging_documents_equals_judging_their_features(day, tmp_path):
@@ -144,30 +140,27 @@ def test_judging_documents_equals_judging_their_features(day, tmp_path):
     assert prepared == documents
 
 
-def test_a_regression_on_documents_is_judged(tmp_path, capsys):
+def test_a_regression_on_documents_is_judged(tmp_path, refused):
     frame = pd.DataFrame({"text": [f"{WORDS[i % 2]} w{i % 7}" for i in range(120)]})
     frame["price"] = np.where(frame.index % 2 == 0, 2.5, 7.25)
     frame.to_csv(tmp_path / "d.csv", index=False)
-    out = [str(tmp_path / name) for name in ("p", "m", "e")]
-    assert main(["prepare", str(tmp_path / "d.csv"), "--label", "price", "--out", out[0], *END]) == 0
-    assert main(["train", out[0], "--loss", "squared", "--alpha", "0.001", "--out", out[1], *END]) == 0
-    assert main(["evaluate", out[1], str(tmp_path / "d.csv"), "--out", out[2], *END]) == 0
-    predicted = dboost.load_pipeline(out[1]).predict(frame.text)
+    data, made, model = tmp_path / "d.csv", tmp_path / "p", tmp_path / "m"
+    give("prepare", data, "--label", "price", "--out", made)
+    give("train", made, "--loss", "squared", "--alpha", "0.001", "--out", model)
+    give("evaluate", model, data, "--out", tmp_path / "e")
+    predicted = dboost.load_pipeline(model).predict(frame.text)
     r2 = 1 - np.sum((predicted - frame.price) ** 2) / np.sum((frame.price - frame.price.mean()) ** 2)
-    found = json.loads((tmp_path / "e" / "evaluation.json").read_text())
-    assert found["r2"] == pytest.approx(r2) and 0.9 < r2 < 1.0
-    assert main(["evaluate", out[1], str(tmp_path / "d.csv"), "--label", "text", *END]) == 3
-    assert "targets of a regression are not numbers but of type text" in capsys.readouterr().err
+    assert figures(tmp_path / "e")["r2"] == pytest.approx(r2) and 0.9 < r2 < 1.0
+    said = refused("evaluate", model, data, "--label", "text", *LOCAL, code=3)
+    assert "targets of a regression are not numbers but of type text" in said
 
 
-def test_text_of_a_model_that_python_fitted_is_named(day, tmp_path, capsys):
+def test_text_of_a_model_that_python_fitted_is_named(day, tmp_path, refused):
     (tmp_path / "other.csv").write_text("id,body\n1,waves and salt\n2,rain\n")
-    given = ["predict", str(day / "saved"), str(tmp_path / "other.csv"), "--out", str(tmp_path / "o"), *END]
-    assert main(given) == 3
-    assert "--text names the column of the documents" in capsys.readouterr().err
-    assert main([*given, "--text", "body"]) == 0
-    found = pq.read_table(next((tmp_path / "o").glob("part-*"))).to_pylist()
-    assert [row["prediction"] for row in found] == ["sea", "sky"]
+    given = ["predict", day / "saved", tmp_path / "other.csv", "--out", tmp_path / "o"]
+    assert "--text names the column of the documents" in refused(*given, *LOCAL, code=3)
+    give(*given, "--text", "body")
+    assert [row["prediction"] for row in labelled(tmp_path / "o")] == ["sea", "sky"]
 
 
 def test_a_table_that_python_fitted_is_read_by_its_columns(tmp_path):
@@ -178,19 +171,13 @@ def test_a_table_that_python_fitted_is_read_by_its_columns(tmp_path):
     dboost.save_model(model, tmp_path / "m")
     table.assign(right=label).to_csv(tmp_path / "t.csv", index=False)
     table.assign(right=label).to_parquet(tmp_path / "t.parquet")
+    expected = model.predict(table)
     for name in ("t.csv", "t.parquet"):
-        out = tmp_path / f"o-{name}"
-        assert main(["predict", str(tmp_path / "m"), str(tmp_path / name), "--out", str(out), *END]) == 0
-        found = pq.read_table(next(out.glob("part-*"))).column("prediction").to_pylist()
-        assert found == model.predict(table).tolist()
-        shown = tmp_path / f"e-{name}"
-        assert (
-            main(["evaluate", str(tmp_path / "m"), str(tmp_path / name), "--label", "right", "--out", str(shown), *END])
-            == 0
-        )
-        assert json.loads((shown / "evaluation.json").read_text())["error"] == pytest.approx(
-            float(np.mean(model.predict(table) != label))
-        )
+        out, shown = tmp_path / f"o-{name}", tmp_path / f"e-{name}"
+        give("predict", tmp_path / "m", tmp_path / name, "--out", out)
+        assert [row["prediction"] for row in labelled(out)] == expected.tolist()
+        give("evaluate", tmp_path / "m", tmp_path / name, "--label", "right", "--out", shown)
+        assert figures(shown)["error"] == pytest.approx(float(np.mean(expected != label)))
 
 
 # ---- what is said ----------------------------------------------------------------------------------------------------
@@ -211,20 +198,12 @@ def test_small_data_takes_no_cluster_unless_one_is_asked_for(day, tmp_path, caps
     assert main(["prepare", data, "--label", "topic", "--out", str(tmp_path / "q")]) == 1 and len(made) == 3
 
 
-def test_a_scheduler_and_workers_are_not_both_given(day, tmp_path, capsys):
-    for more in (["--workers", "2"], ["--workers", "0"], ["--memory-limit", "1GiB"], ["--hosts", "a,b"]):
-        arguments = ["evaluate", str(day / "run"), str(day / "test.csv"), "--scheduler", "tcp://127.0.0.1:1", *more]
-        assert main(arguments) == 2
-        assert f"{more[0]} is of a cluster that is made, and --scheduler names one" in capsys.readouterr().err
-
-
-def test_a_model_without_a_feature_and_folds_without_a_row_are_said(day, tmp_path, capsys):
-    out = [str(tmp_path / name) for name in ("p", "m", "n")]
-    assert main(["prepare", str(day / "docs.csv"), "--label", "topic", "--out", out[0], *END]) == 0
-    assert main(["train", out[0], "--alpha", "5", "--out", out[1], *END]) == 0
+def test_a_model_without_a_feature_and_folds_without_a_row_are_said(day, tmp_path, capsys, refused):
+    give("prepare", day / "docs.csv", "--label", "topic", "--out", tmp_path / "p")
+    give("train", tmp_path / "p", "--alpha", "5", "--out", tmp_path / "m")
     assert "the model uses no feature and says the same of every row: alpha 5 is not below" in capsys.readouterr().out
-    assert main(["train", out[0], "--cv", "1000", "--out", out[2], *END]) == 2
-    assert "--cv 1000, but there are 200 rows" in capsys.readouterr().err
+    said = refused("train", tmp_path / "p", "--cv", "1000", "--out", tmp_path / "n", *LOCAL)
+    assert "--cv 1000, but there are 200 rows" in said
 
 
 def test_retrain_says_by_its_exit_code_what_was_decided_where_that_is_asked_for(day, monkeypatch):
@@ -307,12 +286,11 @@ def test_explain_names_classes_and_is_a_picture_in_a_notebook(day):
     assert float(rows[-1].split()[-1]) == pytest.approx(found.scores[0], abs=1e-3)
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_table_without_a_column_of_texts_is_told_how_it_is_taken(ending, tmp_path, capsys):
+def test_a_table_without_a_column_of_texts_is_told_how_it_is_taken(tmp_path, refused):
     table = pd.DataFrame({"title": ["sea", "sky"] * 4, "label": ["a", "b"] * 4})
-    file = tmp_path / f"table.{ending}"
-    table.to_csv(file, index=False) if ending == "csv" else table.to_parquet(file)
-    assert main(["prepare", str(file), "--label", "label", "--out", str(tmp_path / "out"), *END]) == 3
-    assert "--column find takes each column by its kind" in capsys.readouterr().err
-    told = ["--column", "find", "--min-df", "1", "--out", str(tmp_path / "out")]
-    assert main(["prepare", str(file), "--label", "label", *told, *END]) == 0
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.to_parquet(tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        prepare = ["prepare", tmp_path / name, "--label", "label", "--out", tmp_path / f"out-{name}"]
+        assert "--column find takes each column by its kind" in refused(*prepare, *LOCAL, code=3)
+        give(*prepare, "--column", "find", "--min-df", "1")

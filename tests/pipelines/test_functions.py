@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import json
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -12,8 +11,8 @@ from distributed import Client, LocalCluster
 import pipelines
 from dboost.data import load_manifest
 from dboost.errors import UsageError
-from pipelines.cli import main
 from pipelines.runs.fingerprints import of_model
+from tests.pipelines.conftest import figures, give
 
 
 def test_functions_do_what_the_commands_do(prepared, trained, tmp_path, capsys):
@@ -29,8 +28,8 @@ def test_functions_do_what_the_commands_do(prepared, trained, tmp_path, capsys):
     assert model.converged and model.figures["features_used"] == len(model.model.active_features_)
     judged = pipelines.evaluate(model, made)
     assert judged.folder is None and capsys.readouterr().out == ""
-    assert main(["evaluate", str(trained), str(prepared), "--out", str(tmp_path / "e"), "--workers", "0"]) == 0
-    assert judged.figures == json.loads((tmp_path / "e" / "evaluation.json").read_text())
+    give("evaluate", trained, prepared, "--out", tmp_path / "e")
+    assert judged.figures == figures(tmp_path / "e")
     found = pipelines.predict(model, documents, out=tmp_path / "l", keep="label", top=2)
     rows = pq.read_table(found.folder)
     assert found.figures["rows"] == rows.num_rows == 400 and {"label", "top_classes"} <= set(rows.column_names)

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from distributed import LocalCluster
 
 import dboost
 from pipelines.cli import main
-from tests.pipelines.conftest import write_documents
+from tests.pipelines.conftest import give, labelled, write_documents
 
-LOCAL = ["--workers", "0"]
 SECRET = "hunter22X"
 URL = f"s3://user:{SECRET}@bucket/x"
 
@@ -74,51 +74,38 @@ def test_file_urls_and_the_home_folder_are_served(here, prepared, monkeypatch, c
     monkeypatch.chdir(work)
     shutil.copytree(prepared, home / "data")
     (home / "run.toml").write_text('out = "~/m"\nalpha = 0.02\n')
-    train = ["train", "~/data", "--config", "~/run.toml", *LOCAL, "--log-format", "json"]
-    assert main(train) == 0
-    assert main([*train, "--out", (home / "by url").as_uri()]) == 0
-    assert main(["evaluate", "~/m", (home / "data").as_uri(), "--out", "~/e", *LOCAL]) == 0
-    assert main(["predict", (home / "m").as_uri(), "~/data", "--out", "~/p", *LOCAL]) == 0
+    train = ["train", "~/data", "--config", "~/run.toml", "--log-format", "json"]
+    give(*train)
+    give(*train, "--out", (home / "by url").as_uri())
+    give("evaluate", "~/m", (home / "data").as_uri(), "--out", "~/e")
+    give("predict", (home / "m").as_uri(), "~/data", "--out", "~/p")
     assert main(["inspect", "~/m"]) == 0
-    assert main(["prepare", (here / "documents.parquet").as_uri(), "--out", "~/prepared", "--min-df", "1", *LOCAL]) == 0
+    give("prepare", (here / "documents.parquet").as_uri(), "--out", "~/prepared", "--min-df", "1")
     assert {"m", "by url", "e", "p", "prepared"} <= set(os.listdir(home))
     assert json.loads((home / "m" / "run.json").read_text())["settings"]["out"] == "~/m"
     assert os.listdir(work) == []
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "predict", "prepare", "demo"])
-def test_an_output_that_cannot_be_written_is_found_before_the_work(command, here, prepared, trained, capsys):
-    (here / "file").write_text("x")
-    arguments = {
-        "train": [str(prepared)],
-        "evaluate": [str(trained), str(prepared)],
-        "predict": [str(trained), str(prepared)],
-        "prepare": ["documents.parquet"],
-        "demo": [],
-    }[command]
-    for out in ("/proc/nowhere/out", "file/out", "deep/folders/file/" + "x" * 300):
-        assert main([command, *arguments, "--out", out, *LOCAL]) == 5
-        captured = capsys.readouterr()
-        assert captured.out == "" and len(captured.err.splitlines()) == 1
-        assert "cannot write" in captured.err and out in captured.err
-    assert sorted(os.listdir(here)) == ["documents.parquet", "file"]
-
-
-def test_words_that_only_sound_like_secrets_are_printed(here, capsys):
+def write_classes(path, names, labels):
+    """Three columns, each of which is large in the rows of a label."""
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, 200)
     X = rng.normal(size=(200, 3))
     X[np.arange(200), codes] += 3.0
-    labels = np.array(["pass", "password", "token"])[codes]
-    columns = {"secret": X[:, 0], "token=red": X[:, 1], "words": X[:, 2], "label": labels}
-    pq.write_table(pa.table(columns), here / "words.parquet")
-    words = ["train", "words.parquet", "--label", "label", "--alpha", "0.01", *LOCAL]
+    found = [labels[code] for code in codes.tolist()]
+    pq.write_table(pa.table({**dict(zip(names, X.T)), "label": found}), path)
+    return found
+
+
+def test_words_that_only_sound_like_secrets_are_printed(here, capsys):
+    write_classes(here / "words.parquet", ("secret", "token=red", "words"), ("pass", "password", "token"))
+    words = ["train", "words.parquet", "--label", "label", "--alpha", "0.01"]
     words += ["--class-weight", '{"pass": 2, "password": 1, "token": 1}']
-    assert main([*words, "--out", "token=words-prep"]) == 0
+    give(*words, "--out", "token=words-prep")
     out = capsys.readouterr().out
     assert "token=words-prep" in out and "***" not in out
-    assert main([*words, "--out", "m", "--log-format", "json"]) == 0
+    give(*words, "--out", "m", "--log-format", "json")
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert all(isinstance(record["passes"], int) for record in records if record["event"] == "round")
     assert main(["inspect", "m", "--log-format", "json"]) == 0
@@ -127,28 +114,46 @@ def test_words_that_only_sound_like_secrets_are_printed(here, capsys):
     weights = {label: weight for feature in features for label, weight in feature["weights"].items()}
     assert set(weights) == {"pass", "password", "token"} and all(type(w) is float for w in weights.values())
     assert json.loads((here / "m" / "run.json").read_text())["settings"]["class_weight"]["password"] == 1
-    for arguments in (["evaluate", "m"], ["predict", "m"]):
-        assert main([*arguments, "words.parquet", "--label", "label", "--out", arguments[0], *LOCAL]) == 0
+    for command in ("evaluate", "predict"):
+        give(command, "m", "words.parquet", "--label", "label", "--out", command)
     assert "***" not in capsys.readouterr().out
     for path in here.rglob("*.json"):
         assert "***" not in path.read_text(), path
 
 
 def test_labels_that_are_bytes_are_saved_and_predicted(here, capsys):
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 3, 200)
-    X = rng.normal(size=(200, 3))
-    X[np.arange(200), codes] += 3.0
-    labels = [[b"ant", b"b\xff\0", b""][code] for code in codes.tolist()]
-    pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "label": labels}), here / "d.parquet")
-    assert main(["train", "d.parquet", "--label", "label", "--alpha", "0.01", "--out", "m", *LOCAL]) == 0
-    data = ["d.parquet", "--label", "label", *LOCAL]
-    assert main(["predict", "m", *data, "--out", "p"]) == 0
-    assert main(["evaluate", "m", *data, "--out", "e"]) == 0
+    labels = write_classes(here / "d.parquet", "abc", [b"ant", b"b\xff\0", b""])
+    data = ["d.parquet", "--label", "label"]
+    give("train", *data, "--alpha", "0.01", "--out", "m")
+    give("predict", "m", *data, "--out", "p")
+    give("evaluate", "m", *data, "--out", "e")
     assert main(["inspect", "m"]) == 0
-    found = pq.read_table(here / "p").column("prediction").to_pylist()
+    found = [row["prediction"] for row in labelled(here / "p")]
     assert set(found) == set(labels) and np.mean([a == b for a, b in zip(found, labels, strict=True)]) > 0.8
     read = dboost.load_model("m")
     assert read.classes_.tolist() == [b"", b"ant", b"b\xff\0"]
     assert read.predict(dboost.ParquetData("d.parquet", label="label")).tolist() == found
     capsys.readouterr()
+
+
+def test_workers_that_stand_elsewhere_read_and_write_what_was_meant(here, monkeypatch, capsys):
+    """Paths are those of the process that was given them."""
+    (here / "theirs").mkdir()
+    monkeypatch.chdir(here / "theirs")
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
+        monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", cluster.scheduler_address)
+        monkeypatch.chdir(here)
+        for command in (
+            "prepare documents.parquet --text text --label label --out prepared --min-df 1",
+            "train prepared --alpha 0.01 --out model",
+            "evaluate model prepared --split train",
+            "predict model prepared --out of-features --split train",
+            "predict model documents.parquet --keep label --out of-documents",
+        ):
+            assert main(command.split()) == 0, capsys.readouterr().err
+        capsys.readouterr()
+        assert main(["doctor", "--data", "prepared"]) == 0
+        shown = capsys.readouterr().out
+    assert "all workers see it" in shown and "the same on 1 workers" in shown and "loopback" in shown
+    assert not list((here / "theirs").iterdir())
+    assert list((here / "of-documents").glob("*.parquet"))

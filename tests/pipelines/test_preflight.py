@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import json
 import os
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,6 +21,7 @@ from pipelines.before_preparing import preparation_of
 from pipelines.before_training import LIBRARIES, MIB, Room, Shape, Worker, judged, needs_of, shape_of
 from pipelines.cli import main
 from pipelines.commands.prepare import PrepareSettings
+from tests.pipelines.conftest import LOCAL, give
 
 GIB = 2**30
 SCALE = 0.05
@@ -59,8 +61,7 @@ def test_an_estimate_of_memory_is_between_the_peak_and_two_and_a_half_times_it(k
 
 
 def test_the_event_and_the_line_of_a_training(prepared, tmp_path, capsys):
-    arguments = ["train", str(prepared), "--workers", "0", "--alpha", "0.01"]
-    assert main([*arguments, "--out", str(tmp_path / "one"), "--log-format", "json"]) == 0
+    give("train", prepared, "--alpha", "0.01", "--out", tmp_path / "one", "--log-format", "json")
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     names = [event["event"] for event in events]
     assert names.count("preflight") == 1 and names.index("preflight") < names.index("round")
@@ -69,7 +70,7 @@ def test_the_event_and_the_line_of_a_training(prepared, tmp_path, capsys):
     assert said["rows"] == found.rows and said["features"] == found.features and said["outputs"] == 4
     assert said["places"][0]["needed"] == said["driver_needed"] > LIBRARIES
     assert said["cluster"] is False and said["bytes_per_pass"] == 0 and said["seconds_per_pass"] > 0
-    assert main([*arguments, "--out", str(tmp_path / "two")]) == 0
+    give("train", prepared, "--alpha", "0.01", "--out", tmp_path / "two")
     lines = capsys.readouterr().out.splitlines()
     (first,) = [i for i, line in enumerate(lines) if line.startswith("pre-flight: ")]
     assert f"{found.rows:,} rows" in lines[first] and lines[first + 1].startswith("  memory ")
@@ -89,71 +90,60 @@ def test_the_event_of_a_path_and_of_a_run(prepared, tmp_path, capsys):
     assert capsys.readouterr().out.count("pre-flight: ") == 1
 
 
-def test_a_training_that_cannot_work_is_refused_in_one_line_and_leaves_nothing(prepared, tmp_path, capsys, monkeypatch):
+def test_a_training_that_cannot_work_is_refused_in_one_line_and_leaves_nothing(
+    prepared, tmp_path, refused, capsys, monkeypatch
+):
     monkeypatch.setattr(before_training, "available_memory", lambda: 10_000)
-    out = tmp_path / "out" / "model"
-    out.parent.mkdir()
-    assert main(["train", str(prepared), "--workers", "0", "--out", str(out)]) == 3
-    (line,) = capsys.readouterr().err.splitlines()
+    out = tmp_path / "model"
+    line = refused("train", prepared, "--out", out, *LOCAL, code=3)
     assert line.startswith("dboost: error[data]: ") and "row group 0" in line and "smaller row groups" in line
-    assert list(out.parent.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
     # what is there stays as it is, with --force too
     out.mkdir()
     (out / "model.json").write_text("{}")
-    assert main(["train", str(prepared), "--workers", "0", "--out", str(out), "--force"]) == 3
-    assert [path.name for path in out.parent.rglob("*")] == ["model", "model.json"]
+    refused("train", prepared, "--out", out, "--force", *LOCAL, code=3)
+    assert [path.name for path in tmp_path.rglob("*")] == ["model", "model.json"]
     assert main(["doctor", str(prepared), "--workers", "0"]) == 4
     assert "a training cannot work" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("given", "room", "words"),
-    [
+def test_what_no_process_could_hold_once_is_refused():
+    for given, room, words in (
         (shape(nbytes=GIB), cluster(2 * GIB, 2 * GIB), "the row group decodes to about"),
         (shape(classes=5000, rows=1_000_000), cluster(8 * GIB, 16 * GIB), "1,000,000 rows"),
         (shape(classes=5000, rows=1_000_000), here(8 * GIB), "this process has less"),
-    ],
-)
-def test_what_no_process_could_hold_once_is_refused(given, room, words):
-    with pytest.raises(DataError, match=words) as refused:
-        judged(given, room)
-    assert refused.value.file == "rows.parquet" and refused.value.row_group == 3 and refused.value.hint
+    ):
+        with pytest.raises(DataError, match=words) as refused:
+            judged(given, room)
+        assert refused.value.file == "rows.parquet" and refused.value.row_group == 3 and refused.value.hint
 
 
-@pytest.mark.parametrize(
-    ("given", "room"),
-    [
-        # All of it is many times the memory of all workers: it is read again in every pass.
-        (shape(count=1000, nbytes=100_000_000), cluster(2 * GIB, 2 * GIB)),
-        (shape(count=1000, nbytes=100_000_000), here(4 * GIB)),
-        # One worker alone is large enough.
-        (shape(classes=1000, rows=500_000), cluster(1 * GIB, 16 * GIB)),
-        # Nobody ends workers without a limit.
-        (shape(classes=5000, rows=1_000_000), cluster(8 * GIB, limited=False)),
-    ],
-)
-def test_what_works_is_not_refused(given, room):
-    assert judged(given, room).advice
+# What is advised where it works, or something ("."), or nothing.
+ADVISED = [
+    # All of it is many times the memory of all workers: it is read again in every pass.
+    (shape(count=1000, nbytes=100_000_000), cluster(2 * GIB, 2 * GIB), "."),
+    (shape(count=1000, nbytes=100_000_000), here(4 * GIB), "."),
+    # One worker alone is large enough.
+    (shape(classes=1000, rows=500_000), cluster(1 * GIB, 16 * GIB), "."),
+    # Nobody ends workers without a limit.
+    (shape(classes=5000, rows=1_000_000), cluster(8 * GIB, limited=False), "."),
+    (shape(), cluster(2 * GIB, 2 * GIB), "^$"),
+    (shape(), here(2 * GIB), "^$"),
+    (shape(), cluster(300 * MIB), "libraries alone"),
+    (shape(nbytes=300_000_000), cluster(GIB, GIB, threads=4), "memory may run out"),
+    (shape(count=100, nbytes=100_000_000), cluster(4 * GIB, 4 * GIB), "6 workers like these would hold it"),
+    (shape(count=100, nbytes=100_000_000), here(4 * GIB), "prepare with fewer columns"),
+    (shape(features=10**9), cluster(2 * GIB, driver=2 * GIB), "the memory of the driver"),
+    (shape(features=10**7, stored=1000), cluster(*[4 * GIB] * 8), "fewer workers"),
+    (shape(count=1, stored=10**7), cluster(4 * GIB, threads=4), "1 block keeps 1 of 4 threads busy"),
+]
 
 
-@pytest.mark.parametrize(
-    ("given", "room", "words"),
-    [
-        (shape(), cluster(2 * GIB, 2 * GIB), ""),
-        (shape(), here(2 * GIB), ""),
-        (shape(), cluster(300 * MIB), "libraries alone"),
-        (shape(nbytes=300_000_000), cluster(GIB, GIB, threads=4), "memory may run out"),
-        (shape(count=100, nbytes=100_000_000), cluster(4 * GIB, 4 * GIB), "6 workers like these would hold it"),
-        (shape(count=100, nbytes=100_000_000), here(4 * GIB), "prepare with fewer columns"),
-        (shape(features=10**9), cluster(2 * GIB, driver=2 * GIB), "the memory of the driver"),
-        (shape(features=10**7, stored=1000), cluster(*[4 * GIB] * 8), "fewer workers"),
-        (shape(count=1, stored=10**7), cluster(4 * GIB, threads=4), "1 block keeps 1 of 4 threads busy"),
-    ],
-)
-def test_advice(given, room, words):
-    found = judged(given, room)
-    assert words in found.advice if words else not found.advice
-    assert "\n" not in found.line and found.line.endswith(found.advice)
+def test_advice():
+    for number, (given, room, words) in enumerate(ADVISED):
+        found = judged(given, room)
+        assert re.search(words, found.advice), (number, found.advice)
+        assert "\n" not in found.line and found.line.endswith(found.advice)
 
 
 def test_more_workers_share_what_is_held_and_more_threads_have_more_in_work():

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,7 @@ import pytest
 import dboost
 from pipelines.cli import main
 from pipelines.predicting import parts
-from tests.pipelines.conftest import write_documents
+from tests.pipelines.conftest import LOCAL, give, write_documents
 
 
 @pytest.fixture(scope="module")
@@ -24,18 +23,13 @@ def made(tmp_path_factory):
     write_documents(folder / "d.parquet")
     raw = pq.read_table(folder / "d.parquet")
     raw = raw.append_column("id", pa.array(np.arange(raw.num_rows) + 1000))
-    assert main(["prepare", str(folder / "d.parquet"), "--label", "label", "--out", str(folder / "p")]) == 0
-    assert main(["train", str(folder / "p"), "--alpha", "0.003", "--out", str(folder / "m"), "--workers", "0"]) == 0
-    arguments = ["--out", str(folder / "expected"), "--workers", "0", "--split", "train", "--probabilities"]
-    assert main(["predict", str(folder / "m"), str(folder / "p"), *arguments]) == 0
-    expected = read(folder / "expected")
+    give("prepare", folder / "d.parquet", "--label", "label", "--out", folder / "p")
+    give("train", folder / "p", "--alpha", "0.003", "--out", folder / "m")
+    give("predict", folder / "m", folder / "p", "--out", folder / "expected", "--split", "train", "--probabilities")
+    expected = pq.read_table(folder / "expected")
     shutil.rmtree(folder / "p")
     os.unlink(folder / "d.parquet")
     return folder / "m", raw.drop_columns(["label"]), expected
-
-
-def read(folder):
-    return pa.concat_tables(pq.read_table(file) for file in sorted(Path(folder).glob("part-*.parquet")))
 
 
 def write(raw, path):
@@ -45,23 +39,22 @@ def write(raw, path):
     elif path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in raw.to_pylist()))
     else:
-        pq.write_table(raw, path, row_group_size=37)
+        pq.write_table(raw, path, row_group_size=37, write_page_checksum=True)
     return path
 
 
-@pytest.mark.parametrize("name", ["new.parquet", "new.csv", "new.jsonl"])
-def test_documents_of_every_format_are_labelled_as_their_features_were(made, tmp_path, name):
+def test_documents_of_every_format_are_labelled_as_their_features_were(made, tmp_path):
     model, raw, expected = made
-    data = write(raw, tmp_path / name)
-    arguments = ["--out", str(tmp_path / "out"), "--workers", "0", "--probabilities", "--keep", "id"]
-    assert main(["predict", str(model), str(data), *arguments]) == 0
-    found = read(tmp_path / "out")
-    for column in ("prediction", "probability", "probabilities"):
-        assert found[column].to_pylist() == expected[column].to_pylist()
-    assert found["id"].to_pylist() == raw["id"].to_pylist()
-    assert found["row"].to_pylist() == list(range(raw.num_rows)) and set(found["file"].to_pylist()) == {name}
-    about = json.loads((tmp_path / "out" / "_predictions.json").read_text())
-    assert about["rows"] == raw.num_rows and about["columns_read"] == 2 and about["bytes_read"] > 0
+    for name in ("new.parquet", "new.csv", "new.jsonl"):
+        data, out = write(raw, tmp_path / name), tmp_path / f"out-{name}"
+        give("predict", model, data, "--out", out, "--probabilities", "--keep", "id")
+        found = pq.read_table(out)
+        for column in ("prediction", "probability", "probabilities"):
+            assert found[column].to_pylist() == expected[column].to_pylist(), name
+        assert found["id"].to_pylist() == raw["id"].to_pylist()
+        assert found["row"].to_pylist() == list(range(raw.num_rows)) and set(found["file"].to_pylist()) == {name}
+        about = json.loads((out / "_predictions.json").read_text())
+        assert about["rows"] == raw.num_rows and about["columns_read"] == 2 and about["bytes_read"] > 0
     assert not list(tmp_path.glob("*.unfinished"))
 
 
@@ -79,8 +72,8 @@ def test_two_workers_write_the_same_files(made, tmp_path):
     model, raw, _ = made
     data = write(raw, tmp_path / "new.parquet")
     for workers in ("0", "2"):
-        arguments = ["--out", str(tmp_path / workers), "--workers", workers, "--top", "2"]
-        assert main(["predict", str(model), str(data), *arguments]) == 0
+        words = ["predict", str(model), str(data), "--out", str(tmp_path / workers), "--workers", workers, "--top", "2"]
+        assert main(words) == 0
     first, second = (sorted((tmp_path / one).glob("part-*")) for one in ("0", "2"))
     assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
 
@@ -98,46 +91,40 @@ def test_parts_that_stand_are_not_written_again(made, tmp_path, monkeypatch):
         return done[-1]
 
     monkeypatch.setattr(parts, "label_part", breaks)
-    arguments = ["predict", str(model), str(data), "--out", str(tmp_path / "out"), "--workers", "0"]
     with pytest.raises(KeyboardInterrupt):
-        main(arguments)
+        give("predict", model, data, "--out", tmp_path / "out")
     standing = tmp_path / "out.unfinished" / "parts"
     assert sorted(file.name for file in standing.glob("part-*")) == ["part-00000.parquet", "part-00001.parquet"]
     torn = standing / ".part-00002.parquet.abc"
     torn.write_bytes(b"torn")
     inodes = [os.stat(file).st_ino for file in sorted(standing.glob("part-*"))]
     monkeypatch.setattr(parts, "label_part", label)
-    assert main(["resume", str(tmp_path / "out"), "--workers", "0"]) == 0
+    give("resume", tmp_path / "out")
     written = sorted((tmp_path / "out").glob("part-*"))
     assert len(written) > 2 and [os.stat(file).st_ino for file in written[:2]] == inodes
-    assert read(tmp_path / "out").num_rows == raw.num_rows and not standing.parent.exists()
+    assert pq.read_table(tmp_path / "out").num_rows == raw.num_rows and not standing.parent.exists()
 
 
-def test_parts_of_another_question_are_removed(made, tmp_path, monkeypatch):
+def test_parts_of_another_question_are_removed(made, tmp_path):
     model, raw, _ = made
     data, out = write(raw, tmp_path / "new.parquet"), tmp_path / "out"
     standing = tmp_path / "out.unfinished" / "parts"
     standing.mkdir(parents=True)
     (standing / "of").write_text("something else")
     pq.write_table(pa.table({"prediction": ["wrong"]}), standing / "part-00000.parquet")
-    assert main(["predict", str(model), str(data), "--out", str(out), "--workers", "0"]) == 0
-    assert "wrong" not in read(out)["prediction"].to_pylist()
+    give("predict", model, data, "--out", out)
+    assert "wrong" not in pq.read_table(out)["prediction"].to_pylist()
 
 
-@pytest.mark.parametrize(
-    ("change", "arguments", "said"),
-    [
-        (lambda raw: raw.rename_columns(["words", *raw.column_names[1:]]), [], "column 'text'"),
-        (lambda raw: raw.set_column(0, "text", pa.array(range(raw.num_rows))), [], "type int"),
-        (lambda raw: raw, ["--keep", "nobody"], "column 'nobody'"),
-        (lambda raw: raw, ["--keep", "row"], "is a column of predictions"),
-    ],
-)
-def test_documents_that_the_model_cannot_read(made, tmp_path, capsys, change, arguments, said):
+def test_documents_that_the_model_cannot_read(made, tmp_path, refused):
     model, raw, _ = made
     assert raw.column_names[0] == "text"
-    data = write(change(raw), tmp_path / "new.parquet")
-    code = main(["predict", str(model), str(data), "--out", str(tmp_path / "out"), "--workers", "0", *arguments])
-    error = capsys.readouterr().err
-    assert code in (2, 3) and said in error and len(error.splitlines()) == 1
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["new.parquet"]
+    for rows, arguments, code, said in (
+        (raw.rename_columns(["words", *raw.column_names[1:]]), [], 3, "column 'text'"),
+        (raw.set_column(0, "text", pa.array(range(raw.num_rows))), [], 3, "type int"),
+        (raw, ["--keep", "nobody"], 3, "column 'nobody'"),
+        (raw, ["--keep", "row"], 2, "is a column of predictions"),
+    ):
+        data = write(rows, tmp_path / "new.parquet")
+        assert said in refused("predict", model, data, "--out", tmp_path / "out", *LOCAL, *arguments, code=code)
+        assert [path.name for path in tmp_path.iterdir()] == ["new.parquet"], said

@@ -13,7 +13,7 @@ from dboost import BoostedRegressor, Columns, Products, load_model
 from dboost.losses import EpsilonInsensitive
 from pipelines.cli import main
 from pipelines.regression_figures import partial, summarise
-from tests.pipelines.test_cli import error_line
+from tests.pipelines.conftest import LOCAL, figures, give
 
 NAMES = ["lstat", "rm", "age", "tax"]
 
@@ -34,9 +34,10 @@ def data(tmp_path_factory):
     return folder
 
 
-def run(capsys, *arguments):
+def run(capsys, *words, more=LOCAL):
     """The last JSON line of a command that ends well."""
-    assert main([*arguments, "--workers", "0", "--log-format", "json"]) == 0
+    capsys.readouterr()
+    assert main([*map(str, words), *more, "--log-format", "json"]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
     return found
 
@@ -63,7 +64,7 @@ def test_a_table_of_the_settings_names_the_hypotheses(model):
 
 
 def test_evaluate_prints_the_figures_of_scikit_learn(model, data, tmp_path, capsys):
-    found = run(capsys, "evaluate", str(model), str(data), "--label", "price", "--features", ",".join(NAMES))
+    found = run(capsys, "evaluate", model, data, "--label", "price", "--features", ",".join(NAMES))
     frame = houses()
     predicted = load_model(model).predict(frame[NAMES])
     assert found["rmse"] == pytest.approx(root_mean_squared_error(frame.price, predicted), rel=1e-9)
@@ -71,16 +72,14 @@ def test_evaluate_prints_the_figures_of_scikit_learn(model, data, tmp_path, caps
     assert found["r2"] == pytest.approx(r2_score(frame.price, predicted), rel=1e-9)
     assert found["largest_error"] == pytest.approx(np.abs(frame.price - predicted).max(), rel=1e-9)
     assert (found["examples"], found["n_hypotheses"], found["n_features"]) == (200, 14, 4)
-    out = tmp_path / "evaluation"
-    asked = ["evaluate", str(model), str(data), "--label", "price", "--out", str(out), "--workers", "0"]
-    assert main(asked) == 0
+    give("evaluate", model, data, "--label", "price", "--out", tmp_path / "e")
     text = capsys.readouterr().out
     assert "RMSE" in text and "MAE" in text and "R2" in text
-    assert json.loads((out / "evaluation.json").read_text())["r2"] == pytest.approx(found["r2"])
+    assert figures(tmp_path / "e")["r2"] == pytest.approx(found["r2"])
 
 
 def test_inspect_shows_the_hypotheses_in_words(model, capsys):
-    found = run_inspect(capsys, model)
+    found = run(capsys, "inspect", model, more=[])
     words = {feature["name"]: feature["weights"] for feature in found["features"]}
     assert words["lstat * rm"]["target"] > 0 > words["age^2"]["target"]
     assert "column" not in found["features"][0]
@@ -89,77 +88,42 @@ def test_inspect_shows_the_hypotheses_in_words(model, capsys):
     assert "lstat * rm" in text and "hypotheses used" in text and "features read" in text
 
 
-def run_inspect(capsys, model):
-    assert main(["inspect", str(model), "--log-format", "json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
-    return found
-
-
-def test_predictions_are_those_of_the_model(model, data, tmp_path):
-    asked = ["predict", str(model), str(data), "--features", ",".join(NAMES), "--out", str(tmp_path / "p")]
-    assert main([*asked, "--workers", "0"]) == 0
+def test_predictions_are_those_of_the_model_and_have_no_probabilities(model, data, tmp_path, refused):
+    asked = ["predict", model, data, "--out", tmp_path / "p"]
+    assert "no probabilities" in refused(*asked, "--probabilities", *LOCAL)
+    give(*asked, "--features", ",".join(NAMES))
     table = pq.read_table(tmp_path / "p")
     assert table.column_names == ["file", "row", "prediction"]
     expected = load_model(model).predict(houses()[NAMES])
     assert np.asarray(table["prediction"]).tobytes() == expected.tobytes()
 
 
-def test_flags_take_a_name_or_json_and_several_are_a_union(data, tmp_path, capsys):
-    common = ["train", str(data), "--label", "price", "--loss", "squared", "--alpha", "0.5"]
-    run(capsys, *common, "--hypotheses", "columns", "--out", str(tmp_path / "a"))
+def test_flags_take_a_name_or_json_and_several_are_a_union(data, tmp_path):
+    common = ["train", data, "--label", "price", "--loss", "squared", "--alpha", "0.5"]
+    give(*common, "--hypotheses", "columns", "--out", tmp_path / "a")
     assert load_model(tmp_path / "a").hypotheses == Columns()
-    union = '["columns", 3]'
-    assert main([*common, "--hypotheses", union, "--out", str(tmp_path / "b"), "--workers", "0"]) == 2
     union = '[{"family": "columns"}, {"family": "products", "min_degree": 2, "max_degree": 2}]'
-    capsys.readouterr()
-    run(capsys, *common, "--hypotheses", union, "--out", str(tmp_path / "b"))
+    give(*common, "--hypotheses", union, "--out", tmp_path / "b")
     assert load_model(tmp_path / "b").hypotheses == Columns() | Products(min_degree=2, max_degree=2)
 
 
-def test_counts_are_predicted_by_their_means(tmp_path, capsys):
+def test_counts_are_predicted_by_their_means(tmp_path, capsys, refused):
     frame = houses()[NAMES]
     counts = np.random.default_rng(1).poisson(np.exp(0.4 * frame.lstat + 1.0))
     frame.assign(visits=counts).to_parquet(tmp_path / "t.parquet", index=False)
     common = ["--label", "visits", "--loss", "poisson", "--penalty", "l1", "--alpha", "0.05"]
-    run(capsys, "train", str(tmp_path / "t.parquet"), *common, "--out", str(tmp_path / "m"))
-    asked = ["predict", str(tmp_path / "m"), str(tmp_path / "t.parquet"), "--out", str(tmp_path / "p")]
-    assert main([*asked, "--workers", "0"]) == 0
+    give("train", tmp_path / "t.parquet", *common, "--out", tmp_path / "m")
+    give("predict", tmp_path / "m", tmp_path / "t.parquet", "--out", tmp_path / "p")
     model = load_model(tmp_path / "m")
     predicted = np.asarray(pq.read_table(tmp_path / "p")["prediction"])
     np.testing.assert_allclose(predicted, np.exp(frame.to_numpy() @ model.coef_[0] + model.intercept_[0]), rtol=1e-12)
-    found = run(capsys, "evaluate", str(tmp_path / "m"), str(tmp_path / "t.parquet"), "--label", "visits")
+    found = run(capsys, "evaluate", tmp_path / "m", tmp_path / "t.parquet", "--label", "visits")
     assert found["r2"] == pytest.approx(r2_score(counts, predicted), rel=1e-9)
     frame.assign(visits=np.where(np.arange(200) == 17, -1, counts)).to_parquet(
         tmp_path / "bad.parquet", index=False, write_page_checksum=True
     )
-    capsys.readouterr()
-    assert main(["train", str(tmp_path / "bad.parquet"), *common, "--out", str(tmp_path / "n"), "--workers", "0"]) == 3
-    assert "label -1 in row 17 of partition bad.parquet" in capsys.readouterr().err.splitlines()[-1]
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--hypotheses", "everything"], "known families"),
-        (["--hypotheses", '{"family": "products", "degree": 2}'], "no parameter 'degree'"),
-        (["--hypotheses", '{"family": "products", "max_degree": 0}'], "max_degree"),
-        (["--hypotheses", "{family: products}"], "as a flag a name, or JSON"),
-        (["--epsilon", "0.5"], "belongs to epsilon_insensitive, huber"),
-        (["--loss", "huber", "--quantile", "0.5"], "belongs to quantile"),
-        (["--loss", "quantile", "--quantile", "1.5"], "quantile must be a number between 0 and 1"),
-        (["--loss", "squared", "--class-weight", "balanced"], "--class-weight has no meaning for loss 'squared'"),
-        (["--loss", "tukey"], "expected one of log, multinomial"),
-    ],
-)
-def test_usage_is_refused_before_any_data(flags, message, data, tmp_path, capsys):
-    assert main(["train", str(data), *flags, "--out", str(tmp_path / "m"), "--workers", "0"]) == 2
-    assert message in error_line(capsys)
-
-
-def test_a_regression_has_no_probabilities(model, data, tmp_path, capsys):
-    asked = ["predict", str(model), str(data), "--probabilities", "--out", str(tmp_path / "p"), "--workers", "0"]
-    assert main(asked) == 2
-    assert "no probabilities" in error_line(capsys)
+    bad = ["train", tmp_path / "bad.parquet", *common, "--out", tmp_path / "n"]
+    assert "label -1 in row 17 of partition bad.parquet" in refused(*bad, *LOCAL, code=3)
 
 
 def test_figures_of_batches_add_up_and_weights_count():

@@ -1,4 +1,4 @@
-"""A scheduler that is killed and started again at its address: what was in work goes on by itself, to the same bits."""
+"""What is killed goes on, to the same bits: work whose scheduler comes back by itself, and a run when it is resumed."""
 
 import json
 import subprocess
@@ -13,7 +13,8 @@ import pytest
 
 from dboost.errors import SchedulerLostError
 from dboost.model.fitted import read_model
-from lab.run_kills import FIT, TRAIN, rows_of, write_run
+from lab.campaign.command import Tally
+from lab.run_kills import FIT, TRAIN, rows_of, trials, write_run
 from lab.scheduler_file import address_in
 from pipelines.cluster import REJOINS, ClusterSession
 from pipelines.config import ClusterSettings
@@ -194,3 +195,11 @@ def test_a_scheduler_that_dies_of_the_work_is_not_waited_for_for_ever(monkeypatc
             cluster.run_with_rejoin(work)
     assert work.calls == REJOINS + 1
     assert out.getvalue().count("is back") == REJOINS
+
+
+@pytest.mark.parametrize("part", ["fit", "cv", "train", "retrain"])
+def test_killed_work_goes_on_to_the_same_end(part, tmp_path):
+    """SIGKILL at any instant: the same model and predictions, and no stage is done twice."""
+    tally = Tally()
+    trials(part, 1, tmp_path, tally)
+    assert (tally.tried, tally.failed) == (1, 0)

@@ -25,6 +25,7 @@ import pipelines
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.model.fitted import read_model
 from pipelines.cli import main
+from pipelines.console import Console
 from pipelines.runs import lock
 from pipelines.runs.lock import hold_lock, holder_of
 from pipelines.runs.run_file import TABLES, checked, keys_of, read_run_file
@@ -198,20 +199,15 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), REFUSED)
-def test_a_file_without_meaning_is_refused_in_one_line_and_nothing_is_written(text, said, tmp_path, capsys):
-    (tmp_path / "run.toml").write_text(text if said.startswith("data") else f"{text}[data]\ndata='x'\n")
-    assert main(["run", str(tmp_path / "run.toml")]) == 2
-    error = capsys.readouterr().err
-    assert said in error and len(error.splitlines()) == 1, error
+def test_a_file_without_meaning_is_refused_in_one_line_and_nothing_is_written(tmp_path, refused):
+    run = tmp_path / "run.toml"
+    for text, said in REFUSED:
+        run.write_text(text if said.startswith("data") else f"{text}[data]\ndata='x'\n")
+        assert said in refused("run", run), text
+    run.write_text(FILE)
+    for text in ("model.alpha", "alpha=1", "modle.alpha=1", "model.alhpa=1", "model.alpha=-1"):
+        refused("run", run, "--set", text)
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
-
-
-@pytest.mark.parametrize("text", ["model.alpha", "alpha=1", "modle.alpha=1", "model.alhpa=1", "model.alpha=-1"])
-def test_a_bad_override_is_refused(text, file, capsys):
-    assert main(["run", str(file), "--set", text]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
-    assert not (file.parent / "runs").exists()
 
 
 def test_the_printed_file_says_where_values_come_from_and_means_the_same(file, capsys, tmp_path):
@@ -269,14 +265,6 @@ def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(ran, capsys):
     (folder / "lock").write_text(json.dumps({"host": "pod-one", "pid": 1, "since": "then"}))
     assert holder_of(folder) is None
     assert states(pipelines.run(file)) == done()
-
-
-def test_two_locks_in_one_process_exclude_each_other(tmp_path):
-    with hold_lock(tmp_path), pytest.raises(UsageError, match="works in this folder"), hold_lock(tmp_path):
-        pass
-    with hold_lock(tmp_path):
-        assert json.loads((tmp_path / "lock").read_text())["pid"] == os.getpid()
-    assert (tmp_path / "lock").read_text() == ""
 
 
 def elsewhere(folder, key, beat=0):
@@ -385,15 +373,9 @@ def test_a_file_from_a_stranger_reaches_no_host_and_writes_nowhere_else(file, ca
     assert "a file cannot say that it is trusted" in capsys.readouterr().err
 
 
-def test_columns_that_are_kept_are_known_before_the_work_and_what_is_left_out_is_said(file, capsys):
-    text = file.read_text()
-    file.write_text(text.replace("[predict]", '[predict]\nkeep = ["label", "text"]'))
-    assert main(["run", str(file)]) == 2
-    said = capsys.readouterr()
-    assert "predict.keep names 'text', which the prepared rows will not have" in said.err and "prepare" not in said.out
-    assert not (file.parent / "runs").exists()
+def test_what_is_left_out_is_said(file, capsys):
     # nothing is held out: what has a table is named, and what has none is not missed
-    file.write_text(text.replace('split = "split"', "").replace("[predict]", "[evaluate]"))
+    file.write_text(FILE.replace('split = "split"', "").replace("[predict]", "[evaluate]"))
     assert main(["run", str(file)]) == 0
     shown = capsys.readouterr().out
     assert "evaluate: left out, since no data is held out" in shown and "predict: left out" not in shown
@@ -450,14 +432,13 @@ def test_a_stage_that_cannot_work_is_refused_before_the_first_one(file, tmp_path
     assert labelled.stages["predict"].state == labelled.stages["report"].state == "done"
 
 
-def test_a_folder_of_something_else_is_refused(file, tmp_path):
+def test_a_folder_of_something_else_is_refused(file, tmp_path, refused):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").write_text("x")
-    with pytest.raises(UsageError, match="is no run folder"):
-        pipelines.run(file, out=tmp_path / "other")
-    assert [path.name for path in (tmp_path / "other").iterdir()] == ["mine.txt"]
+    assert "is no run folder" in refused("run", file, "--out", tmp_path / "other")
     with pytest.raises(DataError, match=r"holds no run\.toml"):
         pipelines.resume(tmp_path / "other")
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["mine.txt"]
 
 
 def test_runs_are_listed_with_their_state(ran, capsys):
@@ -475,32 +456,29 @@ def test_runs_are_listed_with_their_state(ran, capsys):
     assert "no runs in" in capsys.readouterr().out
 
 
-@pytest.mark.full
-def test_force_goes_on_with_the_same_training_and_discards_another(prepared, tmp_path):
-    out, work = tmp_path / "out", tmp_path / "out.unfinished"
-    line = ["train", str(prepared), "--workers", "0", "--out", str(out), "--log-format", "json"]
-    endless = ["--tol", "1e-300", "--update", "gradboost", "--sweeps", "1", "--max-rounds", "10000000"]
+def test_force_goes_on_with_the_same_training_and_discards_another(prepared, tmp_path, monkeypatch, refused):
+    line = ["train", str(prepared), "--workers", "0", "--out", str(tmp_path / "out"), "--log-format", "json"]
+    line += ["--tol", "1e-300", "--update", "gradboost", "--sweeps", "1", "--max-rounds", "10000000", "--alpha"]
 
-    def broken_off(*more):
-        command = [sys.executable, "-m", "pipelines", *line, *endless, *more]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            for told in process.stdout:
-                if json.loads(told)["event"] == "round":
-                    seen.append(json.loads(told)["round"])
-                    break
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=60)
-        assert (work / "fit").is_file()
+    def first_round_of(*more):
+        rounds = []
 
-    seen: list[int] = []
-    broken_off("--alpha", "0.01", "--force")
-    broken_off("--alpha", "0.01", "--force")
-    broken_off("--alpha", "0.02", "--force")
-    assert seen[0] == 1 and seen[1] > 1 and seen[2] == 1
+        def breaks(self, name, **fields):
+            rounds.extend([fields["round"]] if name == "round" else [])
+            if len(rounds) == 3:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Console, "event", breaks)
+            main([*line, *more])
+        assert (tmp_path / "out.unfinished" / "fit").is_file()
+        return rounds[0]
+
+    assert first_round_of("0.01", "--force") == 1 and first_round_of("0.01", "--force") > 1
+    assert first_round_of("0.02", "--force") == 1
     # without it, the progress of another training is kept
-    assert main([*line, *endless, "--alpha", "0.03"]) == 2
-    assert (work / "fit").is_file()
+    refused(*line, "0.03")
+    assert (tmp_path / "out.unfinished" / "fit").is_file()
 
 
 def test_columns_by_their_kind_are_checked_before_the_first_stage(tmp_path):
@@ -518,3 +496,33 @@ def test_columns_by_their_kind_are_checked_before_the_first_stage(tmp_path):
             pipelines.run(tables | {"prepare": {"column": given}}, out=tmp_path / "o")
     assert not (tmp_path / "o").exists()
     assert pipelines.run(tables, out=tmp_path / "o").converged
+
+
+def test_documents_of_a_pattern_and_a_contract_are_inputs(tmp_path, capsys, refused):
+    def month(number):
+        (tmp_path / f"month={number}").mkdir()
+        write_documents(tmp_path / f"month={number}" / "documents.parquet", rows=120, seed=number)
+
+    def stages():
+        """How many stages a call does."""
+        capsys.readouterr()
+        assert main(["run", str(file), "--log-format", "json"]) == 0
+        return capsys.readouterr().out.count('"event": "stage_start"')
+
+    pattern, contract, file = "month=*/documents.parquet", tmp_path / "contract.toml", tmp_path / "trees.toml"
+    text = FILE.replace("documents.parquet", pattern).replace('split = "split"', 'expect = "contract.toml"')
+    file.write_text(text.replace("[predict]\n", ""))
+    contract.write_text("rows = [100, 1000]\n")
+    month(1)
+    month(2)
+    assert stages() > 1 and stages() == 0
+    # raw documents of a pattern are labelled too
+    labelled = ["--out", str(tmp_path / "labelled"), "--workers", "0"]
+    assert main(["predict", str(tmp_path / "runs" / "trees"), str(tmp_path / pattern), *labelled]) == 0
+    assert "240 predictions" in capsys.readouterr().out
+    contract.write_text("rows = [100, 999]\n")
+    assert stages() > 0 and stages() == 0
+    month(3)
+    assert stages() > 1
+    contract.write_text("rows = [1, 2]\n")
+    assert "360 rows, expected 1 to 2" in refused("run", file, code=3)

@@ -12,7 +12,7 @@ from dboost.files import store_folders
 from dboost.files.stores import StorePath, any_path
 from pipelines.cli import main
 from pipelines.runs.fingerprints import of_model
-from tests.pipelines.conftest import write_documents
+from tests.pipelines.conftest import give, write_documents
 
 server = pytest.importorskip("moto.server")
 SECRET = "CANARY-9f2c41e7"
@@ -64,7 +64,7 @@ def both(bucket, tmp_path_factory):
             f"predict {root}/model {root}/documents.parquet --keep label --out {root}/of-documents",
             f"path {root}/prepared --n-alphas 3 --eps 0.3 --out {root}/path",
         ):
-            assert main([*command.split(), "--workers", "0", "--log-format", "json"]) == 0, command
+            give(*command.split(), "--log-format", "json")
         assert main(f"report {root}/model --data {root}/prepared --out {root}/report.html".split()) == 0
     return str(here), bucket
 
@@ -161,28 +161,19 @@ def test_a_writer_that_is_killed_between_two_objects_leaves_the_model_before(bot
     assert np.array_equal(found.coef_, model.coef_ if after < 3 else other.coef_)
 
 
-def said(arguments, capsys):
-    code = main([*arguments.split(), "--workers", "0"])
-    return code, capsys.readouterr().err
-
-
-def test_what_a_store_refuses_is_one_line(both, bucket, capsys, monkeypatch):
-    code, text = said(f"train {bucket}/nothing-here --label y --out m", capsys)
-    assert code == 3 and "no such" in text and text.count("\n") == 1
-    code, text = said(f"train s3://no-such-bucket/x --label y --out {bucket}/m", capsys)
-    assert code in (3, 5) and text.count("\n") == 1
-    code, text = said(f"train {bucket}/prepared --out s3://no-such-bucket/m", capsys)
-    assert code == 5 and text.count("\n") == 1 and "the store refuses" in text
-    code, text = said(f"train s3://me:{SECRET}@texts/prepared --out m", capsys)
-    assert code == 2 and SECRET not in text and "environment" in text
-    code, text = said(f"train {bucket}/prepared?secret_key={SECRET} --out m", capsys)
-    assert code == 2 and SECRET not in text
-    code, text = said("train memory://texts/prepared --out m", capsys)
-    assert code == 2 and "not supported" in text
-    code = main(["run", f"{bucket}/run.toml"])
-    assert code == 2 and "not supported" in capsys.readouterr().err
-    code, text = said(f"evaluate {bucket}/absent {bucket}/prepared", capsys)
-    assert code == 3 and "no such model folder" in text
+def test_what_a_store_refuses_is_one_line(both, bucket, refused):
+    for command, code, said in (
+        (f"train {bucket}/nothing-here --label y --out m", 3, "no such"),
+        (f"train s3://no-such-bucket/x --label y --out {bucket}/m", 3, "no such"),
+        (f"train {bucket}/prepared --out s3://no-such-bucket/m", 5, "the store refuses"),
+        (f"train s3://me:{SECRET}@texts/prepared --out m", 2, "environment"),
+        (f"train {bucket}/prepared?secret_key={SECRET} --out m", 2, ""),
+        ("train memory://texts/prepared --out m", 2, "not supported"),
+        (f"evaluate {bucket}/absent {bucket}/prepared", 3, "no such model folder"),
+    ):
+        line = refused(*command.split(), "--workers", "0", code=code)
+        assert said in line and SECRET not in line, command
+    assert "not supported" in refused("run", f"{bucket}/run.toml")
 
 
 def test_a_store_that_does_not_answer_is_given_up(monkeypatch):

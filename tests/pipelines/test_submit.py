@@ -1,12 +1,11 @@
 """Runs that are put on a cluster and left there: started, followed, stopped, resumed; what a dry run shows; TLS."""
 
-import io
 import json
 import os
+import shlex
 import time
 
 import pytest
-from distributed import Client, Security
 
 from dboost.errors import DataError, UsageError
 from pipelines.cli import main
@@ -51,10 +50,11 @@ def test_a_run_is_left_alone_followed_and_read(file, capsys):  # noqa: F811
     assert events[-1]["event"] == "run_done" and events[-1]["at"] > 1e9
 
 
-def test_a_run_that_is_stopped_goes_on(file):  # noqa: F811
+@pytest.mark.parametrize("where", ["0", pytest.param("1", marks=pytest.mark.full)])
+def test_a_run_that_is_stopped_goes_on(where, file):  # noqa: F811
     file.write_text(FILE.replace("alpha = 0.005", "alpha = 1e-7\ntol = 1e-12\nmax_rounds = 400"))
     folder = file.parent / "runs" / "trees"
-    assert main(["submit", str(file), "--to", "local", "--workers", "1"]) == 0
+    assert main(["submit", str(file), "--workers", where]) == 0
     wait(lambda: listed(folder, folder.parent).rounds, folder)
     assert main(["submit", str(file), "--workers", "0"]) == 2  # it is at work
     assert main(["stop", str(folder)]) == 0
@@ -79,31 +79,19 @@ def test_a_dry_run_writes_nothing(file, capsys):  # noqa: F811
     assert sorted(file.parent.rglob("*")) == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--to", "slum"], "did you mean 'slurm'?"),
-        (["--to", "ssh", "--workers", "1", "--hosts", "one", "--dry-run"], "has 1 hosts"),
-        (["--to", "kubernetes", "--workers", "2", "--dry-run"], "needs options.image"),
-        (["--to", "gateway", "--dry-run"], "workers is 0, which is no cluster, and --to gateway is of one"),
-        (["--options", '{"a": null}'], "without null"),
-        (["--to", "local", "--workers", "1", "--hosts", "a"], "--hosts has no effect on this kind of cluster"),
-        (["--to", "local", "--hosts", "a"], "workers is 0, which is no cluster, and hosts is of one"),
-    ],
-)
-def test_requests_without_meaning(
-    file,  # noqa: F811
-    capsys,
-    arguments,
-    said,
-):
-    code = main(["submit", str(file), *arguments])
-    assert code in (2, 4) and said in capsys.readouterr().err
-
-
-def test_folders_that_were_not_submitted(tmp_path, capsys):
-    assert main(["stop", str(tmp_path)]) == 2 and "was not submitted" in capsys.readouterr().err
-    assert main(["logs", str(tmp_path)]) == 3 and "is no run folder" in capsys.readouterr().err
+def test_requests_without_meaning_and_folders_that_were_not_submitted(file, refused):  # noqa: F811
+    for arguments, said in (
+        ("--to slum", "did you mean 'slurm'?"),
+        ("--to ssh --workers 1 --hosts one --dry-run", "has 1 hosts"),
+        ("--to kubernetes --workers 2 --dry-run", "needs options.image"),
+        ("--to gateway --dry-run", "workers is 0, which is no cluster, and --to gateway is of one"),
+        ("""--options '{"a": null}'""", "without null"),
+        ("--to local --workers 1 --hosts a", "--hosts has no effect on this kind of cluster"),
+        ("--to local --hosts a", "workers is 0, which is no cluster, and hosts is of one"),
+    ):
+        assert said in refused("submit", file, *shlex.split(arguments)), arguments
+    assert "was not submitted" in refused("stop", file.parent)
+    assert "is no run folder" in refused("logs", file.parent, code=3)
 
 
 def test_a_new_pod_takes_over_what_its_predecessor_held(tmp_path, monkeypatch):
@@ -133,18 +121,6 @@ def test_the_jobs_of_slurm_and_kubernetes_go_on_where_they_stopped(tmp_path):
 # ---- certificates ----------------------------------------------------------------------------------------------------
 
 
-def test_a_cluster_with_certificates_refuses_whoever_has_none(tmp_path):
-    pytest.importorskip("cryptography", reason="cryptography is not installed")
-    settings = ClusterSettings(to="local", workers=1, tls="temporary")
-    with connect(settings, Console("plain", out=io.StringIO())) as client:
-        address = client.scheduler.address
-        assert address.startswith("tls://127.0.0.1")
-        assert client.submit(lambda: 7).result() == 7
-        wrong = Security.temporary()
-        with pytest.raises((OSError, ValueError, TypeError)):
-            Client(address, security=wrong, timeout=2)
-
-
 def test_certificates_of_a_folder(tmp_path):
     with pytest.raises(DataError, match=r"ca\.pem, cert\.pem, key\.pem"):
         security_of(str(tmp_path))
@@ -160,22 +136,3 @@ def test_certificates_of_a_folder(tmp_path):
     with pytest.raises(UsageError, match="name two clusters"):
         with connect(ClusterSettings(scheduler="tcp://127.0.0.1:1", to="local"), quiet):
             pass
-
-
-def test_a_key_of_a_cluster_that_could_have_no_effect_is_refused(tmp_path, capsys, monkeypatch):
-    monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
-    hosts = ["--to", "ssh", "--hosts", "a,b", "--workers", "2"]
-    for given, said in (
-        (["--workers", "2", "--connect-timeout", "5"], "--connect-timeout is of a scheduler that is there"),
-        (["--workers", "0", "--rejoin-seconds", "5"], "--rejoin-seconds is of a scheduler that is there"),
-        (["--workers", "2", "--hosts", "a,b"], "--hosts has no effect on this kind"),
-        (["--to", "slurm", "--workers", "2", "--hosts", "a,b"], "--hosts has no effect on this kind"),
-        (["--to", "gateway", "--workers", "2", "--memory-limit", "2GiB"], "--memory-limit has no effect on this kind"),
-        (["--to", "gateway", "--workers", "2", "--tls", "temporary"], "--tls has no effect on this kind"),
-        ([*hosts, "--options", '{"worker_options": {"n_workers": 3}}'], "--workers beside options.worker_options"),
-        (["--to", "slurm", "--workers", "2", "--options", '{"n_workers": 3}'], "--workers beside options.n_workers"),
-    ):
-        assert main(["doctor", *given]) == 2, given
-        assert said in capsys.readouterr().err, given
-    assert main(["resume", str(tmp_path), "--connect-timeout", "5"]) == 2
-    assert "--connect-timeout without the cluster it is of" in capsys.readouterr().err

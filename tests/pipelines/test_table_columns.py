@@ -16,6 +16,7 @@ from dboost.data import load_manifest
 from dboost.estimators.transform_files import transform_of_prepared
 from pipelines.cli import main
 from pipelines.commands.models import values_of
+from tests.pipelines.conftest import LOCAL, figures
 
 N = 60
 TEXTS = ["the sea and its waves", "a sky full of clouds", "rain on sand"]
@@ -29,11 +30,10 @@ TABLE = pa.table({
     "id": list(range(N)),
 })  # fmt: skip
 KINDS = {"title": "text", "price": "number", "colour": "category", "day": "date"}
-END = ["--workers", "0", "--log-format", "plain"]
 
 
 def run(*words):
-    return main([*map(str, words), *END])
+    return main([*map(str, words), *LOCAL])
 
 
 def named(kinds):
@@ -106,19 +106,6 @@ def test_a_dask_frame_and_files_cut_at_the_same_rows_give_a_model_of_the_same_bi
     for found in (command[-1], features):
         assert found.coef_.tobytes() == lazy[-1].coef_.tobytes() and found.coef_.any()
         assert found.intercept_.tobytes() == lazy[-1].intercept_.tobytes()
-
-
-def test_keys_that_would_have_no_effect_are_refused_before_the_data_is_read(tmp_path, capsys):
-    for given, said in (
-        (["--missing", "zero"], "--missing zero has no effect without --column; leave --missing out"),
-        (["--min-count", "3"], "--min-count 3 has no effect without --column"),
-        (
-            ["--column", "a=text", "--hashing", "64", "--max-features", "9"],
-            "--max-features 9 has no effect beside --column and --hashing",
-        ),
-    ):
-        assert run("prepare", tmp_path / "a.csv", *given, "--out", tmp_path / "x") == 2
-        assert said in capsys.readouterr().err
 
 
 def test_csv_of_other_habits_and_without_rows(tmp_path, capsys):
@@ -232,7 +219,7 @@ def test_raw_documents_with_tags_are_judged_as_their_features_are(tmp_path, caps
         capsys.readouterr()
         assert run("evaluate", tmp_path / "m", tmp_path / name, *how, "--out", tmp_path / f"{name}-e") == 0
         assert "tags that the model does not know count for no figure: 'salt' (2)" in capsys.readouterr().out
-        found = json.loads((tmp_path / f"{name}-e" / "evaluation.json").read_text())
+        found = figures(tmp_path / f"{name}-e")
         assert [found["micro_f1"], found["macro_f1"]] == [expected.micro_f1, expected.macro_f1]
         assert found["precision_at"] == expected.precision_at.tolist() and found["unknown_classes"] == {"salt": 2}
         np.testing.assert_array_equal(found["task_f1"], expected.task_f1)
@@ -258,7 +245,7 @@ def test_several_label_columns_of_a_raw_table_are_judged(tmp_path, capsys):
         words = ("evaluate", tmp_path / name, tmp_path / "a.parquet", "--out", tmp_path / f"{name}-e")
         # columns are matched by the names of the tasks, in whatever order they are named
         assert run(*words, "--label", "red,dear") == 0
-        found = json.loads((tmp_path / f"{name}-e" / "evaluation.json").read_text())
+        found = figures(tmp_path / f"{name}-e")
         if name == "c":
             judged = pipeline[-1].judge(pipeline[0].transform(X), y)
             assert found["task_errors"] == judged.task_errors.tolist() and found["micro_f1"] == judged.micro_f1

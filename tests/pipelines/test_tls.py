@@ -1,15 +1,19 @@
 """A cluster whose parts speak TLS: who is let in, a whole run over it, and what listens where."""
 
 import datetime
+import io
 import ipaddress
 import socket
 import ssl
 
 import psutil
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, Security
 
 from pipelines.cli import main
+from pipelines.cluster import connect
+from pipelines.config import ClusterSettings
+from pipelines.console import Console
 from pipelines.places.security import security_of
 from pipelines.runs.fingerprints import of_model
 
@@ -75,20 +79,18 @@ def listening():
     return {(one.laddr.ip, one.laddr.port) for one in connections if one.status == psutil.CONN_LISTEN}
 
 
+def local(tls):
+    """A client of a cluster that is made here, with a worker."""
+    settings = ClusterSettings(to="local", workers=1, tls=tls)
+    return connect(settings, Console("plain", out=io.StringIO()))
+
+
 @pytest.fixture(scope="module")
 def cluster(certificates):
     """The address of a cluster, and where it listens: what other tests of this process left open is not its own."""
     before = listening()
-    security = security_of(str(certificates))
-    with LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        host="127.0.0.1",
-        protocol="tls",
-        security=security,
-        dashboard_address="127.0.0.1:0",
-    ) as cluster:
-        yield cluster.scheduler_address, listening() - before
+    with local(str(certificates)) as client:
+        yield client.scheduler.address, listening() - before
 
 
 @pytest.fixture
@@ -116,16 +118,22 @@ def refused_without_a_certificate(address, ca):
             return "CERTIFICATE_REQUIRED" in str(error)
 
 
-@pytest.mark.parametrize("who", ["plain", "no certificate", "another authority", "expired"])
-def test_who_has_no_certificate_of_ours_is_not(who, address, certificates, authority, tmp_path):
-    if who == "plain":
-        assert refused(address.replace("tls://", "tcp://"), None)
-    elif who == "no certificate":
-        assert refused_without_a_certificate(address, certificates / "ca.pem")
-    elif who == "another authority":
-        assert refused(address, security_of(str(Authority().folder(tmp_path / "other", trusted=authority))))
-    else:
-        assert refused(address, security_of(str(authority.folder(tmp_path / "late", days=-1))))
+def test_who_has_no_certificate_of_ours_is_not_let_in(address, certificates, authority, tmp_path):
+    assert refused(address.replace("tls://", "tcp://"), None)
+    assert refused_without_a_certificate(address, certificates / "ca.pem")
+    # another authority, and one of ours that has expired
+    assert refused(address, security_of(str(Authority().folder(tmp_path / "other", trusted=authority))))
+    assert refused(address, security_of(str(authority.folder(tmp_path / "late", days=-1))))
+
+
+@pytest.mark.full
+def test_temporary_certificates_refuse_whoever_has_none():
+    with local("temporary") as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1")
+        assert client.submit(lambda: 7).result() == 7
+        with pytest.raises((OSError, ValueError, TypeError)):
+            Client(address, security=Security.temporary(), timeout=2)
 
 
 def test_a_run_over_it_has_the_model_of_a_run_without(address, certificates, prepared, tmp_path):
