@@ -7,7 +7,9 @@ Does not cover: what ``import dboost`` loads (``test_import.py``), or what the f
 from __future__ import annotations
 
 import ast
+import re
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -115,9 +117,14 @@ def part_named(module: str) -> str:
 
 
 @cache
+def tree(path: Path) -> ast.Module:
+    """A file as a program."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports(path: Path) -> list[tuple[str, bool, int]]:
     """Absolute module names imported by a file, whether at import time, and the line."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     found: list[tuple[str, bool, int]] = []
     package = ("dboost", *path.relative_to(PACKAGE).parts[:-1])
 
@@ -135,7 +142,7 @@ def imports(path: Path) -> list[tuple[str, bool, int]]:
         for child in ast.iter_child_nodes(node):
             visit(child, eager and not inside)
 
-    visit(tree, True)
+    visit(tree(path), True)
     return found
 
 
@@ -184,10 +191,7 @@ def test_the_table_is_a_direction() -> None:
 @cache
 def for_types(path: Path) -> set[int]:
     """Lines of imports that only a reader of types follows."""
-    text = path.read_text(encoding="utf-8")
-    if "TYPE_CHECKING" not in text:
-        return set()
-    blocks = [node for node in ast.walk(ast.parse(text)) if is_type_checking(node)]
+    blocks = [node for node in ast.walk(tree(path)) if is_type_checking(node)]
     return {
         node.lineno for block in blocks for node in ast.walk(block) if isinstance(node, ast.Import | ast.ImportFrom)
     }
@@ -238,7 +242,7 @@ def test_the_reader_sees_every_form_of_import(tmp_path: Path, monkeypatch: pytes
 def packages_named(path: Path) -> set[str]:
     """The first components of all imports of a file, those inside functions too; "" for one without a name."""
     named: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             named |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -253,8 +257,7 @@ WARNERS = {"notices.py", "kernel_cache.py"}
 def warns(path: Path) -> list[int]:
     """Lines of a file that name ``warnings.warn`` or ``warn_explicit``, by whatever way."""
     found: list[int] = []
-    text = path.read_text(encoding="utf-8")
-    for node in ast.walk(ast.parse(text)) if "warnings" in text else ():
+    for node in ast.walk(tree(path)) if "warnings" in path.read_text(encoding="utf-8") else ():
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "warnings":
             found += [node.lineno] if node.attr in ("warn", "warn_explicit") else []
         elif isinstance(node, ast.ImportFrom) and node.module == "warnings":
@@ -284,3 +287,32 @@ def test_lab_names_what_it_imports_as_a_checkout_does() -> None:
     for path in sorted((ROOT / "lab").rglob("*.py")):
         assert not {"dboost_pipelines", "tests"} & packages_named(path), f"{path}: names another package than pipelines"
         assert "" not in packages_named(path) or peers in path.parents, f"{path}: imports without a name"
+
+
+# What is imported -> the distribution it is from, where the names differ.
+DISTRIBUTIONS = {
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+    "distributed": "dask",
+    "dask_jobqueue": "dask-jobqueue",
+    "dask_kubernetes": "dask-kubernetes",
+    "dask_ml": "dask-ml",
+    "dask_gateway": "dask-gateway",
+}
+# What is used only where somebody else has brought it: tables of pandas and polars, the shell of a notebook.
+BROUGHT = {"pandas", "polars", "IPython", "onnx"}
+
+
+def test_everything_that_is_imported_is_declared() -> None:
+    """An import that works because another package happens to need the same one fails when that changes its mind."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [bound for name, bounds in project["optional-dependencies"].items() if name != "test" for bound in bounds]
+    declared = {re.split(r"[>=\[]", bound)[0].lower() for bound in [*project["dependencies"], *extras]}
+    known = {*sys.stdlib_module_names, *BROUGHT, "", "dboost", "dboost_pipelines", "pipelines", "lab"}
+    lacking = {
+        top: path.relative_to(ROOT).as_posix()
+        for path in [*sources(), *(ROOT / "pipelines").rglob("*.py")]
+        for top in packages_named(path) - known
+        if DISTRIBUTIONS.get(top, top).lower() not in declared
+    }
+    assert not lacking
