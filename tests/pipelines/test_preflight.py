@@ -118,7 +118,7 @@ def test_what_no_process_could_hold_once_is_refused():
         assert refused.value.file == "rows.parquet" and refused.value.row_group == 3 and refused.value.hint
 
 
-# What is advised where it works, or something ("."), or nothing.
+# A shape, where it is trained, and a pattern of the advice: "." is any advice, and "^$" is none.
 ADVISED = [
     # All of it is many times the memory of all workers: it is read again in every pass.
     (shape(count=1000, nbytes=100_000_000), cluster(2 * GIB, 2 * GIB), "."),

@@ -69,7 +69,7 @@ def folder(tmp_path):
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """The same after the first night."""
+    """A folder of a retraining after its first night."""
     folder = write(tmp_path_factory.mktemp("first"))
     retrain(folder)
     return folder
@@ -77,7 +77,7 @@ def first(tmp_path_factory):
 
 @pytest.fixture
 def after_first(first, tmp_path):
-    """A copy of it, whose files lie elsewhere: the next night does not find that nothing is new."""
+    """A copy of that folder; its documents lie elsewhere, so that the next night finds them new."""
     shutil.copytree(first, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
