@@ -34,8 +34,7 @@ def missing(rows):
     return X, np.where(np.random.default_rng(1).random(Y.shape) < 0.2, np.nan, Y)
 
 
-@pytest.mark.parametrize("free", [True, False])
-@pytest.mark.parametrize("alpha", [0.3, 0.05])
+@pytest.mark.parametrize(("alpha", "free"), [(0.3, False), (0.05, True)])
 def test_it_is_the_optimum_of_the_multi_task_lasso(rows, alpha, free):
     X, Y = rows
     ours = MultiTaskBoostedRegressor(standardize=False, alpha=alpha, tol=1e-10, fit_intercept=free).fit(X, Y)

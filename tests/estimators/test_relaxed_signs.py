@@ -1,7 +1,7 @@
 """Signs of features without penalty, and of refits: what users see, on both engines, in paths, folds and files.
 
 Covers: ``positive``, ``lower`` and ``upper`` beside ``penalty_factors`` of 0, and ``dboost.relaxed`` and ``relax=`` of
-models with signs. Does not cover: each alone (``test_signs``, ``test_penalty_factors``, ``test_relaxed``), or the
+models with signs. Does not cover: each alone (``test_column_options``, ``test_relaxed``), or the
 optima of penalised fits (tests/boosting/test_signed_free_rows).
 """
 
