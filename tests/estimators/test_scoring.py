@@ -1,7 +1,7 @@
 """Any scorer in cross-validation: equal to scikit-learn's own loop over the same folds, on every kind of input.
 
 Covers: ``scoring=`` of ``BoostedClassifierCV``, ``BoostedRegressorCV``, ``MultiTaskBoostedClassifierCV`` and
-``cross_validated``. Does not cover: folds, and the sums "loss" and "error" (test_cv).
+``cross_validated``. Does not cover: folds, and the sums "loss" and "error" (test_cv.py).
 """
 
 from __future__ import annotations

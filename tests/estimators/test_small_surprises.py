@@ -116,12 +116,6 @@ def test_lists_of_several_lengths_are_no_labels():
             estimator.fit(X, np.zeros((60, 0)))
 
 
-def test_folds_without_an_order_are_refused():
-    for folds in ([None] * 60, [0, None] * 30, [0, "a"] * 30, [float("nan"), 1.0] * 30):
-        with pytest.raises(DataError, match="folds holds (missing values|values of types)"):
-            dboost.BoostedClassifierCV(folds=np.array(folds, dtype=object)).fit(X, Y)
-
-
 def test_a_transform_of_no_rows_is_refused():
     for none in (np.empty((0, 3)), pd.DataFrame({"a": []})):
         with pytest.raises(DataError, match=r"no rows: Found array with 0 sample\(s\)"):
