@@ -116,12 +116,6 @@ def test_lists_of_several_lengths_are_no_labels():
             estimator.fit(X, np.zeros((60, 0)))
 
 
-def test_a_transform_of_no_rows_is_refused():
-    for none in (np.empty((0, 3)), pd.DataFrame({"a": []})):
-        with pytest.raises(DataError, match=r"no rows: Found array with 0 sample\(s\)"):
-            dboost.TableFeatures().fit(none)
-
-
 def test_a_task_of_one_class_is_told_by_its_name():
     with pytest.raises(DataError, match="only one class in 1 of 1 tasks, which are called 0; drop these tasks"):
         dboost.MultiTaskBoostedClassifier(alpha="quick").fit(X, np.ones((60, 1), int))
