@@ -266,7 +266,7 @@ def test_what_has_no_meaning_is_refused():
 # ---- chosen by cross-validation ------------------------------------------------------------------------------------
 
 FOLDS = np.arange(M) % 3
-# the last of these columns is used by the fit, and would have a negative weight without its penalty
+# the last of these columns is used by a weak strength, and would have a negative weight without its penalty
 HELD_AT_ZERO = np.column_stack([X[:, :3], 0.6 * X[:, 0] + 0.6 * X[:, 1] + 0.1 * X[:, 3]])
 SIGNED = BoostedRegressor(penalty="l1", lower=[0.0] * 4), X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=M)
 GRID = {"folds": FOLDS, "alphas": [0.15, 0.03], "tol": 1e-10, "fold_tol": 1e-10}
@@ -279,14 +279,16 @@ def test_each_fold_refits_its_own_features(name):
     rows, numbers = (HELD_AT_ZERO if name == "signs" else X), y is NUMBER or name == "signs"
     kind = BoostedRegressorCV if isinstance(estimator, BoostedRegressor) else BoostedClassifierCV
     params = {"loss": estimator.loss, "penalty": estimator.penalty}
-    params |= {"lower": estimator.lower} if name == "signs" else {}
-    found = kind(**params, **GRID, relax=[0.0, 0.5, 1.0]).fit(rows, y)
+    grid = GRID
+    if name == "signs":
+        params["lower"], grid = estimator.lower, GRID | {"alphas": [0.15, 0.01]}
+    found = kind(**params, **grid, relax=[0.0, 0.5, 1.0]).fit(rows, y)
     assert found.fold_losses_.shape == (3, 2, 3) and found.gammas_.tolist() == [1.0, 0.5, 0.0]
-    scored = kind(**params, **GRID, relax=[0.0, 0.5, 1.0], scoring="r2" if numbers else "accuracy")
+    scored = kind(**params, **grid, relax=[0.0, 0.5, 1.0], scoring="r2" if numbers else "accuracy")
     scored = None if y is COUNT else scored.fit(rows, y)
     for fold in range(3):
         train, test = FOLDS != fold, FOLDS == fold
-        for place, alpha in enumerate(GRID["alphas"]):
+        for place, alpha in enumerate(grid["alphas"]):
             first = clone(estimator).set_params(alpha=alpha, tol=1e-10).fit(rows[train], y[train])
             for share, gamma in enumerate(found.gammas_):
                 peer = relaxed(first, rows[train], y[train], gamma=gamma) if gamma < 1.0 else first
@@ -305,11 +307,11 @@ def test_each_fold_refits_its_own_features(name):
 
 
 def test_strength_and_share_are_chosen_by_one_rule(tmp_path):
-    params = {"penalty": "l1", "cv": 4, "n_alphas": 12, "eps": 1e-3, "relax": True}
+    params = {"penalty": "l1", "cv": 4, "n_alphas": 8, "eps": 1e-3, "relax": True}
     found = {rule: BoostedRegressorCV(rule=rule, **params).fit(X, NUMBER) for rule in ("best", "1se")}
     one = found["1se"]
     table = list(one.cv_results_)
-    assert len(table) == 12 * 5 and one.gammas_.tolist() == [1.0, 0.75, 0.5, 0.25, 0.0] and len(one.alphas_) == 12
+    assert len(table) == 8 * 5 and one.gammas_.tolist() == [1.0, 0.75, 0.5, 0.25, 0.0] and len(one.alphas_) == 8
     mean, error = (np.array([row[name] for row in table]) for name in ("mean_loss", "se_loss"))
     best = int(np.argmin(mean))
     assert (one.alpha_best_, one.gamma_best_) == (table[best]["alpha"], table[best]["gamma"])

@@ -100,10 +100,10 @@ def planted(seed, m=200, n=60, strength=1.5, places=(3, 7, 11)):
 
 def test_planted_features_are_found_and_noise_is_not():
     X, y = planted(0)
-    found = StabilitySelection(n_pairs=8, expected_false=1.0).fit(X, y)
+    found = StabilitySelection(n_pairs=4, expected_false=1.0).fit(X, y)
     assert found.selected_.tolist() == [3, 7, 11] and found.expected_false_bound_ <= 1.0
     # the same path without a limit goes on to strengths at which noise is used
-    free = StabilitySelection(n_pairs=8).fit(X, y)
+    free = StabilitySelection(n_pairs=4).fit(X, y)
     assert free.frequencies_.tobytes() == found.frequencies_.tobytes()
     assert found.n_strengths_ < free.n_strengths_ == 10 and free.chosen_per_half_[-1] > 10
     q = found.chosen_per_half_[found.n_strengths_ - 1]
@@ -111,7 +111,7 @@ def test_planted_features_are_found_and_noise_is_not():
     further = found.chosen_per_half_[found.n_strengths_]
     assert further**2 / (0.2 * 60) > 1.0
     # the tighter bound lets weaker strengths in
-    tighter = StabilitySelection(n_pairs=8, expected_false=1.0, bound="r_concave").fit(X, y)
+    tighter = StabilitySelection(n_pairs=4, expected_false=1.0, bound="r_concave").fit(X, y)
     assert tighter.n_strengths_ >= found.n_strengths_ and tighter.expected_false_bound_ <= 1.0
     assert found.expected_false_bounds_["r_concave"] < found.expected_false_bound_
 
