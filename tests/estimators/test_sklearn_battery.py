@@ -119,6 +119,8 @@ def named(check):
 
 
 @pytest.mark.full
+# Some hundred fits take a minute of the processor, and several on a busy machine.
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one).__name__)
 def test_scikit_learn_checks(estimator):
     with warnings.catch_warnings():
