@@ -1,17 +1,14 @@
-"""The estimators among scikit-learn's tools, and arrays of other libraries."""
+"""The estimators among scikit-learn's tools."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
-import sklearn
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import dboost
 from dboost import BoostedClassifier
 
 
@@ -30,24 +27,3 @@ def test_pipelines_calibration_and_selection(multiclass):
     chosen = SelectFromModel(BoostedClassifier(alpha=0.1), threshold=1e-12).fit(X, y)
     model = BoostedClassifier(alpha=0.1).fit(X, y)
     assert np.flatnonzero(chosen.get_support()).tolist() == model.model_.active.tolist()
-
-
-def test_arrays_of_another_library_are_read_as_those_of_numpy(monkeypatch):
-    strict = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
-    # scikit-learn asks for this before it dispatches
-    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    y = (X[:, 0] > 0).astype(np.int64)
-    made = strict.asarray(X), strict.asarray(y)
-    for estimator in (
-        BoostedClassifier(alpha=0.05),
-        dboost.BoostedRegressor(alpha=0.05),
-        dboost.OneVsRestBoostedClassifier(BoostedClassifier(alpha=0.05)),
-    ):
-        expected = estimator.fit(X, y).predict(X)
-        for dispatch in (False, True):
-            with sklearn.config_context(array_api_dispatch=dispatch):
-                for given in (made, (made[0], y), (X, y)):
-                    fitted = estimator.fit(*given)
-                    assert np.array_equal(fitted.predict(given[0]), expected)
-                    assert fitted.score(*given) > 0.6

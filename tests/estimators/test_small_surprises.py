@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
@@ -82,6 +83,26 @@ def test_numbers_of_any_type_are_numbers():
             dboost.BoostedClassifier(standardize=False, alpha="quick").fit(
                 mixed.assign(b=pd.Series([wrong, *X[1:, 1]], dtype=object)), Y
             )
+
+
+def test_arrays_of_another_library_are_read_as_those_of_numpy(monkeypatch):
+    strict = pytest.importorskip("array_api_strict", reason="array-api-strict is not installed")
+    # scikit-learn asks for this before it dispatches
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    y = (X[:, 0] > 0).astype(np.int64)
+    made = strict.asarray(X), strict.asarray(y)
+    for estimator in (
+        dboost.BoostedClassifier(alpha=0.05),
+        dboost.BoostedRegressor(alpha=0.05),
+        dboost.OneVsRestBoostedClassifier(dboost.BoostedClassifier(alpha=0.05)),
+    ):
+        expected = estimator.fit(X, y).predict(X)
+        for dispatch in (False, True):
+            with sklearn.config_context(array_api_dispatch=dispatch):
+                for given in (made, (made[0], y), (X, y)):
+                    fitted = estimator.fit(*given)
+                    assert np.array_equal(fitted.predict(given[0]), expected)
+                    assert fitted.score(*given) > 0.6
 
 
 def test_classes_are_of_the_type_that_pandas_holds_them_in():
