@@ -1,7 +1,7 @@
 """Columns that are penalised in groups: the optimum, its certificate, the largest strength, paths, and refusals.
 
 Covers: fits by settings against an independent solver (``grouped``), for each loss, penalty, and kind of step. Does not
-cover: names, files and engines of several processes (tests/estimators/test_column_groups.py).
+cover: names, files and engines of several processes (tests/estimators/test_column_options.py).
 """
 
 from __future__ import annotations

@@ -111,10 +111,10 @@ class Hooks:
     def teardown(self, estimator, context): pass
 X = np.random.default_rng(0).normal(size=(60, 4))
 rounds = []
-dboost.BoostedClassifier(callbacks=[rounds.append]).fit(X, X[:, 0] > 0)
+dboost.BoostedClassifier(alpha=0.1, callbacks=[rounds.append]).fit(X, X[:, 0] > 0)
 assert rounds
 try:
-    dboost.BoostedClassifier(callbacks=[Hooks()]).fit(X, X[:, 0] > 0)
+    dboost.BoostedClassifier(alpha=0.1, callbacks=[Hooks()]).fit(X, X[:, 0] > 0)
 except dboost.UsageError as error:
     print("refused:", error)
 """

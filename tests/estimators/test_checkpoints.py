@@ -1,17 +1,26 @@
-"""Damaged checkpoints: the older generation is used, with the bits of the undisturbed fit, or the fit refuses."""
+"""Checkpoints: damaged ones, of which the older generation is used or the fit refuses; and when they are written.
+
+Covers: the bits of a fit that goes on, which states are written, what is left after errors and interrupts. Does not
+cover: fits of every kind that are killed (test_every_kind.py), paths and folds (test_path_checkpoints.py).
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import time
 import warnings
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dboost import BoostedClassifier, ConvergenceWarning, DboostWarning, ModelFormatError, StorageError, UsageError
+from dboost.boosting.fit import FitState
 from dboost.estimators import checkpoint as module
 from dboost.estimators import fitting
+from dboost.estimators.checkpoint import MOST_SECONDS, SHARE, CheckpointWriter
 from dboost.files.generations import read_generation
 from dboost.files.storage import pack_arrays
 
@@ -92,12 +101,13 @@ def module_state(read, folder, data):
         alone.unlink()
 
 
-@pytest.mark.parametrize("length", [0, 5, 100, 2000, -1])
-def test_a_cut_checkpoint_is_damaged(killed, read, length):
-    data = (killed / "state").read_bytes()
-    (killed / "state").write_bytes(data[:length])
-    with pytest.warns(DboostWarning, match="after round 2"):
-        assert read(killed / "state").round == 2
+def test_a_cut_checkpoint_is_damaged(killed, read):
+    data, older = (killed / "state").read_bytes(), (killed / "state.previous").read_bytes()
+    for length in (0, 5, 100, 2000, -1):
+        (killed / "state").write_bytes(data[:length])
+        (killed / "state.previous").write_bytes(older)
+        with pytest.warns(DboostWarning, match="after round 2"):
+            assert read(killed / "state").round == 2
     (killed / "state").write_bytes(data + b"x")
     with pytest.raises(ModelFormatError, match="bytes of"):
         read(killed / "state")
@@ -114,9 +124,7 @@ def test_a_fit_that_goes_on_from_the_older_one_ends_with_the_same_bits(multiclas
     assert model.coef_.tobytes() == whole.coef_.tobytes()
     assert model.intercept_.tobytes() == whole.intercept_.tobytes()
     assert (model.duality_gap_, model.n_iter_) == (whole.duality_gap_, whole.n_iter_)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = BoostedClassifier(**PARAMS, checkpoint=killed / "state").fit(*multiclass)
+    again = BoostedClassifier(**PARAMS, checkpoint=killed / "state").fit(*multiclass)
     assert again.coef_.tobytes() == whole.coef_.tobytes()
 
 
@@ -180,3 +188,106 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_fit(multiclas
             BoostedClassifier(alpha="quick", checkpoint=path, callbacks=[seen.append]).fit(*multiclass)
     assert seen == []
     assert os.listdir(tmp_path) == []
+
+
+# ---- by time: the last one in any case, and at little cost -----------------------------------------------------------
+
+
+def numbered(number: int) -> FitState:
+    return FitState(np.zeros(0, np.int64), np.zeros((0, 1)), np.zeros(1), 0.0, round=number)
+
+
+class Clock:
+    """A clock that others move."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def run(every: float, cost: float, rounds: int) -> tuple[list[int], Clock]:
+    """Rounds written when each takes `every` seconds and a write `cost`."""
+    clock, written = Clock(), []
+
+    def write(kept: FitState) -> None:
+        written.append(kept.round)
+        clock.now += cost
+
+    keeper = CheckpointWriter(write, clock)
+    with keeper.closing():
+        for number in range(1, rounds + 1):
+            clock.now += every
+            keeper.update(numbered(number))
+    return written, clock
+
+
+def test_long_rounds_are_all_written() -> None:
+    assert run(every=2.0, cost=0.01, rounds=9)[0] == list(range(1, 10))
+
+
+def test_writing_takes_a_share_of_the_time_and_the_last_state_is_written() -> None:
+    written, clock = run(every=0.001, cost=0.01, rounds=5_000)
+    assert written[0] == 1 and written[-1] == 5_000
+    assert (len(written) - 2) * 0.01 <= SHARE * clock.now
+
+
+def test_a_state_is_never_older_than_a_minute_and_a_round() -> None:
+    written, _ = run(every=1.0, cost=30.0, rounds=300)
+    assert max(np.diff(written)) <= MOST_SECONDS + 1
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_after_an_error_or_an_interrupt_the_last_state_is_there(error: type[BaseException]) -> None:
+    clock, written = Clock(), []
+    keeper = CheckpointWriter(lambda kept: written.append(kept.round) or setattr(clock, "now", clock.now + 1.0), clock)
+    with pytest.raises(error), keeper.closing():
+        for number in (1, 2, 3):
+            keeper.update(numbered(number))
+        raise error
+    assert written == [1, 3]
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told_once() -> None:
+    clock, calls = Clock(), []
+
+    def broken(kept: FitState) -> None:
+        calls.append(kept.round)
+        raise StorageError("no space")
+
+    keeper = CheckpointWriter(broken, clock)
+    with pytest.raises(StorageError, match="no space"), keeper.closing():
+        keeper.update(numbered(1))
+    assert calls == [1]
+
+
+def test_a_literal_loop_does_not_wait_for_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5))
+    y = X[:, 0] + 0.5 * rng.standard_normal(60) > 0
+    writes = [0]
+    flush = os.fsync
+
+    def slow(descriptor: Any) -> None:
+        writes[0] += 1
+        time.sleep(0.02)
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    settings = {"penalty": "l1", "alpha": 1e-3, "update": "gradboost", "sweeps": 1, "max_rounds": 300, "tol": 1e-12}
+    path = tmp_path / "state"
+
+    def fit(rounds: int) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return BoostedClassifier(**settings | {"max_rounds": rounds}, checkpoint=path).fit(X, y)
+
+    fit(300)
+    # a file and its folder
+    assert writes[0] <= 2 * 40
+    monkeypatch.setattr(os, "fsync", flush)
+    resumed = fit(320)
+    path.unlink()
+    whole = fit(320)
+    assert resumed.n_iter_ == whole.n_iter_ == 320 and resumed.coef_.tobytes() == whole.coef_.tobytes()

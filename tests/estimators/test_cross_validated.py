@@ -1,6 +1,7 @@
-"""Cross-validation of every estimator: its folds are those of a plain loop over the rows.
+"""Cross-validation of every estimator: its folds are those of a plain loop, and classes that choose do as the function.
 
-Covers: ``cross_validated``. Does not cover: ``BoostedClassifierCV`` (test_cv.py), which shares it.
+Covers: ``cross_validated``, ``BoostedRegressorCV``, ``MultiTaskBoostedClassifierCV``. Does not cover:
+``BoostedClassifierCV``, folds and rules (test_cv.py).
 """
 
 from __future__ import annotations
@@ -10,7 +11,11 @@ import pytest
 from sklearn.base import clone
 
 import dboost
-from dboost import cross_validated
+from dboost import BoostedRegressor, BoostedRegressorCV, MultiTaskBoostedClassifierCV, cross_validated
+from dboost.errors import UsageError
+from dboost.losses import Quantile
+
+pytestmark = pytest.mark.filterwarnings("ignore::dboost.errors.DboostWarning")
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(160, 6))
@@ -18,7 +23,9 @@ KIND = np.argmax(X[:, :3] + 0.5 * rng.normal(size=(160, 3)), axis=1)
 TWO = (X[:, 0] + 0.7 * rng.normal(size=160) > 0).astype(int)
 NUMBER = X[:, 0] * 2 + X[:, 1] + rng.normal(size=160)
 TASKS = np.stack([TWO, X[:, 1] > 0], axis=1).astype(float)
+MISSING = np.where((np.arange(160) % 11 == 0)[:, None] & (np.arange(2) == 1), np.nan, TASKS)
 FOLDS = rng.integers(0, 3, 160)
+FEW = {"cv": 3, "n_alphas": 5, "eps": 0.02}
 
 CASES = {
     "shareboost": (dboost.ShareBoostClassifier(max_rounds=3), KIND),
@@ -32,13 +39,12 @@ CASES = {
         TWO,
     ),
     "leveraging regression": (dboost.LeveragingRegressor(hypotheses=dboost.Columns(), max_rounds=8), NUMBER),
-    "regression": (dboost.BoostedRegressor(alpha=0.05, tol=1e-6), NUMBER),
+    "regression": (BoostedRegressor(alpha=0.05, tol=1e-6), NUMBER),
     "tasks": (dboost.MultiTaskBoostedClassifier(alpha=0.02, tol=1e-6), TASKS),
     "forward": (dboost.BoostedClassifier(update="forward", max_rounds=6, penalty="none", alpha=0.0), TWO),
 }
 
 
-@pytest.mark.filterwarnings("ignore::dboost.errors.DboostWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_folds_are_those_of_a_plain_loop(name):
     estimator, y = CASES[name]
@@ -58,9 +64,47 @@ def test_folds_are_those_of_a_plain_loop(name):
     assert type(found) is type(estimator) and estimator.__sklearn_is_fitted__() is False
 
 
-@pytest.mark.filterwarnings("ignore:alpha_best_")
+CHOOSING = {
+    "regressor": (BoostedRegressor(alpha="quick", loss="huber", penalty="elastic_net"), BoostedRegressorCV, NUMBER),
+    "tasks": (
+        dboost.MultiTaskBoostedClassifier(alpha="quick", penalty="l1/l2"), MultiTaskBoostedClassifierCV, MISSING
+    ),
+}  # fmt: skip
+# What is of no use where folds choose the strength.
+NOT_CHOSEN = ("alpha", "prefer", "max_features", "warm_start")
+
+
+@pytest.mark.parametrize("kind", CHOOSING)
+def test_it_chooses_what_the_function_chooses(kind, tmp_path):
+    one, chooses, y = CHOOSING[kind]
+    params = {name: value for name, value in one.get_params().items() if name not in NOT_CHOSEN}
+    found, other = chooses(**params, **FEW).fit(X, y), cross_validated(X, y, estimator=one, **FEW)
+    np.testing.assert_array_equal(found.coef_, other.coef_)
+    np.testing.assert_array_equal(found.fold_losses_, other.fold_losses_)
+    assert found.alpha_ == other.alpha_ == found.alpha_1se_ and found.duality_gap_ <= 1e-4
+    assert 0.0 < found.alpha_ < found.alpha_max_ and found.score(X, y) > 0.5
+    found.save(tmp_path / "model")
+    again = dboost.load_model(tmp_path / "model")
+    assert type(again) is type(found) and again.alpha_best_ == found.alpha_best_
+    np.testing.assert_array_equal(again.predict(X), found.predict(X))
+    last = found.path_.estimator(4)
+    assert type(last) is type(one) and last.alpha_ == found.alphas_[4]
+
+
+def test_factors_and_offsets_go_along():
+    begin = np.random.default_rng(2).normal(size=160)
+    factors = np.ones(7)
+    factors[1] = np.inf
+    given = {"rule": "best", "folds": np.arange(160) % 3, "n_alphas": 5, "eps": 0.02}
+    found = BoostedRegressorCV(offset=6, penalty_factors=factors, **given)
+    found.fit(np.column_stack([X, begin]), NUMBER + begin)
+    rest = BoostedRegressorCV(**given).fit(np.delete(X, 1, axis=1), NUMBER)
+    assert found.coef_[0, 6] == 1.0 and found.coef_[0, 1] == 0.0
+    np.testing.assert_allclose(found.fold_losses_, rest.fold_losses_, rtol=5e-3)
+
+
 def test_a_strength_is_chosen_for_a_regression_and_goes_on_from_a_folder(tmp_path):
-    params = {"estimator": dboost.BoostedRegressor(), "cv": 3, "n_alphas": 6, "eps": 0.01}
+    params = {"estimator": BoostedRegressor(), "cv": 3, "n_alphas": 6, "eps": 0.01}
     found = cross_validated(X, NUMBER, **params)
     mean = [row["mean_loss"] for row in found.cv_results_]
     assert found.alpha_best_ == found.alphas_[int(np.argmin(mean))] and found.alpha_ == found.alpha_1se_
@@ -76,3 +120,14 @@ def test_a_strength_is_chosen_for_a_regression_and_goes_on_from_a_folder(tmp_pat
     again = cross_validated(X, NUMBER, **params, checkpoint=tmp_path / "c")
     assert again.fold_losses_.tobytes() == found.fold_losses_.tobytes()
     assert again.model_.W.tobytes() == found.model_.W.tobytes()
+
+
+def test_what_has_no_meaning_is_refused():
+    for asked, y, said in (
+        (BoostedRegressorCV(scoring="error", **FEW), NUMBER, "scoring='error' of a regression"),
+        (BoostedRegressorCV(penalty="none", **FEW), NUMBER, "penalty 'none' has no strength"),
+        (MultiTaskBoostedClassifierCV(loss="log", **FEW), TASKS, "loss='log'"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            asked.fit(X, y)
+    assert BoostedRegressorCV(loss=Quantile(0.9), **FEW).fit(X, NUMBER).duality_gap_ <= 1e-4

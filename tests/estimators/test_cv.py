@@ -9,9 +9,21 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 
 import dboost
-from dboost import BoostedClassifier, BoostedClassifierCV, ConvergenceWarning, DataError, UsageError, load_model
+from dboost import (
+    BoostedClassifier,
+    BoostedClassifierCV,
+    BoostedRegressorCV,
+    ConvergenceWarning,
+    DataError,
+    UsageError,
+    load_model,
+)
+from dboost.estimators import cv as cv_module
+from tests.estimators.conftest import blobs
 
 # Most grids here are short, for speed, and end where the best strength is.
 pytestmark = pytest.mark.filterwarnings("ignore:alpha_best_=.* an end of the grid")
@@ -75,9 +87,20 @@ def test_equal_to_a_plain_loop(multiclass, params):
     assert np.all(found.fold_gaps_ <= 1e-9)
 
 
-def test_the_model_is_the_single_fit_at_the_chosen_strength(multiclass):
-    X, y = multiclass
-    found = BoostedClassifierCV(penalty="l1/l2", cv=4, n_alphas=12, tol=1e-8).fit(X, y)
+def bits(model):
+    parts = (model.fold_losses_, model.fold_errors_, model.fold_gaps_, model.coef_, model.intercept_)
+    return [part.tobytes() for part in parts] + [model.alpha_]
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    X, y = blobs()
+    y = np.array(["ant", "bee", "cat"])[y]
+    return X, y, BoostedClassifierCV(penalty="l1/l2", cv=4, n_alphas=12, tol=1e-8).fit(X, y)
+
+
+def test_the_model_is_the_single_fit_at_the_chosen_strength_and_is_saved_whole(chosen, tmp_path):
+    X, y, found = chosen
     alone = BoostedClassifier(penalty="l1/l2", alpha=found.alpha_, tol=1e-8).fit(X, y)
     assert found.objective_ == pytest.approx(alone.objective_, rel=2e-8)
     assert found.duality_gap_ <= 1e-8
@@ -87,31 +110,32 @@ def test_the_model_is_the_single_fit_at_the_chosen_strength(multiclass):
     assert found.cv_results_.column("features").tolist() == found.path_.n_active_features.tolist()
     assert isinstance(found.path_.estimator(3), BoostedClassifier)
     assert found.fold_n_features_.shape == found.fold_gaps_.shape == found.fold_losses_.shape == (4, 12)
+    found.set_params(folds=folds_of(len(y))).save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert isinstance(loaded, BoostedClassifierCV)
+    assert loaded.cv_results_ == found.cv_results_
+    assert (loaded.alpha_best_, loaded.alpha_1se_) == (found.alpha_best_, found.alpha_1se_)
+    assert loaded.get_params() == {**found.get_params(), "folds": None}
+    for again in (loaded, pickle.loads(pickle.dumps(found.to_local()))):
+        assert bits(again) == bits(found) and again.predict(X).tolist() == found.predict(X).tolist()
+    found.set_params(folds=None)
 
 
 @pytest.mark.parametrize("scoring", ["loss", "error"])
-def test_the_rules(multiclass, scoring):
-    X, y = multiclass
-    found = {
-        rule: BoostedClassifierCV(penalty="l1/l2", cv=4, n_alphas=12, scoring=scoring, rule=rule).fit(X, y)
-        for rule in ("best", "1se")
-    }
-    one = found["1se"]
+def test_the_rules(chosen, scoring):
+    X, y, one = chosen
+    if scoring == "error":
+        one = clone(one).set_params(scoring="error", tol=1e-4).fit(X, y)
     values = one.fold_losses_ if scoring == "loss" else one.fold_errors_
     mean = np.average(values, axis=0, weights=one.fold_weights_)
     error = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=one.fold_weights_) / (len(values) - 1))
     np.testing.assert_allclose(one.cv_results_.column(f"mean_{scoring}"), mean, rtol=1e-12)
     np.testing.assert_allclose(one.cv_results_.column(f"se_{scoring}"), error, rtol=1e-9, atol=1e-15)
     best = int(np.argmin(mean))
-    assert one.alpha_best_ == found["best"].alpha_ == one.alphas_[best]
+    assert one.alpha_best_ == clone(one).set_params(rule="best").fit(X, y).alpha_ == one.alphas_[best]
     good = one.alphas_[mean <= mean[best] + error[best]]
     assert one.alpha_ == one.alpha_1se_ == good.max()
     assert one.alpha_1se_ > one.alpha_best_
-
-
-def bits(model):
-    parts = (model.fold_losses_, model.fold_errors_, model.fold_gaps_, model.coef_, model.intercept_)
-    return [part.tobytes() for part in parts] + [model.alpha_]
 
 
 @pytest.mark.parametrize(
@@ -184,28 +208,8 @@ def test_a_class_in_one_fold_only(multiclass):
     assert found.predict_proba(X).shape == (len(y), 4)
 
 
-def test_saved_and_loaded(multiclass, tmp_path):
-    X, y = multiclass
-    found = BoostedClassifierCV(penalty="l1/l2", folds=folds_of(len(y)), n_alphas=6, cv=4, rule="best").fit(X, y)
-    found.save(tmp_path / "model")
-    loaded = load_model(tmp_path / "model")
-    assert isinstance(loaded, BoostedClassifierCV)
-    assert bits(loaded) == bits(found)
-    assert loaded.cv_results_ == found.cv_results_
-    assert (loaded.alpha_best_, loaded.alpha_1se_) == (found.alpha_best_, found.alpha_1se_)
-    assert loaded.get_params() == {**found.get_params(), "folds": None}
-    assert loaded.predict(X).tolist() == found.predict(X).tolist()
-    again = pickle.loads(pickle.dumps(found.to_local()))
-    assert bits(again) == bits(found)
-    assert dboost.BoostedClassifierCV is BoostedClassifierCV
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"cv": 1},
-        {"cv": 2.5},
-        {"cv": True},
+def test_parameters_without_meaning_are_refused(multiclass):
+    for params in (
         {"rule": "2se"},
         {"scoring": "auc"},
         {"alphas": []},
@@ -215,11 +219,9 @@ def test_saved_and_loaded(multiclass, tmp_path):
         {"penalty": "none"},
         {"folds": "name"},
         {"folds": np.zeros((150, 2))},
-    ],
-)
-def test_parameters_without_meaning_are_refused(multiclass, params):
-    with pytest.raises(UsageError):
-        BoostedClassifierCV(**params).fit(*multiclass)
+    ):
+        with pytest.raises(UsageError, match=next(iter(params)).removesuffix("s")):
+            BoostedClassifierCV(**params).fit(*multiclass)
 
 
 def test_folds_that_cannot_be(multiclass, client):
@@ -234,6 +236,9 @@ def test_folds_that_cannot_be(multiclass, client):
         BoostedClassifierCV(folds=y[y != "cat"]).fit(X[y != "cat"], y[y != "cat"])
     with pytest.raises(UsageError, match="in memory"):
         BoostedClassifierCV(folds=np.zeros(len(y))).fit(da.from_array(X), da.from_array(y))
+    for folds in ([None] * 150, [0, None] * 75, [0, "a"] * 75, [float("nan"), 1.0] * 75):
+        with pytest.raises(DataError, match="folds holds (missing values|values of types)"):
+            BoostedClassifierCV(folds=np.array(folds, dtype=object)).fit(X, y)
 
 
 def test_fits_above_tol_are_told(multiclass):
@@ -286,3 +291,70 @@ def test_a_best_strength_within_the_grid_or_beyond_which_nothing_lies_does_not_w
     assert message is None
     # one strength is no choice
     assert alphas_that_warn(X, y, alphas=[0.1])[1] is None
+
+
+# ---- splitters of scikit-learn: the folds they give, and what is no partition of the rows ----------------------------
+
+FEW = {"n_alphas": 4, "eps": 0.05, "penalty": "l1"}
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 6))
+    return X, np.where(X[:, 0] + rng.logistic(size=90) > 0.5, "yes", "no")
+
+
+@pytest.mark.parametrize("splitter", [KFold(3), StratifiedKFold(4, shuffle=True, random_state=1)])
+def test_a_splitter_is_the_folds_that_it_makes(labelled, splitter, tmp_path):
+    X, y = labelled
+    folds = np.empty(90, int)
+    for number, (_, test) in enumerate(splitter.split(X, y)):
+        folds[test] = number
+    found = BoostedClassifierCV(cv=splitter, **FEW).fit(X, y)
+    given = BoostedClassifierCV(folds=folds, **FEW).fit(X, y)
+    np.testing.assert_array_equal(found.fold_losses_, given.fold_losses_)
+    listed = BoostedClassifierCV(cv=list(splitter.split(X, y)), **FEW).fit(X, y)
+    np.testing.assert_array_equal(listed.fold_losses_, given.fold_losses_)
+    table = pd.DataFrame(X).add_prefix("x").assign(label=y)
+    np.testing.assert_array_equal(BoostedClassifierCV(cv=splitter, **FEW).fit(table, "label").coef_, given.coef_)
+    found.save(tmp_path / "model")
+    assert dboost.load_model(tmp_path / "model").alpha_ == found.alpha_
+
+
+def test_a_regression_and_masks(labelled):
+    X, _ = labelled
+    halves = np.arange(90) % 2 == 0
+    y = X[:, 0] + np.random.default_rng(1).normal(size=90)
+    found = BoostedRegressorCV(cv=[(halves, ~halves), (~halves, halves)], **FEW).fit(X, y)
+    assert found.fold_losses_.shape == (2, 4)
+
+
+@pytest.mark.parametrize(
+    "cv,said",
+    [
+        (ShuffleSplit(3, random_state=0), "no split of cv= tests row|tests a row that an earlier one tests"),
+        (TimeSeriesSplit(3), "leaves rows out, and a fit trains on all others"),
+        (LeaveOneGroupOut(), "does not split these rows.*groups"),
+        (GroupKFold(3), "does not split these rows.*groups"),
+        ([(np.arange(45), np.arange(45, 90))], "no split of cv= tests row 0"),
+        ([(np.arange(90), np.arange(45, 90))], "trains on a row that it tests"),
+        ([(np.arange(45), np.arange(45, 91))], "names rows that are not there"),
+        ([(np.zeros(3), np.arange(90))], "names rows that are not there"),
+    ],
+)
+def test_what_does_not_test_every_row_once_is_refused(labelled, cv, said):
+    with pytest.raises(UsageError, match=said):
+        cv_module.folds_of(cv, labelled[1])
+
+
+@pytest.mark.parametrize("cv", [1, True, "3", KFold, [], [3], None, 2.5])
+def test_what_is_no_splitter_is_refused(labelled, cv):
+    with pytest.raises(UsageError, match="expected an integer >= 2, a splitter"):
+        BoostedClassifierCV(cv=cv, **FEW).fit(*labelled)
+
+
+def test_a_splitter_needs_the_rows_in_memory(labelled):
+    X, y = (da.from_array(part, chunks=45) for part in (labelled[0], labelled[1] == "yes"))
+    with pytest.raises(UsageError, match="a splitter as cv= is for data in memory"):
+        BoostedClassifierCV(cv=KFold(3), **FEW).fit(X, y)

@@ -9,9 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dboost import (
-    BoostedClassifier,
-)
+from dboost import BoostedClassifier
 
 
 def test_grid_search_chooses_a_strength(multiclass):

@@ -1,4 +1,4 @@
-"""``Features``: every kind of column beside scikit-learn and pandas, found and told, in every table; refusals."""
+"""``Features`` and ``TableFeatures``: each kind of column beside scikit-learn and pandas, in every table; refusals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sklearn.compose import make_column_transformer
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
@@ -454,3 +455,56 @@ def test_terms_that_are_added_in_shards_are_those_of_memory(monkeypatch, limits)
     for titles in (arrow()["title"], frame["title"]):
         with pytest.raises(DataError, match="none of the 17 terms is in 20 to 24 of the 24 documents"):
             TextFeatures(min_df=20).fit(titles)
+
+
+# ---- TableFeatures: the same columns, where a text is a category -----------------------------------------------------
+
+FEW = {"size": [1.5, 0.0, -2.0], "colour": ["red", "blue", "red"], "new": [True, False, True]}
+FEW_NAMES = ["size", "colour=blue", "colour=red", "new=false", "new=true"]
+FEW_ROWS = [[1.5, 0, 1, 0, 1], [0, 1, 0, 1, 0], [-2, 0, 1, 0, 1]]
+
+
+def test_columns_are_found_by_name_in_any_order_among_others_and_by_place_in_arrays():
+    features = TableFeatures(missing="zero")
+    found = features.fit_transform(pa.table(FEW))
+    assert found.format == "csr" and found.dtype == np.float64 and found.toarray().tolist() == FEW_ROWS
+    assert features.get_feature_names_out().tolist() == FEW_NAMES
+    assert features.feature_names_in_.tolist() == list(FEW) and clone(features).missing == "zero"
+    other = {"id": [9, 8, 7], **dict(reversed(FEW.items()))}
+    assert features.transform(pa.table(other)).toarray().tolist() == FEW_ROWS
+    both = ColumnTransformer([("t", features, list(FEW))]).fit(pd.DataFrame(FEW))
+    assert both.get_feature_names_out().tolist() == [f"t__{name}" for name in FEW_NAMES]
+    with pytest.raises(DataError, match="string; expected numbers; column 'size'"):
+        features.transform(pa.table({**FEW, "size": ["1", "2", "3"]}))
+    by_place = TableFeatures().fit(np.array([[1.0, 2.0], [0.0, 3.0]]))
+    assert by_place.get_feature_names_out().tolist() == ["x0", "x1"]
+    assert not hasattr(by_place, "feature_names_in_")
+    assert by_place.transform(np.array([[5.0, 0.0]])).toarray().tolist() == [[5.0, 0.0]]
+    with pytest.raises(DataError, match="X has 3 features"):
+        by_place.transform(np.ones((1, 3)))
+    objects = TableFeatures().fit(np.array([[1.0, "a"], [0.0, "b"]], dtype=object))
+    assert objects.get_feature_names_out().tolist() == ["x0", "x1=a", "x1=b"]
+
+
+def test_categories_of_pandas_are_categories():
+    frame = pd.DataFrame({"size": pd.Categorical([3, 1, 3])})
+    features = TableFeatures()
+    assert features.fit_transform(frame).toarray().tolist() == [[0, 1], [1, 0], [0, 1]]
+    assert features.get_feature_names_out().tolist() == ["size=1", "size=3"]
+
+
+def test_what_a_table_may_not_hold_is_refused_with_its_column():
+    for table, said in (
+        (pa.table({"u": [datetime.time(5, 0)]}), "time64.*no kind of feature.*column 'u'.*drop"),
+        (pd.DataFrame({"u": pd.cut([1.0, 2.0, 3.0], 2)}), "interval.*no kind of feature.*as numbers or texts"),
+        (pd.DataFrame({"u": [2**70, 1, 2]}), "beyond 64 bits.*column 'u'.*identifier"),
+        (pl.DataFrame({"u": pl.Series([2**70, 1, 2], dtype=pl.Int128)}), "none that Arrow knows.*column 'u'"),
+        (pa.table({"u": [np.inf]}), "infinity.*'u'"),
+        (pd.DataFrame({"u": [2**53 + 1, 3]}), r"beyond 2\*\*53.*column 'u'|'u'.*beyond 2\*\*53"),
+        (np.empty((0, 3)), r"no rows: Found array with 0 sample\(s\)"),
+        (pd.DataFrame({"u": []}), r"no rows: Found array with 0 sample\(s\)"),
+    ):
+        with pytest.raises(DataError, match=said):
+            TableFeatures().fit(table)
+    with pytest.raises(UsageError, match="missing='drop'.*refuse, zero, indicator"):
+        TableFeatures(missing="drop").fit(pa.table(FEW))

@@ -1,6 +1,6 @@
-"""AdaBoost+L1 and leveraging as estimators: stumps, margins, the l1 problem, warm starts, refusals.
+"""AdaBoost+L1, leveraging and JointBoost as estimators: stumps, margins, the l1 problem, probabilities, refusals.
 
-Their rounds are compared with the formulas in tests/boosting/test_adaboost_l1.py and test_leveraging.py.
+Their rounds are compared with the formulas in tests/boosting.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dboost import (
     BoostedClassifier,
     BoostedRegressor,
     Columns,
+    JointBoostClassifier,
     LeveragingClassifier,
     LeveragingRegressor,
     Products,
@@ -100,15 +101,44 @@ def test_a_warm_start_goes_on(X):
 
 def test_refusals(X):
     y = target(KINDS["adaboost"], X)
-    with pytest.raises(UsageError, match="infinite class"):
-        LeveragingClassifier(hypotheses=Products(max_degree=None)).fit(X, y)
-    with pytest.raises(UsageError, match="nu=0"):
-        AdaBoostL1Classifier(hypotheses=Columns(), nu=0).fit(X, y)
-    with pytest.raises(UsageError, match="step='half'"):
-        LeveragingClassifier(hypotheses=Columns(), step="half").fit(X, y)
-    with pytest.raises(UsageError, match="learner='best'"):
-        LeveragingRegressor(hypotheses=Columns(), learner="best").fit(X, y == "yes")
-    with pytest.raises(UsageError, match="loss='squared'"):
-        LeveragingClassifier(hypotheses=Columns(), loss="squared").fit(X, y)
+    for model, labels, said in (
+        (LeveragingClassifier(hypotheses=Products(max_degree=None)), y, "infinite class"),
+        (AdaBoostL1Classifier(hypotheses=Columns(), nu=0), y, "nu=0"),
+        (LeveragingClassifier(hypotheses=Columns(), step="half"), y, "step='half'"),
+        (LeveragingRegressor(hypotheses=Columns(), learner="best"), y == "yes", "learner='best'"),
+        (LeveragingClassifier(hypotheses=Columns(), loss="squared"), y, "loss='squared'"),
+        (JointBoostClassifier(hypotheses=Stumps(signed=True)), y, "JointBoost: hypotheses="),
+        (JointBoostClassifier(max_rounds=0), y, "max_rounds"),
+        (JointBoostClassifier(tol=-1.0), y, "tol=-1.0"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            model.fit(X, labels)
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         AdaBoostL1Classifier(hypotheses=Columns()).fit(X, np.arange(len(X)) % 3)
+
+
+# ---- JointBoost ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[2, 3], ids=["two classes", "three"])
+def y(request, X):
+    score = 2.0 * X[:, 0] - X[:, 1] + 0.4 * np.random.default_rng(1).normal(size=len(X))
+    return np.array(["no", "maybe", "yes"])[np.digitize(score, [0.3, 1.5][: request.param - 1])]
+
+
+def test_scores_are_against_the_rest_and_probabilities_follow(X, y):
+    model = JointBoostClassifier(max_rounds=8).fit(X, y)
+    F, P = model.decision_function(X), model.predict_proba(X)
+    z = np.where(y[:, None] == model.classes_, 1, -1) if F.ndim == 2 else np.where(y == model.classes_[1], 1, -1)
+    assert np.exp(-z * F).sum() / len(y) == pytest.approx(model.objective_, rel=1e-9)
+    if F.ndim == 2:
+        np.testing.assert_allclose(P, np.exp(2 * F) / np.exp(2 * F).sum(axis=1, keepdims=True), rtol=1e-9)
+    else:
+        np.testing.assert_allclose(P[:, 1], 1 / (1 + np.exp(-2 * F)), rtol=1e-9)
+    assert all("<" in name for name in model.active_features_)
+    assert np.isnan(model.duality_gap_) and model.stop_reason_ == "max_rounds"
+
+
+def test_a_class_without_examples_is_never_predicted(X, y):
+    model = JointBoostClassifier(max_rounds=8, classes=[*sorted(set(y)), "zebra"]).fit(X, y)
+    assert set(model.predict(X)) <= set(y) and model.predict_proba(X)[:, -1].max() < 1e-9

@@ -7,7 +7,6 @@ Does not cover: the rounds themselves (tests/boosting/test_limits.py).
 from __future__ import annotations
 
 import inspect
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 
 import dboost
-from dboost.errors import ConvergenceWarning, UsageError
+from dboost.errors import UsageError
 
 LOOPS = [
     dboost.BoostedClassifier,
@@ -23,6 +22,9 @@ LOOPS = [
     dboost.MultiTaskBoostedClassifier,
     dboost.BoostedClassifierCV,
 ]
+# What ends by a limit says so.
+pytestmark = pytest.mark.filterwarnings("ignore::dboost.errors.ConvergenceWarning")
+
 ALL = [
     *LOOPS,
     dboost.AdaBoostL1Classifier,
@@ -44,30 +46,21 @@ def labels_of(cls: type[Any], y: Any) -> Any:
     return np.column_stack([y, 1 - y]) if cls is dboost.MultiTaskBoostedClassifier else y
 
 
-def quiet(function: Any, *args: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return function(*args)
-
-
 @pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
-def test_every_estimator_has_the_limits_and_only_loops_of_the_paper_have_sweeps(cls: type[Any]) -> None:
+def test_every_estimator_has_limits_and_one_at_the_very_beginning_leaves_a_model_that_says_so(
+    cls: type[Any],
+) -> None:
     known = set(inspect.signature(cls.__init__).parameters)
     assert {"max_passes", "max_seconds"} <= known and ("sweeps" in known) == (cls in LOOPS)
     X, y = data()
-    for name, value in (("max_passes", 0), ("max_seconds", 0)):
-        with pytest.raises(UsageError, match=name):
-            cls(**{name: value}).fit(X, labels_of(cls, y))
-
-
-@pytest.mark.parametrize("cls", [cls for cls in ALL if cls is not dboost.BoostedClassifierCV], ids=lambda c: c.__name__)
-@pytest.mark.parametrize("limit", [{"max_passes": 1}, {"max_seconds": 1e-9}], ids=str)
-def test_a_limit_at_the_very_beginning_leaves_a_model_that_says_so(cls: type[Any], limit: dict[str, Any]) -> None:
-    X, y = data()
     one_fit = {"alpha": "quick"} if cls.__name__.endswith(("BoostedClassifier", "BoostedRegressor")) else {}
-    model = quiet(cls(**one_fit, **limit).fit, X, labels_of(cls, y))
-    assert model.stop_reason_ == next(iter(limit)) and model.n_iter_ <= 1
-    assert model.predict(X).shape[0] == len(X) and "0" in repr(model)
+    for limit, least in (("max_passes", 1), ("max_seconds", 1e-9)):
+        with pytest.raises(UsageError, match=limit):
+            cls(**{limit: 0}).fit(X, labels_of(cls, y))
+        if cls is not dboost.BoostedClassifierCV:
+            model = cls(**one_fit, **{limit: least}).fit(X, labels_of(cls, y))
+            assert model.stop_reason_ == limit and model.n_iter_ <= 1
+            assert model.predict(X).shape[0] == len(X) and "0" in repr(model)
 
 
 def test_callbacks_and_checkpoints_come_within_what_was_one_round(tmp_path: Path) -> None:
@@ -77,24 +70,24 @@ def test_callbacks_and_checkpoints_come_within_what_was_one_round(tmp_path: Path
 
     def look(record: dict[str, Any]) -> bool:
         seen.append((record["passes"], path.exists()))
-        return len(seen) == 3
+        return len(seen) == 2
 
     model = dboost.BoostedClassifier(penalty="none", update="gradboost", callbacks=[look], checkpoint=path)
-    quiet(model.fit, X, X[:, 0] > 0)
-    assert model.stop_reason_ == "callback" and len(seen) == 3 and all(there for _, there in seen)
+    model.fit(X, X[:, 0] > 0)
+    assert model.stop_reason_ == "callback" and len(seen) == 2 and all(there for _, there in seen)
     assert np.diff([0, *[passes for passes, _ in seen]]).max() <= 1020
 
 
 def test_each_strength_of_a_path_and_of_cross_validation_is_limited() -> None:
     X, y = data()
     parameters = {"penalty": "l1", "update": "gradboost", "tol": 1e-12, "max_passes": 40}
-    path = quiet(lambda: dboost.regularization_path(X, y, n_alphas=4, **parameters))
+    path = dboost.regularization_path(X, y, n_alphas=4, **parameters)
     assert list(path.table.column("stop_reason"))[1:] == ["max_passes"] * 3
     assert max(path.table.column("passes")) <= 60
-    cv = quiet(dboost.BoostedClassifierCV(cv=3, n_alphas=4, **parameters).fit, X, y)
+    cv = dboost.BoostedClassifierCV(cv=3, n_alphas=4, **parameters).fit(X, y)
     assert list(cv.path_.table.column("stop_reason"))[1:] == ["max_passes"] * 3
     assert cv.fold_gaps_.max() > 1e-12
-    timed = quiet(dboost.BoostedClassifierCV(cv=3, n_alphas=4, max_seconds=1e-9).fit, X, y)
+    timed = dboost.BoostedClassifierCV(cv=3, n_alphas=4, max_seconds=1e-9).fit(X, y)
     # the first strength is the one whose certificate the null model meets
     assert set(timed.path_.table.column("stop_reason")) == {"max_seconds", "tol"}
 

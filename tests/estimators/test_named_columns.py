@@ -37,26 +37,26 @@ TABLES = {"pandas": lambda frame: frame, "arrow": pa.Table.from_pandas, "polars"
 
 
 @pytest.mark.parametrize("kind", TABLES)
-def test_labels_and_weights_are_named_and_are_no_features(frame, kind):
+def test_labels_and_weights_are_named_and_are_no_features_in_a_fit_and_in_predictions(frame, kind, tmp_path):
     expected = BoostedClassifier(alpha=0.02).fit(frame[FEATURES], frame["label"], frame["w"])
     table = TABLES[kind](frame)
     model = BoostedClassifier(alpha=0.02).fit(table, "label", sample_weight="w")
     assert model.feature_names_in_.tolist() == FEATURES
     assert np.array_equal(model.coef_, expected.coef_)
     assert model.score(table, "label", "w") == expected.score(frame[FEATURES], frame["label"], frame["w"])
-
-
-@pytest.mark.parametrize("kind", TABLES)
-def test_the_table_of_a_fit_is_predicted_as_it_is(frame, kind, tmp_path):
-    table = TABLES[kind](frame)
-    model = BoostedClassifier(alpha=0.02).fit(table, "label", sample_weight="w")
-    expected = model.predict(frame[FEATURES])
-    for each in (model, dboost.load_model(_saved(model, tmp_path / "model"))):
-        assert each.predict(table).tolist() == expected.tolist()
-        assert each.predict(frame.drop(columns="label")).tolist() == expected.tolist()
+    labels = expected.predict(frame[FEATURES]).tolist()
+    model.save(tmp_path / "model")
+    for each in (model, dboost.load_model(tmp_path / "model")):
+        assert each.predict(table).tolist() == each.predict(frame.drop(columns="label")).tolist() == labels
         assert each.predict_proba(table).shape == (150, 3)
     with pytest.raises(ValueError, match="unseen at fit time:\n- new"):
         model.predict(frame.assign(new=1.0))
+    for y, weight, said in (
+        ("lable", None, "y='lable' names no column of X; did you mean 'label'"),
+        ("label", "weights", "sample_weight='weights' names no column of X; give weights"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            BoostedClassifier(alpha="quick").fit(table, y, weight)
 
 
 @pytest.mark.parametrize("export", ["to_batches", "to_reader"])
@@ -103,11 +103,6 @@ def test_a_manifest_without_names_leaves_out_nothing(frame):
             model.predict(frame)
 
 
-def _saved(model, path):
-    model.save(path)
-    return path
-
-
 def test_a_model_of_files_or_a_dask_frame_predicts_the_table_in_memory(frame, tmp_path):
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "rows.parquet", write_page_checksum=True)
     of_files = BoostedClassifier(alpha=0.02).fit(
@@ -130,18 +125,9 @@ def test_every_estimator_leaves_out_what_it_was_given_by_name(frame):
         assert list(estimator.staged_predict(frame))[-1].tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("kind", TABLES)
-def test_a_name_that_is_no_column_is_refused_with_the_nearest(frame, kind):
-    table = TABLES[kind](frame)
-    with pytest.raises(UsageError, match="y='lable' names no column of X; did you mean 'label'"):
-        BoostedClassifier(alpha="quick").fit(table, "lable")
-    with pytest.raises(UsageError, match="sample_weight='weights' names no column of X; give weights"):
-        BoostedClassifier(alpha="quick").fit(table, "label", "weights")
+def test_a_name_that_two_columns_or_none_have_is_refused(frame):
     with pytest.raises(UsageError, match="sample_weight='w' names no column of X"):
         BoostedClassifier(alpha="quick").fit(frame[FEATURES].to_numpy(), frame["label"], "w")
-
-
-def test_a_name_that_two_columns_have_is_refused():
     twice = pd.DataFrame(np.ones((4, 3)), columns=["a", "b", "b"])
     with pytest.raises(DataError, match="two columns have the same name; column 'b'"):
         dboost.BoostedClassifier().fit(twice, "b")

@@ -5,7 +5,7 @@ dense numpy finds for its model, whose weights have what the options ask of them
 two lists below.
 
 Covers: offsets, factors of 0 and inf, signs, groups, standardised and far columns, targets that are several or missing.
-Does not cover: each option by itself in depth (test_offset.py, test_signs.py, and so on).
+Does not cover: each option by itself in depth (test_column_options.py).
 """
 
 from __future__ import annotations

@@ -45,11 +45,9 @@ def bits(model):
 
 CASES = {
     "several classes": {"penalty": "l1/l2"},
-    "one output": {"penalty": "l1", "loss": "log"},
-    "row updates": {"penalty": "l1/linf", "update": "gradboost", "tol": 1e-3},
+    "row updates": {"penalty": "l1/linf", "update": "gradboost", "tol": 1e-3, "standardize": True},
     "products": {"penalty": "l1/linf", "hypotheses": dboost.Products(max_degree=2), "tol": 1e-3},
     "stumps": {"penalty": "l1", "hypotheses": dboost.Stumps(), "tol": 1e-3, "loss": "log"},
-    "standardize": {"penalty": "l1/linf", "standardize": True},
     "few rounds": {"penalty": "l1/linf", "max_rounds": 2, "tol": 1e-10},
 }
 

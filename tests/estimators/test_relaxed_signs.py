@@ -1,7 +1,7 @@
 """Signs of features without penalty, and of refits: what users see, on both engines, in paths, folds and files.
 
 Covers: ``positive``, ``lower`` and ``upper`` beside ``penalty_factors`` of 0, and ``dboost.relaxed`` and ``relax=`` of
-models with signs. Does not cover: each alone (``test_signs``, ``test_penalty_factors``, ``test_relaxed``), or the
+models with signs. Does not cover: each alone (``test_column_options``, ``test_relaxed``), or the
 optima of penalised fits (tests/boosting/test_signed_free_rows).
 """
 
@@ -16,7 +16,6 @@ import dboost
 from dboost import (
     BoostedClassifier,
     BoostedRegressor,
-    BoostedRegressorCV,
     MultiTaskBoostedClassifier,
     relaxed,
 )
@@ -122,21 +121,3 @@ def test_offsets_and_names_stay_and_a_refit_is_saved(tmp_path):
     again = dboost.load_model(tmp_path / "model")
     np.testing.assert_array_equal(again.coef_, found.coef_)
     assert found.coef_[0, -1] == 1.0 and found.coef_[0, 0] >= 0.0 <= found.coef_[0, 5] and found.duality_gap_ <= 1e-9
-
-
-# ---- features without penalty ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.filterwarnings("ignore:alpha_best_")
-def test_each_fold_refits_with_its_signs():
-    data, folds, alphas = made("squared"), np.arange(160) % 3, [0.2, 0.05]
-    asked = BoostedRegressorCV(folds=folds, alphas=alphas, tol=1e-10, fold_tol=1e-10, relax=[0.0, 1.0], **BOUNDS)
-    found = asked.fit(data.X, data.y)
-    for fold in range(3):
-        train, test = folds != fold, folds == fold
-        for place, alpha in enumerate(alphas):
-            first = BoostedRegressor(alpha=alpha, tol=1e-10, **BOUNDS).fit(data.X[train], data.y[train])
-            peer = relaxed(first, data.X[train], data.y[train])
-            expected = 0.5 * np.mean((peer.predict(data.X[test]) - data.y[test]) ** 2)
-            assert found.gammas_.tolist() == [1.0, 0.0]
-            assert found.fold_losses_[fold, place, 1] == pytest.approx(expected, rel=1e-6)

@@ -1,7 +1,7 @@
 """Any scorer in cross-validation: equal to scikit-learn's own loop over the same folds, on every kind of input.
 
 Covers: ``scoring=`` of ``BoostedClassifierCV``, ``BoostedRegressorCV``, ``MultiTaskBoostedClassifierCV`` and
-``cross_validated``. Does not cover: folds, and the sums "loss" and "error" (test_cv).
+``cross_validated``. Does not cover: folds, and the sums "loss" and "error" (test_cv.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, fbeta_score, make_scorer
-from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.model_selection import StratifiedKFold, cross_validate
 
 import dboost
 from dboost import (
@@ -48,22 +48,19 @@ def by_hand(estimator, X, y):
     return balanced_accuracy_score(y, estimator.predict(X))
 
 
+# Of each kind of labels, what may judge them.
 CASES = {
-    "balanced accuracy": (BoostedClassifier, KIND, "balanced_accuracy"),
-    "log loss of classes": (BoostedClassifier, KIND, "neg_log_loss"),
-    "ranking of classes": (BoostedClassifier, KIND, "roc_auc_ovr"),
-    "f1": (BoostedClassifier, KIND, "f1_macro"),
-    "squares of classes": (BoostedClassifier, KIND, "neg_brier_score"),
-    "the two first classes": (BoostedClassifier, KIND, "top_k_accuracy"),
-    "a function": (BoostedClassifier, KIND, by_hand),
-    "ranking": (BoostedClassifier, TWO, "roc_auc"),
-    "log loss": (BoostedClassifier, TWO, "neg_log_loss"),
-    "made": (BoostedClassifier, TWO, make_scorer(fbeta_score, beta=2.0)),
-    "share of the variance": (BoostedRegressor, NUMBER, "r2"),
-    "absolute error": (BoostedRegressor, NUMBER, "neg_mean_absolute_error"),
-    "f1 of tasks": (MultiTaskBoostedClassifier, TASKS, "f1_macro"),
-    "ranking of tasks": (MultiTaskBoostedClassifier, TASKS, "roc_auc"),
-}
+    "three classes": (
+        BoostedClassifier,
+        KIND,
+        [
+            "balanced_accuracy", "neg_log_loss", "roc_auc_ovr", "f1_macro", "neg_brier_score", "top_k_accuracy", by_hand
+        ],
+    ),
+    "two classes": (BoostedClassifier, TWO, ["roc_auc", "neg_log_loss", make_scorer(fbeta_score, beta=2.0)]),
+    "numbers": (BoostedRegressor, NUMBER, ["r2", "neg_mean_absolute_error"]),
+    "tasks": (MultiTaskBoostedClassifier, TASKS, ["f1_macro", "roc_auc"]),
+}  # fmt: skip
 CHOOSES = {
     BoostedClassifier: BoostedClassifierCV,
     BoostedRegressor: BoostedRegressorCV,
@@ -73,20 +70,25 @@ CHOOSES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_equal_to_the_loop_of_scikit_learn(name):
-    kind, y, scoring = CASES[name]
+    kind, y, scorers = CASES[name]
     splits = list(THREE.split(X, y if y is not TASKS and y is not NUMBER else TWO))
-    found = CHOOSES[kind](penalty="l1", cv=splits, alphas=ALPHAS, scoring=scoring, **EXACT).fit(X, y)
-    for place, alpha in enumerate(ALPHAS):
-        peer = kind(penalty="l1", alpha=alpha, tol=1e-13)
-        expected = cross_val_score(peer, X, y, cv=splits, scoring=scoring)
-        np.testing.assert_allclose(found.fold_scores_[:, place], expected, rtol=1e-12, atol=1e-12)
-        row = found.cv_results_[place]
-        assert row["mean_test_score"] == pytest.approx(expected.mean(), abs=1e-12)
-        assert row["std_test_score"] == pytest.approx(expected.std(), abs=1e-12)
-        assert row["se_test_score"] == pytest.approx(expected.std(ddof=1) / np.sqrt(3), abs=1e-12)
-    mean = found.cv_results_.column("mean_test_score")
-    assert found.cv_results_.column("rank_test_score").tolist() == [1 + int((mean > one).sum()) for one in mean]
-    assert found.best_score_ == mean.max() and found.alpha_best_ == found.alphas_[int(np.argmax(mean))]
+    named = {str(number): scoring for number, scoring in enumerate(scorers)}
+    peers = [
+        cross_validate(kind(penalty="l1", alpha=alpha, tol=1e-13), X, y, cv=splits, scoring=named) for alpha in ALPHAS
+    ]
+    for number, scoring in enumerate(scorers):
+        found = CHOOSES[kind](penalty="l1", cv=splits, alphas=ALPHAS, scoring=scoring, **EXACT).fit(X, y)
+        for place, peer in enumerate(peers):
+            expected, row = peer[f"test_{number}"], found.cv_results_[place]
+            np.testing.assert_allclose(
+                found.fold_scores_[:, place], expected, rtol=1e-12, atol=1e-12, err_msg=str(scoring)
+            )
+            assert row["mean_test_score"] == pytest.approx(expected.mean(), abs=1e-12)
+            assert row["std_test_score"] == pytest.approx(expected.std(), abs=1e-12)
+            assert row["se_test_score"] == pytest.approx(expected.std(ddof=1) / np.sqrt(3), abs=1e-12)
+        mean = found.cv_results_.column("mean_test_score")
+        assert found.cv_results_.column("rank_test_score").tolist() == [1 + int((mean > one).sum()) for one in mean]
+        assert found.best_score_ == mean.max() and found.alpha_best_ == found.alphas_[int(np.argmax(mean))]
 
 
 def test_the_rule_of_one_standard_error_holds_in_the_direction_of_the_scorer():

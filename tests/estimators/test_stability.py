@@ -1,7 +1,8 @@
 """Stability selection: frequencies are those of a plain loop over explicit halves, and false features within the bound.
 
 Covers: ``StabilitySelection`` on data in memory, on disk and on Dask, refusals, interrupts, the columns it leaves.
-Does not cover: how halves are drawn (tests/test_draws.py), the bounds (test_false_bounds.py).
+The bounds: no r-concave variable reaches further, one reaches as far. Does not cover: how halves are drawn
+(tests/test_draws.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
+from scipy.optimize import differential_evolution
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -25,6 +27,7 @@ import dboost
 from dboost import ConvergenceWarning, DataError, DboostWarning, ParquetData, StabilitySelection, UsageError
 from dboost.boosting.cross_validation import drawn
 from dboost.estimators.fitting import prepared
+from dboost.estimators.stability import largest_tail, r_concave, worst_case
 from dboost.interruption import Interruption, heeded
 from tests.test_folding import memo
 
@@ -97,10 +100,10 @@ def planted(seed, m=200, n=60, strength=1.5, places=(3, 7, 11)):
 
 def test_planted_features_are_found_and_noise_is_not():
     X, y = planted(0)
-    found = StabilitySelection(n_pairs=8, expected_false=1.0).fit(X, y)
+    found = StabilitySelection(n_pairs=4, expected_false=1.0).fit(X, y)
     assert found.selected_.tolist() == [3, 7, 11] and found.expected_false_bound_ <= 1.0
     # the same path without a limit goes on to strengths at which noise is used
-    free = StabilitySelection(n_pairs=8).fit(X, y)
+    free = StabilitySelection(n_pairs=4).fit(X, y)
     assert free.frequencies_.tobytes() == found.frequencies_.tobytes()
     assert found.n_strengths_ < free.n_strengths_ == 10 and free.chosen_per_half_[-1] > 10
     q = found.chosen_per_half_[found.n_strengths_ - 1]
@@ -108,7 +111,7 @@ def test_planted_features_are_found_and_noise_is_not():
     further = found.chosen_per_half_[found.n_strengths_]
     assert further**2 / (0.2 * 60) > 1.0
     # the tighter bound lets weaker strengths in
-    tighter = StabilitySelection(n_pairs=8, expected_false=1.0, bound="r_concave").fit(X, y)
+    tighter = StabilitySelection(n_pairs=4, expected_false=1.0, bound="r_concave").fit(X, y)
     assert tighter.n_strengths_ >= found.n_strengths_ and tighter.expected_false_bound_ <= 1.0
     assert found.expected_false_bounds_["r_concave"] < found.expected_false_bound_
 
@@ -144,7 +147,7 @@ def test_the_same_features_however_the_rows_are_kept(multiclass, tmp_path):
     assert bits(StabilitySelection(**{**FEW, "random_state": 3}).fit(X, y)) != bits(here)
 
 
-@pytest.mark.parametrize("workers", ["client", "two_processes"])
+@pytest.mark.parametrize("workers", ["client", pytest.param("two_processes", marks=pytest.mark.full)])
 def test_threads_and_workers_give_the_same_bits(multiclass, tmp_path, workers, request):
     X, y = multiclass
     data = stored(tmp_path, X, y, 60, "cut")
@@ -345,3 +348,51 @@ def test_what_tells_nothing_is_refused_or_said():
         StabilitySelection(dboost.BoostedRegressor(), n_pairs=2).fit(np.zeros((80, 3)), X[:, 0])
     with pytest.raises(DataError, match="halves of 1 of the rows of class True"):
         StabilitySelection(n_pairs=2).fit(X, np.arange(80) == 3)
+
+
+# ---- bounds on false features ----------------------------------------------------------------------------------------
+
+
+def searched(mean, place, steps, r):
+    """The largest P(X >= place) of falling r-concave variables on 0..steps, by a search over all their shapes."""
+    best = 0.0
+    for k in range(place, steps + 1):
+        x = np.arange(k + 1) / steps
+
+        def lacking(z, x=x):
+            # f**r is convex and rises: it begins at 1, and its steps grow
+            f = np.concatenate([[1.0], 1.0 + np.cumsum(np.cumsum(np.exp(z)))]) ** (1.0 / r)
+            f /= f.sum()
+            return -f[place:].sum() + 100.0 * max(0.0, f @ x - mean)
+
+        found = differential_evolution(lacking, [(-12.0, 10.0)] * k, seed=0, maxiter=200, tol=1e-10, polish=False)
+        best = max(best, -found.fun)
+    return best
+
+
+@pytest.mark.parametrize(
+    ("steps", "r", "mean", "place"),
+    [(3, -0.5, 0.1, 2), pytest.param(4, -0.25, 0.15, 4, marks=pytest.mark.full)],
+)
+def test_the_largest_tail_is_that_of_a_search(steps, r, mean, place):
+    assert largest_tail(mean, place / steps, steps, r) == pytest.approx(searched(mean, place, steps, r), rel=1e-4)
+
+
+def test_limits_of_the_largest_tail():
+    assert largest_tail(0.0, 0.5, 50, -0.5) == 0.0 and largest_tail(0.2, 0.0, 50, -0.5) == 1.0
+    assert largest_tail(0.3, 0.5, 50, -0.5) == 1.0 and largest_tail(0.6, 1.0, 50, -0.5) == 1.0
+    tails = [largest_tail(0.1, t, 50, -0.5) for t in (0.3, 0.5, 0.7, 1.0)]
+    assert tails == sorted(tails, reverse=True) and tails[0] < 0.1 / 0.3  # Markov's
+    tails = [largest_tail(mean, 0.6, 50, -0.25) for mean in (0.01, 0.05, 0.1, 0.2)]
+    assert tails == sorted(tails) and tails[0] > 0.0
+    # a share of 0.6 of 100 is reached at 60, not at 61
+    assert largest_tail(0.05, 0.6, 100, -0.25) == largest_tail(0.05, 0.595, 100, -0.25)
+
+
+def test_the_bounds():
+    assert worst_case(50, 1000, 0.6) == pytest.approx(12.5) and worst_case(10, 100, 1.0) == pytest.approx(1.0)
+    for q, tau in ((5, 0.6), (20, 0.75), (50, 0.9)):
+        assert 0.0 < r_concave(q, 1000, tau, 50) < worst_case(q, 1000, tau)
+    assert r_concave(0.0, 100, 0.6, 50) == 0.0
+    # where a shape says nothing, the bound without one remains
+    assert r_concave(90, 100, 0.6, 50) == 100.0 and r_concave(30, 1000, 0.9, 1) <= worst_case(30, 1000, 0.9)

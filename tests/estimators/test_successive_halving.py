@@ -13,7 +13,7 @@ from dboost import DataError, ParquetData, UsageError, successive_halving
 from dboost.boosting.cross_validation import kept, rungs
 
 RNG = np.random.default_rng(4)
-M, N, K = 3000, 20, 3
+M, N, K = 1500, 20, 3
 X = RNG.normal(size=(M, N)).astype(np.float32).astype(np.float64)
 W = np.zeros((N, K))
 W[:4] = 2.0 * RNG.normal(size=(4, K))
@@ -24,7 +24,7 @@ GRID = {"penalty": ["l1/l2", "l1"], "alpha": ALPHAS}
 
 
 def halved(X=X, y=Y, estimator=ROWS, grid=GRID, **given):
-    return successive_halving(X, y, estimator=estimator, param_grid=grid, **({"min_rows": 300} | given))
+    return successive_halving(X, y, estimator=estimator, param_grid=grid, **({"min_rows": 150} | given))
 
 
 def test_rungs_have_factor_times_as_many_rows_and_as_many_times_fewer_candidates():
@@ -65,7 +65,7 @@ def test_what_is_said_of_every_rung():
         mine = [row for row in table if row["rung"] == number]
         assert len(mine) == left
         assert len({row["rows"] for row in mine}) == 1
-        assert abs(mine[0]["rows"] - M / 2 ** (3 - number)) < 100
+        assert abs(mine[0]["rows"] - M / 2 ** (3 - number)) < 50
         survivors = [row for row in mine if row["kept"]]
         assert max(row["mean"] for row in survivors) <= min([row["mean"] for row in mine if not row["kept"]] + [np.inf])
         assert all(0.0 <= row["gap"] <= 1e-3 and row["sd"] >= 0.0 for row in mine)
@@ -102,8 +102,8 @@ def same(one, other):
 @pytest.mark.parametrize("workers", ["client", "two_processes"])
 def test_files_have_the_same_bits_in_this_process_and_on_workers(workers, request, tmp_path):
     table = pa.table({f"f{j}": X[:, j].astype(np.float32) for j in range(N)} | {"label": Y})
-    for number, start in enumerate(range(0, M, 700)):
-        pq.write_table(table.slice(start, 700), tmp_path / f"part-{number}.parquet")
+    for number, start in enumerate(range(0, M, 350)):
+        pq.write_table(table.slice(start, 350), tmp_path / f"part-{number}.parquet")
     data = ParquetData(str(tmp_path), label="label")
     here = halved(data, None)
     same(halved(data, None, client=request.getfixturevalue(workers)), here)
@@ -129,9 +129,9 @@ def test_regression_tasks_and_errors():
 def test_every_rung_has_two_rows_of_each_class():
     y = Y.copy()
     y[:3] = 7
-    model = halved(X, y, min_rows=100, factor=4.0)
+    model = halved(X, y, min_rows=50, factor=4.0)
     assert 7 in model.classes_.tolist() and model.best_params_["alpha"] in ALPHAS
-    first = rungs(2 * len(ALPHAS), 4.0, M, 100)[0]
+    first = rungs(2 * len(ALPHAS), 4.0, M, 50)[0]
     assert first.share < 0.3 and model.halving_results_[0]["rows"] == np.sum(
         np.where(np.bincount(y) == 3, 2, np.ceil(first.share * np.bincount(y)))
     )
