@@ -43,7 +43,7 @@ def one_process(lonely):
     wait_until(lambda: scheduler_keys(lonely) == [])
 
 
-@pytest.mark.parametrize("blocks", ["described", "in memory"])
+@pytest.mark.parametrize("blocks", ["described", pytest.param("in memory", marks=pytest.mark.full)])
 def test_the_only_worker_killed_in_a_pass_is_replaced_and_the_bits_stay(one_process, tmp_path, blocks):
     # A task with workers=[dead address], allow_other_workers=True stays in Dask's state `no-worker` for ever.
     marks = tmp_path / "marks"
@@ -75,6 +75,7 @@ def patient(two_processes):
     allow(1)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:pass 'slow' is submitted again")
 def test_all_workers_killed_at_once_are_replaced_and_the_bits_stay(patient, tmp_path):
     marks = tmp_path / "marks"
@@ -87,6 +88,7 @@ def test_all_workers_killed_at_once_are_replaced_and_the_bits_stay(patient, tmp_
         assert set(patient.nthreads()).isdisjoint(alive)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:pass 'poison' is submitted again")
 def test_a_partition_that_ends_the_only_worker_each_time_is_one_error(one_process):
     # Dask counts the deaths of a task that it has sent to a worker; here none of its own follows the first.

@@ -183,6 +183,7 @@ def test_two_fits_share_a_client(two_processes):
     assert wrong == [None, None]
 
 
+@pytest.mark.full
 def test_a_restart_by_someone_else_is_an_error(engine, two_processes, tmp_path):
     # Client.restart() cancels the tasks of everybody; a pass would report a bare CancelledError.
     marks = tmp_path / "marks"
