@@ -18,7 +18,7 @@ from dboost.data.parquet.plan import blocks_of
 from dboost.data.parquet.read import Layout, decode_features, file_ref, open_file, read_group
 from dboost.data.parquet.rows import scan_features
 from dboost.errors import DataError
-from tests.data.tables import replace
+from tests.data.conftest import replace
 
 
 def column_table(X, y, dtype=np.float64, **more):

@@ -8,7 +8,7 @@ import pytest
 
 from dboost.data import ParquetData
 from dboost.errors import DataError, DboostWarning
-from tests.data.tables import replace
+from tests.data.conftest import replace
 
 POSITIONS = (0, 1, 2)
 NUMBERS = pa.table({"x0": [1.0, 0.0, 2.0], "x1": [0.5, 1.5, 0.0], "label": ["a", "b", "a"]})

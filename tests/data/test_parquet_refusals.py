@@ -15,7 +15,7 @@ from dboost.data.parquet import plan as parquet_plan
 from dboost.data.parquet.read import inspect_file
 from dboost.data.prepared.mapper import InProcess
 from dboost.errors import DataError, UsageError
-from tests.data.tables import replace
+from tests.data.conftest import replace
 
 
 def test_bad_weights_and_widths(tmp_path, write, plan):

@@ -227,5 +227,6 @@ def test_inputs_are_not_changed(cases):
         penalty.solve_quadratic(W, mu_plus, a, lam)[:] = 9.0
         penalty.solve_quadratic(W, mu_plus, 0.0, 0.0)[:] = 9.0
         penalty.score_exponential(mu_plus, mu_minus, a, lam)
+        penalty.prox(W, lam)[:] = 9.0
         for x, before in zip(arrays, copies, strict=True):
             assert np.array_equal(x, before)
