@@ -27,6 +27,11 @@ class Block:
         return self.indptr, self.rows, self.values
 
 
+def arrays(X):
+    """A matrix of SciPy by column as the kernels take it."""
+    return X.indptr.astype(np.int64), X.indices, X.data
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(20091102)

@@ -168,3 +168,11 @@ def test_every_loop_is_kept_this_way():
     from_numba = re.compile(r"from numba import .*\bn?jit\b|@numba\.")
     found = [str(path) for path in (ROOT / "dboost").rglob("*.py") if from_numba.search(path.read_text("utf-8"))]
     assert found == []
+
+
+def test_no_fit_asks_lapack():
+    """Threads of a BLAS would fight the passes' for the cores, and may change the bits."""
+    asked = re.compile(r"linalg\.(?!norm\b)\w+")
+    for path in (ROOT / "dboost").rglob("*.py"):
+        lines = [line for line in path.read_text("utf-8").splitlines() if not line.strip().startswith((">>>", "..."))]
+        assert not asked.findall("\n".join(lines)), path

@@ -13,6 +13,7 @@ from dboost.compiled.vectors.digest import digest_of
 from dboost.compiled.vectors.exponential import log1p_unit, log_positive
 from dboost.losses import LOSSES, get_loss
 from dboost.penalties import get_penalty
+from tests.compiled.conftest import arrays
 
 SEVERAL = ("multinomial", "margin_softmax", "multitarget")
 SINGLE = [name for name in LOSSES if name not in SEVERAL]
@@ -25,21 +26,12 @@ def _logarithms(x, ones, out, out_ones):
         out_ones[i] = log1p_unit(ones[i])
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(3)
-
-
 @pytest.fixture(params=[np.float32, np.float64])
 def block(request, rng):
     """A CSC block of 1300 examples, more than are turned to rows at once, with an empty column."""
     dense = np.where(rng.random((1300, 14)) < 0.3, rng.normal(size=(1300, 14)), 0.0)
     dense[:, 5] = 0.0
     return sp.csc_matrix(dense.astype(request.param))
-
-
-def arrays(X):
-    return X.indptr.astype(np.int64), X.indices, X.data
 
 
 def labels(loss, m, rng):

@@ -8,6 +8,8 @@ import scipy.sparse as sp
 
 from dboost.compiled.examples import projected
 from dboost.compiled.solves import quadratic
+from dboost.solvers.one_output.columns_by_row import ColumnsByRow
+from tests.compiled.conftest import arrays
 
 
 @pytest.fixture
@@ -23,10 +25,6 @@ def block(request, rng):
     X[:, 5] = 0
     X[:, 9] = rng.normal(size=(1300, 1))
     return sp.csc_matrix(X.astype(request.param))
-
-
-def arrays(block):
-    return block.indptr.astype(np.int64), block.indices, block.data
 
 
 def in_turn(each, given):
@@ -45,6 +43,19 @@ def test_curvature_among_columns(block, intercept, rng):
     some = [slice(0, 3), slice(3, 700), slice(700, 700), slice(700, 1300)]
     parts = quadratic.gram(*arrays(block), places, h, intercept, some, in_turn)
     np.testing.assert_allclose(parts, got, rtol=1e-12, atol=1e-12)
+
+
+def test_products_of_columns_by_row_have_the_same_bits_however_they_were_held(block, rng):
+    whole, h = block.toarray().astype(float), rng.random(1300)
+    held, new = np.arange(11), np.array([12, 11, 13])
+    found = []
+    for counts in ([11], [1, 2, 3, 11], [6, 8, 9, 10, 11], [4, 8, 11, 11]):
+        columns = ColumnsByRow(1300)
+        for count in counts:
+            columns.hold(*arrays(block), held[:count])
+        found.append(columns.products(*arrays(block), new, h, in_turn))
+    np.testing.assert_allclose(found[0], whole[:, new].T @ (h[:, None] * whole[:, held]), rtol=1e-11, atol=1e-12)
+    assert all(np.array_equal(other, found[0]) for other in found[1:])
 
 
 @pytest.mark.parametrize("dense", [False, True])

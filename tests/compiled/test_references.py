@@ -77,7 +77,13 @@ def counted(kernel, options, arguments):
     return len(re.findall(r"movabsq\s+\$NRT_incref", listing))
 
 
-@pytest.mark.parametrize("name", CALLS)
+# the three that take the longest to compile
+LONG = ("hessian", "residuals", "curvature")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.full) if name in LONG else name for name in CALLS]
+)
 def test_no_loop_counts_references(name):
     kernel, arguments = CALLS[name]
     options = {key: value for key, value in kernel.targetoptions.items() if key not in ("cache", "nopython")}

@@ -86,6 +86,11 @@ def write():
     return make
 
 
+def replace(table, name, values):
+    """The table with other values in one column."""
+    return table.set_column(table.column_names.index(name), name, values)
+
+
 LISTS = {"features": ("indices", "values"), "label": "label"}
 
 

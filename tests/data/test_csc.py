@@ -8,7 +8,7 @@ from scipy import sparse
 
 from dboost.data.sparse import csc
 from dboost.data.sparse.csc import to_csc
-from dboost.data.sparse.csr import CsrPiece
+from dboost.data.sparse.csr import CsrPiece, any_repeats
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError
 
@@ -118,16 +118,13 @@ def test_damaged_offsets_are_named_in_parts_too(monkeypatch, offsets):
         to_csc([piece], N, dtype=F32, each=engine.on_driver)
 
 
-def test_duplicates_that_cancel_vanish():
-    piece = CsrPiece(np.array([0, 3]), np.array([1, 1, 2], np.int32), np.array([1.0, -1.0, 2.0], np.float32))
-    indptr, rows, values = to_csc([piece], 3, dtype=F32)
-    assert indptr.tolist() == [0, 0, 0, 1] and rows.tolist() == [0] and values.tolist() == [2.0]
-
-
-def test_explicit_zeros_are_left_out():
-    piece = CsrPiece(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.array([0.0, 1.0, -0.0], np.float32))
-    indptr, rows, values = to_csc([piece], 2, dtype=F32)
-    assert indptr.tolist() == [0, 0, 1] and rows.tolist() == [0] and values.tolist() == [1.0]
+def test_duplicates_that_cancel_and_explicit_zeros_are_left_out():
+    for offsets, indices, data, wanted in [
+        ([0, 3], [1, 1, 2], [1.0, -1.0, 2.0], ([0, 0, 0, 1], [0], [2.0])),
+        ([0, 2, 3], [0, 1, 1], [0.0, 1.0, -0.0], ([0, 0, 1, 1], [0], [1.0])),
+    ]:
+        piece = CsrPiece(np.array(offsets), np.array(indices, np.int32), np.array(data, np.float32))
+        assert tuple(part.tolist() for part in to_csc([piece], 3, dtype=F32)) == wanted
 
 
 def test_faults_are_named():
@@ -144,3 +141,17 @@ def test_faults_are_named():
             piece = CsrPiece(np.array(offsets), np.array(indices, index), np.array(values, np.float32))
             with pytest.raises(DataError, match=what):
                 to_csc([piece], N, dtype=F32)
+
+
+def test_columns_that_a_row_names_twice_are_found_in_any_order_and_spare_storage_is_none():
+    rng = np.random.default_rng(0)
+    found = []
+    for number in range(300):
+        rows = [rng.integers(0, 12, rng.integers(0, 5)) for _ in range(6)]
+        rows = [np.sort(row) for row in rows] if number % 2 else rows
+        indptr = np.concatenate([[0], np.cumsum([row.shape[0] for row in rows])])
+        spare = [[], [0, 0], [5]][number % 3]
+        found.append(any_repeats(indptr, np.concatenate([*rows, spare]).astype(np.int32), 12))
+        assert found[-1] is any(np.unique(row).shape[0] < row.shape[0] for row in rows)
+    assert 50 < sum(found) < 250
+    assert not any_repeats(np.zeros(2, np.int64), np.zeros(0, np.int32), 12)

@@ -97,16 +97,12 @@ def test_refused_labels(plan):
     ]:
         with pytest.raises(DataError, match=words):
             plan(X2, y)
-
-
-def test_no_rows(plan):
     with pytest.raises(DataError, match="no rows"):
         plan(np.zeros((0, 2)), np.array([], dtype=int))
-
-
-def test_three_classes_are_not_binary(plan):
     with pytest.raises(DataError, match="3 classes for a binary loss"):
         plan(X2, WORDS, task="binary")
+    with pytest.raises(UsageError, match="task='ranking'"):
+        plan(X2, WORDS, task="ranking")
 
 
 def test_classes_given(plan):
@@ -154,16 +150,10 @@ def test_texts_name_the_numbers_they_write(plan):
             plan(X2, labels, class_weight={"1": 3.0, 1: 2.0})
         with pytest.raises(UsageError, match="not classes: '01'"):
             plan(X2, labels, class_weight={"01": 3.0})
-
-
-def test_two_texts_of_one_number_are_refused(plan):
     labels = [1.0, 2.0, 2.0, 1.0, 1.0, 2.0]
     assert plan(X2, labels, class_weight={"1": 2.0, "2.0": 1}).coder.factors.tolist() == [2.0, 1.0]
     with pytest.raises(UsageError, match=r"names the label 2\.0 twice, as '2' and as '2\.0'"):
         plan(X2, labels, class_weight={"2": 3.0, "2.0": 2.0})
-
-
-def test_texts_name_no_number_where_the_labels_are_texts(plan):
     with pytest.raises(UsageError, match="not classes: 1"):
         plan(X2, ["1", "2", "2", "1", "1", "2"], class_weight={1: 2.0})
 
@@ -193,9 +183,6 @@ def test_refused_sample_weights(plan):
     ]:
         with pytest.raises(DataError, match=words):
             plan(X2, WORDS, weight)
-
-
-def test_scalar_weight():
     assert check_weight(2, 3).tolist() == [2, 2, 2]
 
 
@@ -282,8 +269,3 @@ def test_reports_merge_like_one_report():
     assert plan_labels(parts, "multiclass").classes.tolist() == ["longer", "x", "y"]
     with pytest.raises(DataError, match="mixed types: int and str"):
         parts.merge(scan("multiclass", np.array([1, 2]), np.ones(2)))
-
-
-def test_unknown_task(plan):
-    with pytest.raises(UsageError, match="task='ranking'"):
-        plan(X2, WORDS, task="ranking")

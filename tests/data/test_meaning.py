@@ -20,7 +20,6 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -115,14 +114,10 @@ def test_what_is_no_data_is_said_and_links_to_nowhere_are_refused(tmp_path: Path
     (tmp_path / "round").symlink_to(tmp_path)
     with pytest.raises(DataError, match="leads back"):
         document_files(tmp_path)
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "a.csv").write_bytes(TEXT)
     with pytest.raises(DataError, match="holds no files of Parquet, but CSV"):
-        files_below(Path(os.fspath(make(tmp_path / "c"))), [PARQUET])
-
-
-def make(folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "a.csv").write_bytes(TEXT)
-    return folder
+        files_below(tmp_path / "c", [PARQUET])
 
 
 def test_a_packed_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
@@ -135,7 +130,6 @@ def test_a_packed_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
 def test_no_byte_of_csv_is_lost_at_the_end_of_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(0)
     schema, path = pa.schema([("a", pa.string()), ("b", pa.string())]), str(tmp_path / "d.csv")
-    lost = 0
     for _ in range(150):
         signs = ["x", "\r", "\n", "\r\n", '"', ",", "é"]
         written = [
@@ -149,15 +143,6 @@ def test_no_byte_of_csv_is_lost_at_the_end_of_a_block(tmp_path: Path, monkeypatc
         tables = csv_tables(path, schema, ["a"], Dialect())
         found = [list(row.values()) for table in tables for row in table.to_pylist()]
         assert found == written
-        bare = pa.csv.open_csv(
-            path,
-            read_options=pa.csv.ReadOptions(block_size=documents.BLOCK_BYTES, use_threads=False),
-            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
-            convert_options=pa.csv.ConvertOptions(column_types=schema),
-        )
-        lost += [list(row.values()) for batch in bare for row in batch.to_pylist()] != written
-    if pa.__version__.startswith("26."):
-        assert lost, "these blocks end where pyarrow 26 loses a byte"
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask, to pandas
@@ -177,18 +162,11 @@ def test_the_index_of_a_table_is_no_feature_and_may_be_named(tmp_path: Path, pla
             warnings.simplefilter("always")
             found = plan(ParquetData(tmp_path / name, label="y"))
         said = [str(one.message) for one in caught if "no features" in str(one.message)]
+        assert name != "named.parquet" or "customer_id" in said[0]
         assert found.feature_names == ("a", "b") == tuple(pd.read_parquet(tmp_path / name).columns[:2]), name
         assert len(said) == (name != "none.parquet"), name
-    assert "customer_id" in str(plan_names(plan, ParquetData(tmp_path / "named.parquet", label="y")))
     chosen = ParquetData(tmp_path / "named.parquet", label="y", features=["a", "customer_id"])
     assert plan(chosen).feature_names == ("a", "customer_id")
-
-
-def plan_names(plan, data: ParquetData) -> list[str]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        plan(data)
-    return [str(one.message) for one in caught]
 
 
 def test_columns_of_folders_are_features_labels_and_weights(tmp_path: Path, plan) -> None:
@@ -276,7 +254,7 @@ def test_a_full_disk_is_not_the_fault_of_the_input(tmp_path: Path, monkeypatch: 
     with pytest.raises(Exception, match="cannot write: No space left on device") as caught:
         rows(tmp_path / "d.csv", tmp_path / "p")
     assert type(caught.value).__name__ == "StorageError" and "d.csv" not in str(caught.value.file)
-    assert pc.all(pc.is_valid(TABLE["y"])).as_py() and not (tmp_path / "p").exists()
+    assert not (tmp_path / "p").exists()
 
 
 def test_an_integer_that_no_type_holds_is_refused(tmp_path: Path) -> None:

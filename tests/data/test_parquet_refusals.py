@@ -15,64 +15,7 @@ from dboost.data.parquet import plan as parquet_plan
 from dboost.data.parquet.read import inspect_file
 from dboost.data.prepared.mapper import InProcess
 from dboost.errors import DataError, UsageError
-from tests.data.tables import replace
-
-
-def bad_lists(indices, values, kind=None):
-    return pa.table(
-        {
-            "indices": pa.array(indices, kind or pa.list_(pa.int32())),
-            "values": pa.array(values, pa.list_(pa.float64())),
-            "label": ["a", "b"] * (len(indices) // 2),
-        }
-    )
-
-
-GOOD_I, GOOD_V = [[0], [1], [0, 1], []], [[1.0], [2.0], [1.0, 2.0], []]
-
-
-@pytest.mark.parametrize(
-    "i, v, column, words",
-    [
-        ([[0], [1], [0, 1], [2]], [[1.0], [2.0], [1.0, 2.0], [np.nan]], "values", "NaN for feature '2' in row 1"),
-        ([[0], [1], [0, 1], [2]], [[1.0], [2.0], [1.0, 2.0], [-np.inf]], "values", "-infinity for feature '2'"),
-        ([[0], [1], [0, 1], [3]], [[1.0], [2.0], [1.0, 2.0], [1.0]], "indices", "index 3 in row 1, expected 0 to 2"),
-        ([[0], [1], [0, 1], [-1]], [[1.0], [2.0], [1.0, 2.0], [1.0]], "indices", "index -1 in row 1"),
-        ([[0], [1], [0, 1], None], [[1.0], [2.0], [1.0, 2.0], []], "indices", "1 nulls"),
-        ([[0], [1], [0, 1], []], [[1.0], [2.0], [1.0, 2.0], None], "values", "1 nulls"),
-        ([[0], [1], [0, None], []], [[1.0], [2.0], [1.0, 2.0], []], "indices", "1 nulls"),
-        ([[0], [1], [0, 1], []], [[1.0], [2.0], [1.0, None], []], "values", "1 nulls"),
-        ([[0], [1], [0, 1], [2]], [[1.0], [2.0], [1.0, 2.0], []], "values", "row 1 has 1 indices and 0 values"),
-    ],
-)
-def test_bad_lists_name_file_column_and_row_group(tmp_path, write, plan, as_lists, i, v, column, words):
-    good = bad_lists(GOOD_I, GOOD_V)
-    write(tmp_path, good, bad_lists(i, v), rows=2)
-    found = plan(ParquetData(tmp_path, n_features=3, **as_lists))
-    with pytest.raises(DataError, match=words) as caught:
-        for item in found.items:
-            item.load()
-    assert caught.value.file == str(tmp_path / "f1.parquet")
-    assert (caught.value.column, caught.value.row_group) == (column, 1)
-    assert pickle.loads(pickle.dumps(caught.value)).row_group == 1
-
-
-@pytest.mark.parametrize(
-    "change, column, words",
-    [
-        (lambda t: replace(t, "x1", pa.array([0.0, 1.0, np.nan])), "x1", "NaN in row 0"),
-        (lambda t: replace(t, "x1", pa.array([0.0, 1.0, None])), "x1", "1 nulls"),
-        (lambda t: replace(t, "label", pa.array(["a", "b", None])), "label", "1 labels are missing"),
-    ],
-)
-def test_bad_columns_name_file_column_and_row_group(tmp_path, write, plan, change, column, words):
-    good = pa.table({"x0": [1.0, 0.0, 2.0], "x1": [0.5, 1.5, 0.0], "label": ["a", "b", "a"]})
-    write(tmp_path, good, change(good), good, rows=2)
-    with pytest.raises(DataError, match=words) as caught:
-        for item in plan(ParquetData(tmp_path, features=["x0", "x1"], label="label")).items:
-            item.load()
-    assert caught.value.file == str(tmp_path / "f1.parquet")
-    assert (caught.value.column, caught.value.row_group) == (column, 1)
+from tests.data.conftest import replace
 
 
 def test_bad_weights_and_widths(tmp_path, write, plan):
@@ -128,25 +71,58 @@ def test_wrong_uses(tmp_path, write, plan, small, lists, as_lists):
         plan(ParquetData(tmp_path / "d", **as_lists), small.y)
 
 
-@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"PAR1" + bytes(50), bytes(200), b"PAR1" * 10])
-def test_garbage_is_refused_by_name(tmp_path, write, plan, small, lists, as_lists, content):
-    write(tmp_path, lists(small.X, small.y))
-    bad = tmp_path / "f1.parquet"
-    bad.write_bytes(content)
-    with pytest.raises(DataError) as caught:
-        plan(ParquetData(tmp_path, n_features=7, **as_lists))
-    assert caught.value.file == str(bad) and len(str(caught.value)) < 400
+GOOD_I, GOOD_V = [[0], [1], [0, 1], []], [[1.0], [2.0], [1.0, 2.0], []]
+LISTS = pa.table(
+    {
+        "indices": pa.array(GOOD_I, pa.list_(pa.int32())),
+        "values": pa.array(GOOD_V, pa.list_(pa.float64())),
+        "label": ["a", "b", "a", "b"],
+    }
+)
+COLUMNS = pa.table({"x0": [1.0, 0.0, 2.0, 1.0], "x1": [0.5, 1.5, 0.0, 2.0], "label": ["a", "b", "a", "b"]})
 
 
-def test_truncated_files(tmp_path, write, plan, small, lists, as_lists):
+def test_bad_values_name_file_column_and_row_group(tmp_path, write, plan, as_lists):
+    """Of the last row of the second file, which is the second of its row group."""
+    for number, (changes, column, words) in enumerate(
+        [
+            ({"indices": [2], "values": [np.nan]}, "values", "NaN for feature '2' in row 1"),
+            ({"indices": [2], "values": [-np.inf]}, "values", "-infinity for feature '2'"),
+            ({"indices": [3], "values": [1.0]}, "indices", "index 3 in row 1, expected 0 to 2"),
+            ({"indices": [-1], "values": [1.0]}, "indices", "index -1 in row 1"),
+            ({"indices": None}, "indices", "1 nulls"),
+            ({"values": None}, "values", "1 nulls"),
+            ({"indices": [0, None], "values": [1.0, 2.0]}, "indices", "1 nulls"),
+            ({"indices": [0, 1], "values": [1.0, None]}, "values", "1 nulls"),
+            ({"indices": [2]}, "values", "row 1 has 1 indices and 0 values"),
+            ({"x1": np.nan}, "x1", "NaN in row 1"),
+            ({"x1": None}, "x1", "1 nulls"),
+            ({"label": None}, "label", "1 labels are missing"),
+        ]
+    ):
+        lists, folder = bool({"indices", "values"} & set(changes)), tmp_path / str(number)
+        good = bad = LISTS if lists else COLUMNS
+        for name, value in changes.items():
+            bad = replace(bad, name, pa.array([*bad[name].to_pylist()[:3], value], bad[name].type))
+        write(folder, good, bad, good, rows=2)
+        options = {"n_features": 3, **as_lists} if lists else {"features": ["x0", "x1"], "label": "label"}
+        with pytest.raises(DataError, match=words) as caught:
+            for item in plan(ParquetData(folder, **options)).items:
+                item.load()
+        assert caught.value.file == str(folder / "f1.parquet"), changes
+        assert (caught.value.column, caught.value.row_group) == (column, 1), changes
+        assert pickle.loads(pickle.dumps(caught.value)).row_group == 1
+
+
+def test_garbage_and_what_was_cut_off_are_refused_by_name(tmp_path, write, plan, small, lists, as_lists):
     write(tmp_path, lists(small.X, small.y))
-    path = tmp_path / "f0.parquet"
-    whole = path.read_bytes()
-    for length in (len(whole) - 1, len(whole) // 2, 5):
-        path.write_bytes(whole[:length])
+    whole, bad = (tmp_path / "f0.parquet").read_bytes(), tmp_path / "f1.parquet"
+    cut = [whole[:-1], whole[: len(whole) // 2], whole[:5]]
+    for content in [b"", b"a,b\n1,2\n", b"PAR1" + bytes(50), bytes(200), b"PAR1" * 10, *cut]:
+        bad.write_bytes(content)
         with pytest.raises(DataError) as caught:
             plan(ParquetData(tmp_path, n_features=7, **as_lists))
-        assert caught.value.file == str(path)
+        assert caught.value.file == str(bad) and len(str(caught.value)) < 400
 
 
 def test_names_that_are_not_text(tmp_path, write, plan, as_lists):
@@ -221,13 +197,11 @@ def test_files_without_checksums_are_mentioned_where_they_are_large(
     tmp_path, write, plan, small, lists, as_lists, monkeypatch
 ):
     table = lists(small.X, small.y)
-    write(tmp_path / "a", table)
-    write(tmp_path / "b", table, checksum=False)
-    assert plan(ParquetData(tmp_path / "a", n_features=7, **as_lists)).notes == ()
-    assert plan(ParquetData(tmp_path / "b", n_features=7, **as_lists)).notes == ()
+    for folder, checksum in (("a", True), ("b", False)):
+        write(tmp_path / folder, table, checksum=checksum)
+        assert plan(ParquetData(tmp_path / folder, n_features=7, **as_lists)).notes == ()
     monkeypatch.setattr("dboost.data.parquet.plan.WORTH_CHECKSUMS", 1000)
-    [note] = plan(ParquetData(tmp_path / "b", n_features=7, **as_lists)).notes
-    assert "1 of 1 files carry no page checksums (f0.parquet first)" in note
+    assert len(plan(ParquetData(tmp_path / "b", n_features=7, **as_lists)).notes) == 1
     for options in ({"use_dictionary": False}, {"use_dictionary": True}, {"data_page_version": "2.0"}):
         for checksum in (True, False):
             write(tmp_path / "c", table, checksum=checksum, **options)

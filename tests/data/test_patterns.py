@@ -76,12 +76,9 @@ def test_columns_of_folders_are_columns(years: Path, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_filter_picks_the_rows_that_it_says(where: str, picked: Any, years: Path, tmp_path: Path) -> None:
     manifest = prepare_text(years, tmp_path / "p", text="text", label="label", where=where, min_df=1, max_df=1.0)
-    tables = []
-    for seed, (year, lang) in enumerate([(2020, "d e"), (2019, "en"), (2020, "en"), (2021, "en")]):
-        table = documents(30, [2, 0, 1, 3][seed])
-        tables.append((year, lang, table.filter(pa.array(picked(table, year, lang)))))
-    tables.sort(key=lambda one: (one[0], one[1] != "d e"))
-    whole = pa.concat_tables([one[2] for one in tables])
+    in_order = [(documents(30, 0), 2019, "en"), (documents(30, 2), 2020, "d e")]
+    in_order += [(documents(30, 1), 2020, "en"), (documents(30, 3), 2021, "en")]
+    whole = pa.concat_tables([one[0].filter(pa.array(picked(*one))) for one in in_order])
     pq.write_table(whole, tmp_path / "whole.parquet")
     peer = prepare_text(tmp_path / "whole.parquet", tmp_path / "q", text="text", label="label", min_df=1, max_df=1.0)
     assert manifest.splits["train"]["rows"] == len(whole) > 0

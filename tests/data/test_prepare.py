@@ -333,21 +333,12 @@ def test_another_vocabulary(prepared):
 # -- real documents ----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def titles():
-    home = os.environ.get("DBOOST_DATA_HOME")
-    if home is None:
-        pytest.skip("DBOOST_DATA_HOME is not set: the arXiv titles are not here")
-    path = Path(home) / "arxiv" / "arxiv_titles.parquet"
-    if not path.is_file():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"DBOOST_DATA_HOME is set, but {path} is missing")
-        pytest.skip(f"{path} is missing")
-    return path
-
-
-def test_arxiv_titles(titles, tmp_path):
-    table = pq.ParquetFile(titles).read(columns=["primary_cat", "title"]).slice(0, 20_000)
+def test_arxiv_titles(data_home, tmp_path):
+    table = (
+        pq.ParquetFile(data_home / "arxiv" / "arxiv_titles.parquet")
+        .read(columns=["primary_cat", "title"])
+        .slice(0, 20_000)
+    )
     pq.write_table(table, tmp_path / "raw.parquet", row_group_size=6000)
     manifest = prepare_text(tmp_path / "raw.parquet", tmp_path / "out", text="title", label="primary_cat")
     peer = TfidfVectorizer(sublinear_tf=True, min_df=5, max_df=0.5)

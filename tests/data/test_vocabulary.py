@@ -23,7 +23,7 @@ from dboost.errors import DataError, without_values
 from dboost.estimators.transform_files import FeaturesOfFiles, transform_of_prepared
 from pipelines.cli import main
 
-N = 600
+N = 300
 
 
 class Measured(InProcess):
@@ -65,7 +65,7 @@ def test_terms_that_occur_once_do_not_reach_the_driver(tmp_path, monkeypatch):
         made = prepare_text(tmp_path / "d.parquet", out, text="text", label="y", min_df=3, engine=engine)
         assert list(made.feature_names()) == often
         assert read_vocabulary(out, made.vocabulary)[1].tolist() == [df[term] for term in often]
-        # 4,800 identifiers of 17 letters are 80 kB.
+        # 2,400 identifiers of 17 letters are 40 kB.
         assert sum(engine.sizes[name] for name in ("count-terms", "count-shards")) < 20_000
         assert not [path for path in out.iterdir() if path.name.startswith("_counts")]
         most = prepare_text(

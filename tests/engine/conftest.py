@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -45,18 +46,20 @@ def undisturbed(leaf, *args, rows=ROWS):
         return engine.map_reduce(leaf, *args, name="undisturbed")
 
 
-def kill_when(condition, pid, gate=None):
-    """Kill a process once a condition holds, from a thread of its own; then open the gate the others wait at."""
-
-    def run():
-        wait_until(condition)
-        os.kill(pid() if callable(pid) else pid, signal.SIGKILL)
-        if gate is not None:
-            gate.touch()
-
-    thread = threading.Thread(target=run)
+@contextlib.contextmanager
+def meanwhile(*steps):
+    """Take steps in a thread beside the block, one after the other."""
+    thread = threading.Thread(target=lambda: [step() for step in steps])
     thread.start()
-    return thread
+    try:
+        yield
+    finally:
+        thread.join(40)
+
+
+def struck(condition, pids, ending=signal.SIGKILL):
+    """`meanwhile`, once a condition holds: send a signal to processes."""
+    return meanwhile(lambda: wait_until(condition), lambda: [os.kill(pid, ending) for pid in pids()])
 
 
 ENGINES = ["local-1", "local-3", "dask-1", "dask-2"]

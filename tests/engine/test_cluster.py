@@ -67,15 +67,51 @@ def test_a_memory_limit_reaches_the_workers(monkeypatch, limit, given):
     assert options["memory_limit"] == given
 
 
-SCRIPT = """
-import os, signal
+def _run(text: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    root = str(Path(__file__).parents[2])
+    return subprocess.run(
+        [sys.executable, str(script)],
+        env={"PYTHONPATH": root, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+
+
+LIFE = """
+import gc, os, signal, sys
 import dask
 import psutil
-from dboost.engine.dask.cluster import embedded_cluster
+from dboost.engine.dask.cluster import EmbeddedCluster, embedded_cluster
+
+broken = []
+
+
+class Broken(EmbeddedCluster):
+    async def _start(self):
+        broken.append(self)
+        raise RuntimeError("broken off")
+
+
+def leave(loop, error):
+    left = loop.create_future()
+    left.set_exception(error)
+    del left
+    gc.collect()
+
 
 if __name__ == "__main__":
+    try:
+        Broken(n_workers=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0")
+    except RuntimeError as error:
+        print(error)
+    broken[0].close()
+    leave(broken[0].loop.asyncio_loop, ValueError("a nanny that never came up"))
     before = dask.config.get("distributed.deploy.lost-worker-timeout")
     with embedded_cluster(1, memory_limit="512 MiB") as cluster, cluster.get_client() as client:
+        loop = cluster.loop.asyncio_loop
         assert dask.config.get("distributed.deploy.lost-worker-timeout") == "1 day"
         [info] = client.scheduler_info()["workers"].values()
         assert info["memory_limit"] == 2**29
@@ -91,84 +127,24 @@ if __name__ == "__main__":
         os.kill(pid, signal.SIGKILL)
     assert dask.config.get("distributed.deploy.lost-worker-timeout") == before
     cluster.close()
+    leave(loop, TimeoutError("Timeout"))
+    print("quiet until here", file=sys.stderr)
+    leave(loop, ValueError("of another kind"))
     print("end")
 """
 
 
-def _run(text: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    script = tmp_path / "script.py"
-    script.write_text(text)
-    root = str(Path(__file__).parents[2])
-    return subprocess.run(
-        [sys.executable, str(script)],
-        env={"PYTHONPATH": root, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=50,
-    )
+def test_it_listens_on_loopback_only_and_ends_quietly_and_hides_no_other_error(tmp_path):
+    """One process for all, as each takes seconds to start.
 
-
-def test_it_listens_on_loopback_only_and_ends_quietly(tmp_path):
-    # LocalCluster's dashboard binds every interface unless told otherwise, and a nanny that restarts its worker
-    # while the cluster closes used to print a traceback.
-    done = _run(SCRIPT, tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
-
-
-LEFT = """
-import gc
-from dboost.engine.dask.cluster import embedded_cluster
-
-if __name__ == "__main__":
-    with embedded_cluster(1, memory_limit="512 MiB") as cluster:
-        loop = cluster.loop.asyncio_loop
-    for error in (TimeoutError("Timeout"), ValueError("of another kind")):
-        left = loop.create_future()
-        left.set_exception(error)
-        del left
-        gc.collect()
-"""
-
-
-def test_what_its_end_leaves_behind_is_not_reported_and_other_errors_are(tmp_path):
-    # A loop that ends just after a connection's timeout leaves a future whose exception nobody reads.
-    done = _run(LEFT, tmp_path)
-    assert done.returncode == 0
-    assert "Timeout" not in done.stderr
-    assert "ValueError: of another kind" in done.stderr
-
-
-BROKEN_OFF = """
-import asyncio
-import gc
-
-from dboost.engine.dask.cluster import EmbeddedCluster
-
-broken = []
-
-
-class Broken(EmbeddedCluster):
-    async def _start(self):
-        broken.append(self)
-        raise RuntimeError("broken off")
-
-
-if __name__ == "__main__":
-    try:
-        Broken(n_workers=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0")
-    except RuntimeError as error:
-        print(error)
-    broken[0].close()
-    left = broken[0].loop.asyncio_loop.create_future()
-    left.set_exception(ValueError("a nanny that never came up"))
-    del left
-    gc.collect()
-"""
-
-
-def test_a_cluster_that_never_came_up_reports_nothing_of_its_tasks_even_when_python_closes_it(tmp_path):
-    done = _run(BROKEN_OFF, tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "broken off\n", "")
+    LocalCluster's dashboard binds every interface unless told otherwise, and a nanny that restarts its worker while
+    the cluster closes used to print a traceback. A loop that ends just after a connection's timeout leaves a future
+    whose exception nobody reads, and so do the tasks of a cluster that never came up, even when Python closes it.
+    """
+    done = _run(LIFE, tmp_path)
+    quiet, _, rest = done.stderr.partition("quiet until here\n")
+    assert (done.returncode, done.stdout, quiet) == (0, "broken off\nend\n", ""), done.stderr
+    assert rest.endswith("ValueError: of another kind\n") and rest.count("never retrieved") == 1, rest
 
 
 TOLD_LATE = """

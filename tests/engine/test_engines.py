@@ -18,7 +18,7 @@ from dboost.engine.tree import cumulate, split
 from dboost.errors import DataError, UsageError
 from tests.conftest import workers_here
 from tests.engine import leaves
-from tests.engine.conftest import same_bits, wait_until
+from tests.engine.conftest import same_bits, struck, wait_until
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -119,17 +119,10 @@ def test_shards_are_pieces_of_the_same_sum(engine, estimate):
     for shard, piece, (named, column, _) in zip(SHARDS, pieces, finished, strict=True):
         assert named == shard
         assert column == (piece.add["column"] + float(shard[0])).tolist()
-
-
-def test_finish_without_shards(engine):
-    specs, rows = leaves.make_specs([5, 6, 7])
-    engine.set_plan(specs, rows, "run")
-    total = engine.map_reduce(leaves.plain, 0.5, name="plain")
-    shard, column, _ = engine.map_reduce(
-        leaves.plain, 0.5, name="plain", finish=leaves.finish, finish_args=lambda shard: (1.0,)
+    named, column, _ = engine.map_reduce(
+        leaves.plain, 0.1, name="plain", finish=leaves.finish, finish_args=lambda shard: (1.0,)
     )
-    assert shard is None
-    assert column == (total.add["column"] + 1.0).tolist()
+    assert named is None and column == (whole.add["column"] + 1.0).tolist()
 
 
 def test_partitions_are_read_once(engine, tmp_path):
@@ -150,8 +143,6 @@ def test_map_keeps_the_order(engine):
 
 
 def test_work_of_the_driver_stays_in_this_process(engine):
-    import os
-
     here, before = os.getpid(), engine.bytes_moved
     # a closure: nothing is sent anywhere
     assert engine.on_driver(lambda i: (i * i, os.getpid()), range(40)) == [(i * i, here) for i in range(40)]
@@ -273,13 +264,10 @@ def test_local_forgets_at_the_end():
 @pytest.mark.parametrize("threads", [1, 3])
 def test_local_obeys_an_interrupt(threads, tmp_path):
     marks = tmp_path / "marks"
-    timer = threading.Thread(target=lambda: (wait_until(marks.exists), os.kill(os.getpid(), signal.SIGINT)))
     with LocalEngine(threads) as engine:
         engine.set_plan(*leaves.make_specs([5] * 200), "run")
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
+        with struck(marks.exists, lambda: [os.getpid()], signal.SIGINT), pytest.raises(KeyboardInterrupt):
             engine.map_reduce(leaves.slow, 0.1, str(marks), name="slow")
-        timer.join()
         count = len(marks.read_text().splitlines())
         assert count < 50
         assert engine.map_reduce(leaves.plain, 1.0, name="plain").add["rows"] == 1000

@@ -12,22 +12,12 @@ import numpy as np
 import pytest
 
 from dboost.engine.dask.engine import DaskEngine
-from dboost.engine.local import LocalEngine
 from dboost.errors import ClusterError
 from dboost.partition import Partition
 from tests.engine import leaves
-from tests.engine.conftest import pids, same_bits, scheduler_keys, wait_until
+from tests.engine.conftest import ROWS, pids, same_bits, scheduler_keys, undisturbed, wait_until
 
 pytestmark = pytest.mark.timeout(60)
-
-ROWS = [20, 1, 1, 40, 3, 0, 9, 30]
-
-
-@pytest.fixture
-def expected():
-    with LocalEngine(1) as engine:
-        engine.set_plan(*leaves.make_specs(ROWS), "expected")
-        return engine.map_reduce(leaves.plain, 1.0, name="plain")
 
 
 @pytest.fixture
@@ -60,7 +50,8 @@ def blocks_fetched(client):
     return Counter({key: n for key, n in found.items() if re.match("source|.*(home|partitions)", key)})
 
 
-def test_futures_are_items(two_processes, futures, expected):
+def test_futures_are_items(two_processes, futures):
+    expected = undisturbed(leaves.plain, 1.0)
     with DaskEngine(two_processes) as engine:
         engine.set_plan(futures, ROWS, "run")
         before = blocks_fetched(two_processes)
@@ -78,7 +69,8 @@ def test_futures_are_items(two_processes, futures, expected):
     assert all(f.status == "finished" for f in futures), "the engine released what is not its own"
 
 
-def test_a_lost_worker_takes_no_future_with_it(two_processes, futures, expected):
+def test_a_lost_worker_takes_no_future_with_it(two_processes, futures):
+    expected = undisturbed(leaves.plain, 1.0)
     with DaskEngine(two_processes) as engine:
         engine.set_plan(futures, ROWS, "run")
         assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), expected)

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from dboost.engine.dask.engine import DaskEngine
 from dboost.errors import ClusterError, SchedulerLostError
 from lab.scheduler_file import address_in
 from tests.engine import leaves
-from tests.engine.conftest import kill_when, same_bits, scheduler_keys, undisturbed, wait_until
+from tests.engine.conftest import meanwhile, same_bits, scheduler_keys, struck, undisturbed, wait_until
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -70,18 +69,16 @@ def test_a_frozen_scheduler_ends_the_run(outside, tmp_path, monkeypatch):
     marks = tmp_path / "marks"
     engine = DaskEngine(client, no_worker_timeout=2)
     engine.set_plan(*leaves.make_specs([5] * 4), "run")
-    thread = threading.Thread(
-        target=lambda: (wait_until(marks.exists), os.kill(scheduler.pid, signal.SIGSTOP)),
-    )
-    thread.start()
     start = time.monotonic()
     try:
-        with pytest.raises(ClusterError, match=r"lost the scheduler.*no answer"):
+        with (
+            struck(marks.exists, lambda: [scheduler.pid], signal.SIGSTOP),
+            pytest.raises(ClusterError, match=r"lost the scheduler.*no answer"),
+        ):
             engine.map_reduce(leaves.slow, 0.5, str(marks), name="slow")
         assert time.monotonic() - start < 12
         engine.close()
     finally:
-        thread.join()
         os.kill(scheduler.pid, signal.SIGCONT)
     wait_until(lambda: scheduler_keys(client) == [])
 
@@ -93,11 +90,10 @@ def test_no_workers_ends_within_the_timeout(outside, tmp_path):
     engine = DaskEngine(client, no_worker_timeout=1.5)
     engine.set_plan(*leaves.make_specs([5] * 4), "run")
     assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), undisturbed(leaves.plain, 1.0, rows=[5] * 4))
-    thread = kill_when(marks.exists, worker.pid)
     start = time.monotonic()
-    with pytest.raises(ClusterError, match=r"no running worker for 1\.5 s"):
+    killed = struck(marks.exists, lambda: [worker.pid])
+    with killed, pytest.raises(ClusterError, match=r"no running worker for 1\.5 s"):
         engine.map_reduce(leaves.slow, 1.0, str(marks), name="slow")
-    thread.join()
     # And again without any worker from the start.
     with pytest.raises(ClusterError, match=r"no running worker for 1\.5 s"):
         engine.map_reduce(leaves.plain, 1.0, name="plain")
@@ -123,17 +119,9 @@ def test_a_killed_scheduler_ends_the_run_in_seconds(outside, tmp_path):
     engine = DaskEngine(client)
     engine.set_plan(*leaves.make_specs([5] * 4), "run")
     killed = []
-
-    def kill():
-        wait_until(marks.exists)
-        scheduler.kill()
-        killed.append(time.monotonic())
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    with pytest.raises(ClusterError, match="lost the scheduler") as caught:
+    kill = meanwhile(lambda: wait_until(marks.exists), scheduler.kill, lambda: killed.append(time.monotonic()))
+    with kill, pytest.raises(ClusterError, match="lost the scheduler") as caught:
         engine.map_reduce(leaves.slow, 5.0, str(marks), name="slow")
-    thread.join()
     assert time.monotonic() - killed[0] < 5
     assert "resume" in str(caught.value)
     start = time.monotonic()

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 import warnings
-from contextlib import contextmanager
 
 import pytest
 from distributed import Client
@@ -19,7 +17,7 @@ from dboost.engine.dask.cluster import EmbeddedCluster, embedded_cluster
 from dboost.engine.dask.engine import DaskEngine
 from dboost.errors import ClusterError, DboostWarning
 from tests.engine import leaves
-from tests.engine.conftest import ROWS, pids, same_bits, scheduler_keys, undisturbed, wait_until
+from tests.engine.conftest import ROWS, pids, same_bits, scheduler_keys, struck, undisturbed, wait_until
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -45,34 +43,21 @@ def one_process(lonely):
     wait_until(lambda: scheduler_keys(lonely) == [])
 
 
-@contextmanager
-def meanwhile(action):
-    """Run something in a thread beside the block."""
-    thread = threading.Thread(target=action)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join(20)
-
-
-@pytest.mark.parametrize("blocks", ["described", "in memory"])
+@pytest.mark.parametrize("blocks", ["described", pytest.param("in memory", marks=pytest.mark.full)])
 def test_the_only_worker_killed_in_a_pass_is_replaced_and_the_bits_stay(one_process, tmp_path, blocks):
     # A task with workers=[dead address], allow_other_workers=True stays in Dask's state `no-worker` for ever.
     marks = tmp_path / "marks"
     expected = undisturbed(leaves.slow, 0.0, str(tmp_path / "other"))
     [(address, pid)] = pids(one_process).items()
-
-    def kill():
-        wait_until(marks.exists)
-        os.kill(pid, signal.SIGKILL)
-
     specs, rows = leaves.make_specs(ROWS)
     with DaskEngine(one_process) as engine:
         engine.set_plan(specs if blocks == "described" else [spec.load() for spec in specs], rows, "run")
         engine.map_reduce(leaves.plain, 1.0, name="plain")
         start = time.monotonic()
-        with meanwhile(kill), pytest.warns(DboostWarning, match=f"submitted again: worker {address} is gone"):
+        with (
+            struck(marks.exists, lambda: [pid]),
+            pytest.warns(DboostWarning, match=f"submitted again: worker {address} is gone"),
+        ):
             assert same_bits(engine.map_reduce(leaves.slow, 0.1, str(marks), name="slow"), expected)
         assert time.monotonic() - start < 15
         assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), undisturbed(leaves.plain, 1.0))
@@ -90,24 +75,20 @@ def patient(two_processes):
     allow(1)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:pass 'slow' is submitted again")
 def test_all_workers_killed_at_once_are_replaced_and_the_bits_stay(patient, tmp_path):
     marks = tmp_path / "marks"
     alive = pids(patient)
-
-    def kill():
-        wait_until(marks.exists)
-        for pid in alive.values():
-            os.kill(pid, signal.SIGKILL)
-
     with DaskEngine(patient) as engine:
         engine.set_plan(*leaves.make_specs(ROWS), "run")
-        with meanwhile(kill):
+        with struck(marks.exists, alive.values):
             total = engine.map_reduce(leaves.slow, 0.2, str(marks), name="slow")
         assert same_bits(total, undisturbed(leaves.slow, 0.0, str(tmp_path / "other")))
         assert set(patient.nthreads()).isdisjoint(alive)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:pass 'poison' is submitted again")
 def test_a_partition_that_ends_the_only_worker_each_time_is_one_error(one_process):
     # Dask counts the deaths of a task that it has sent to a worker; here none of its own follows the first.
@@ -123,16 +104,12 @@ def test_a_silent_worker_is_left_out_until_it_speaks_again(two_processes, tmp_pa
     # worker-ttl lets a stopped worker hold everything up for five minutes.
     marks = tmp_path / "marks"
     address, pid = min(pids(two_processes).items())
-
-    def stop():
-        wait_until(lambda: marks.exists() and str(pid) in marks.read_text().split())
-        os.kill(pid, signal.SIGSTOP)
-
+    stopped = struck(lambda: marks.exists() and str(pid) in marks.read_text().split(), lambda: [pid], signal.SIGSTOP)
     with DaskEngine(two_processes, silent_timeout=1.5) as engine:
         engine.set_plan([spec.load() for spec in leaves.make_specs(ROWS)[0]], ROWS, "run")
         start = time.monotonic()
         try:
-            with meanwhile(stop), pytest.warns(DboostWarning, match=f"worker {address} showed no sign of life"):
+            with stopped, pytest.warns(DboostWarning, match=f"worker {address} showed no sign of life"):
                 total = engine.map_reduce(leaves.slow, 0.2, str(marks), name="slow")
             assert same_bits(total, undisturbed(leaves.slow, 0.0, str(tmp_path / "other")))
             assert time.monotonic() - start < 15
@@ -153,16 +130,12 @@ def test_a_silent_worker_is_left_out_until_it_speaks_again(two_processes, tmp_pa
 def test_the_only_worker_silent_is_one_error_in_time(one_process, tmp_path):
     marks = tmp_path / "marks"
     [(address, pid)] = pids(one_process).items()
-
-    def stop():
-        wait_until(marks.exists)
-        os.kill(pid, signal.SIGSTOP)
-
+    stopped = struck(marks.exists, lambda: [pid], signal.SIGSTOP)
     with DaskEngine(one_process, silent_timeout=1.5, no_worker_timeout=2) as engine:
         engine.set_plan(*leaves.make_specs(ROWS), "run")
         start = time.monotonic()
         try:
-            with meanwhile(stop), pytest.raises(ClusterError, match=f"no worker that answers for 2 s.*{address}"):
+            with stopped, pytest.raises(ClusterError, match=f"no worker that answers for 2 s.*{address}"):
                 engine.map_reduce(leaves.slow, 0.3, str(marks), name="slow")
             assert time.monotonic() - start < 15
         finally:

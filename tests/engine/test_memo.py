@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from dataclasses import dataclass, replace
 
@@ -172,31 +173,6 @@ def test_some_partitions_stay_where_not_all_fit(budget, per_pass, tmp_path):
     assert len(log.read_text().splitlines()) == 8 + 2 * per_pass
 
 
-def with_passing(partition, memo, shard, log):
-    """A leaf whose shards share a value of the pass."""
-
-    def build():
-        with open(log, "a") as stream:
-            stream.write(f"{partition.key}\n")
-        return partition.weight * 2.0
-
-    shared = memo.get("shared", "state", build, passing=True)
-    lasting = memo.get("lasting", "state", lambda: partition.weight)
-    return Sums(add={"sum": float((shared * lasting).sum())})
-
-
-def test_what_the_shards_of_a_pass_share_goes_with_the_pass(tmp_path):
-    log = tmp_path / "built"
-    store = MemoStore(10**6)
-    with LocalEngine(2, memo=store) as engine:
-        engine.set_plan(*leaves.make_specs([5] * 4), "run")
-        for passes in (1, 2):
-            one, two, three = engine.map_reduce(with_passing, str(log), name="shared", shards=[0, 1, 2])
-            assert one.add == two.add == three.add
-            assert len(log.read_text().splitlines()) == 4 * passes
-            assert len(store) == 8, "partitions and lasting values"
-
-
 def test_what_passes_is_kept_for_the_one_visit_whatever_the_budget():
     store = MemoStore(0)
     built = []
@@ -227,24 +203,25 @@ def test_a_kind_is_forgotten_for_one_partition():
     Memo(store, "run", "q").get("curvature", 1, lambda: pytest.fail("q was kept"))
 
 
-@pytest.mark.parametrize("shards", [None, [0], [0, 1, 2]])
-@pytest.mark.parametrize("held", [True, False])
-def test_what_shards_share_is_built_once_and_gone_after_the_pass(shards, held):
+def test_what_shards_share_is_built_once_and_gone_after_the_pass():
     """Partitions that are held are visited once for each shard, those that are read again once for all."""
-    store = MemoStore(10**6)
-    plan, rows = leaves.make_specs([7] * 4)
-    items = [spec.load() if held else replace(spec, nbytes_estimate=10**7) for spec in plan]
-    built, most = [], []
+    for held, shards in itertools.product((True, False), (None, [0], [0, 1, 2])):
+        store = MemoStore(10**6)
+        plan, rows = leaves.make_specs([7] * 4)
+        items = [spec.load() if held else replace(spec, nbytes_estimate=10**7) for spec in plan]
+        built, most = [], []
 
-    def leaf(partition, memo, *args):
-        memo.get("residual", "point", lambda: built.append(1) or np.zeros(100), passing=True)
-        most.append(store.nbytes)
-        return Sums(add={"n": float(partition.n_rows)})
+        def leaf(partition, memo, *args, store=store, built=built, most=most):
+            memo.get("residual", "point", lambda: built.append(1) or np.zeros(100), passing=True)
+            most.append(store.nbytes)
+            return Sums(add={"n": float(partition.n_rows)})
 
-    with LocalEngine(1, store) as engine:
-        engine.set_plan(items, rows, "run")
-        engine.map_reduce(leaf, name="pass", shards=shards)
-        assert len(store) == (0 if held else 4), "labels of what is read again"
-        labels = store.nbytes
-    assert len(built) == 4 and store.nbytes == 0
-    assert labels < 4 * 120 and max(most) == (4 * 800 if held and shards == [0, 1, 2] else labels)
+        with LocalEngine(1, store) as engine:
+            engine.set_plan(items, rows, "run")
+            for passes in (1, 2):
+                engine.map_reduce(leaf, name="pass", shards=shards)
+                assert len(built) == 4 * passes, (held, shards)
+                assert len(store) == (0 if held else 4), "labels of what is read again"
+            labels = store.nbytes
+        assert store.nbytes == 0
+        assert labels < 4 * 120 and max(most) == (4 * 800 if held and shards == [0, 1, 2] else labels), (held, shards)

@@ -20,23 +20,12 @@ def kind(*args, **options):
         return type(engine)
 
 
-def test_without_a_client():
-    assert kind() is LocalEngine
-    assert kind(distributed_input=True) is LocalEngine
-
-
-def test_with_a_client(one_worker):
-    assert kind(one_worker) is DaskEngine
-    assert kind(one_worker, stall_timeout=5.0) is DaskEngine
-
-
-def test_the_current_client_serves_distributed_input_only(one_worker):
+def test_the_engine_is_that_of_the_client_and_a_current_one_serves_distributed_input_only(one_worker):
+    assert kind() is kind(distributed_input=True) is LocalEngine
+    assert kind(one_worker) is kind(one_worker, stall_timeout=5.0) is DaskEngine
     with one_worker.as_current():
         assert kind(distributed_input=True) is DaskEngine
         assert kind(distributed_input=False) is LocalEngine
-
-
-def test_what_is_no_client():
     with pytest.raises(UsageError, match=r"client is a str.*Client\(address\)"):
         open_engine("tcp://127.0.0.1:8786")
 

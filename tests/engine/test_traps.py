@@ -8,10 +8,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 
 import numpy as np
-import psutil
 import pytest
 from distributed import Client
 
@@ -19,7 +17,7 @@ from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.dask.spent_results import LONG_PASS, SHORT_PASSES
 from dboost.errors import ClusterError
 from tests.engine import leaves
-from tests.engine.conftest import ROWS, kill_when, pids, same_bits, scheduler_keys, undisturbed, wait_until
+from tests.engine.conftest import ROWS, meanwhile, pids, same_bits, scheduler_keys, struck, undisturbed, wait_until
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -30,22 +28,6 @@ def engine(two_processes):
         specs, rows = leaves.make_specs(ROWS)
         opened.set_plan(specs, rows, "run")
         yield opened
-
-
-def test_a_worker_killed_in_a_pass_costs_its_part_only(engine, two_processes, tmp_path):
-    # Worker attributes, actors and scattered data die with their worker.
-    marks, gate, opened = tmp_path / "marks", tmp_path / "gate", tmp_path / "opened"
-    opened.touch()
-    W = np.arange(5.0)
-    expected = undisturbed(leaves.gated, W, str(opened), str(tmp_path / "other"))
-    victim = min(pids(two_processes).values())
-    thread = kill_when(lambda: marks.exists() and str(victim) in marks.read_text().split(), victim, gate)
-    total = engine.map_reduce(leaves.gated, W, str(gate), str(marks), name="gated")
-    thread.join(20)
-    assert same_bits(total, expected)
-    assert len(marks.read_text().splitlines()) > len(ROWS), "nothing was computed again: the worker died too late"
-    # The next pass runs on whatever workers there are then.
-    assert same_bits(engine.map_reduce(leaves.gated, W, str(opened), str(marks), name="gated"), expected)
 
 
 def test_a_worker_killed_by_a_leaf_is_survived_with_shards(engine, tmp_path):
@@ -59,22 +41,10 @@ def test_a_worker_killed_by_a_leaf_is_survived_with_shards(engine, tmp_path):
     assert column.tobytes() == expected.add["column"].tobytes()
 
 
-def test_tasks_bound_to_a_dead_worker_go_elsewhere(engine, two_processes):
-    # submit(workers=[address]) alone waits for ever once the worker is gone.
-    expected = undisturbed(leaves.plain, 1.0)
-    # The scheduler may only now notice that a worker of the test before is gone.
-    wait_until(lambda: engine.n_workers == 2)
-    assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), expected)
-    pid = sorted(pids(two_processes).items())[0][1]
-    os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-    start = time.monotonic()
-    assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), expected)
-    assert time.monotonic() - start < 20
-
-
-def test_arguments_survive_the_worker_that_held_them(engine, two_processes, tmp_path, monkeypatch):
-    # Scattered data is gone with its worker, even with broadcast=True.
+def test_a_worker_killed_in_a_pass_costs_its_part_only_and_no_argument_that_it_held(
+    engine, two_processes, tmp_path, monkeypatch
+):
+    # Worker attributes and actors die with their worker, and so does scattered data, even with broadcast=True.
     monkeypatch.setattr("dboost.engine.dask.submission.HOLD_BYTES", 1000)
     marks, gate, opened = tmp_path / "marks", tmp_path / "gate", tmp_path / "opened"
     opened.touch()
@@ -98,26 +68,20 @@ def test_arguments_survive_the_worker_that_held_them(engine, two_processes, tmp_
         begun = marks.read_text().split() if marks.exists() else []
         return [alive[a] for a in holder() if str(alive[a]) in begun]
 
-    thread = kill_when(working, lambda: working()[0], gate)
-    total = engine.map_reduce(leaves.gated, W, str(gate), str(marks), name="state")
-    thread.join(20)
+    kill = meanwhile(lambda: wait_until(working), lambda: os.kill(working()[0], signal.SIGKILL), gate.touch)
+    with kill:
+        total = engine.map_reduce(leaves.gated, W, str(gate), str(marks), name="state")
     assert same_bits(total, expected)
-    assert len(marks.read_text().splitlines()) > len(ROWS), "the worker died too late"
-
-
-def test_a_poisonous_partition_is_named(engine):
-    # Dask's KilledWorker names a task and never mentions memory; retries do not cover dead workers.
-    with pytest.raises(ClusterError) as caught:
-        engine.map_reduce(leaves.poison, "block-3", name="poison")
-    text = str(caught.value)
-    assert "block-3" in text and "memory" in text and "'poison'" in text
-    assert "dboost-" not in text
-    assert caught.value.exit_code == 4
+    assert len(marks.read_text().splitlines()) > len(ROWS), "nothing was computed again: the worker died too late"
+    # The next pass runs on whatever workers there are then.
+    assert same_bits(engine.map_reduce(leaves.gated, W, str(opened), str(marks), name="state"), expected)
 
 
 def test_a_poisonous_partition_is_named_with_shards_and_in_map(engine, two_processes):
-    with pytest.raises(ClusterError, match=r"block-3.*memory"):
+    # Dask's KilledWorker names a task and never mentions memory; retries do not cover dead workers.
+    with pytest.raises(ClusterError, match=r"'poison'.*block-3.*memory") as caught:
         engine.map_reduce(leaves.sharded_suicide, "block-3", "", name="poison", shards=[(0, 2), (2, 6)])
+    assert "dboost-" not in str(caught.value) and caught.value.exit_code == 4
     wait_until(lambda: len(two_processes.nthreads()) == 2)
     specs, _ = leaves.make_specs([1] * 8)
     with pytest.raises(ClusterError, match=r"block-6.*memory"):
@@ -185,11 +149,9 @@ def test_an_interrupt_cancels_the_pass(engine, two_processes, tmp_path):
     # Running tasks would go on to their last partition.
     marks = tmp_path / "marks"
     engine.set_plan(*leaves.make_specs([5] * 100), "run")
-    timer = threading.Thread(target=lambda: (wait_until(marks.exists), os.kill(os.getpid(), signal.SIGINT)))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    interrupt = struck(marks.exists, lambda: [os.getpid()], signal.SIGINT)
+    with interrupt, pytest.raises(KeyboardInterrupt):
         engine.map_reduce(leaves.slow, 0.1, str(marks), name="slow")
-    timer.join()
     wait_until(lambda: [k for k in scheduler_keys(two_processes) if "slow" in k] == [])
     wait_until(lambda: not any(two_processes.run(at_work).values()))
     assert len(marks.read_text().splitlines()) < 60
@@ -221,21 +183,19 @@ def test_two_fits_share_a_client(two_processes):
     assert wrong == [None, None]
 
 
+@pytest.mark.full
 def test_a_restart_by_someone_else_is_an_error(engine, two_processes, tmp_path):
     # Client.restart() cancels the tasks of everybody; a pass would report a bare CancelledError.
     marks = tmp_path / "marks"
     engine.set_plan(*leaves.make_specs([5] * 40), "run")
 
     def restart():
-        wait_until(marks.exists)
         with Client(two_processes.scheduler.address, set_as_default=False) as other:
             other.restart(wait_for_workers=False)
 
-    thread = threading.Thread(target=restart)
-    thread.start()
-    with pytest.raises(ClusterError, match="cancelled from outside"):
+    restarted = meanwhile(lambda: wait_until(marks.exists), restart)
+    with restarted, pytest.raises(ClusterError, match="cancelled from outside"):
         engine.map_reduce(leaves.slow, 0.1, str(marks), name="slow")
-    thread.join()
     engine.set_plan(*leaves.make_specs(ROWS), "run")
     assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), undisturbed(leaves.plain, 1.0))
 

@@ -15,9 +15,7 @@ from dboost.engine.dask.submission import Graph
 from dboost.engine.dask.wire_format import Blob, pack, pack_whole, unpack
 from dboost.partition import Sums
 from tests.engine import leaves
-from tests.engine.conftest import scheduler_keys, wait_until
-
-ROWS = [20, 1, 1, 40, 3, 0, 9, 30]
+from tests.engine.conftest import ROWS, scheduler_keys, wait_until
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,7 +80,7 @@ def test_a_fit_is_certified_and_optimal(registered, data, update, fit_intercept)
     assert found.objective == pytest.approx(best.fun, rel=1e-7)
 
 
-def test_on_a_cluster_the_same_bits(registered, data, two_processes):
+def test_on_a_cluster_the_same_bits_and_a_saved_model_is_read_by_the_name(registered, data, two_processes, tmp_path):
     X, y = data
     rows = (100, 120, 80)
     on_dask = BoostedRegressor(loss="logcosh", alpha=0.05, client=two_processes).fit(
@@ -93,6 +93,8 @@ def test_on_a_cluster_the_same_bits(registered, data, two_processes):
         da.from_array(X, chunks=(rows, 12)), da.from_array(y, chunks=(rows,))
     )
     assert again.coef_.tobytes() == on_dask.coef_.tobytes()
+    in_process.save(tmp_path / "m")
+    assert load_model(tmp_path / "m").predict(X).tobytes() == in_process.predict(X).tobytes()
 
 
 def test_a_process_that_lacks_the_loss_still_reads_the_compiled_loops(registered, data, tmp_path):
@@ -105,10 +107,3 @@ def test_a_process_that_lacks_the_loss_still_reads_the_compiled_loops(registered
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "True", done.stderr
-
-
-def test_a_saved_model_is_read_by_the_name(registered, data, tmp_path):
-    X, y = data
-    model = BoostedRegressor(loss="logcosh", alpha=0.05).fit(X, y)
-    model.save(tmp_path / "m")
-    assert load_model(tmp_path / "m").predict(X).tobytes() == model.predict(X).tobytes()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import json
+import pickle
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from dboost.engine.local import LocalEngine
+from dboost.files.documents import Document
+from dboost.hypotheses import restore_chosen, same_hypotheses
 from dboost.hypotheses.base import Block, Context
 from dboost.partition import Partition
 from tests.conftest import workers_here
@@ -17,8 +21,8 @@ from tests.conftest import workers_here
 class Raw:
     """Raw rows in blocks on an engine of their own, with one of the families prepared on them."""
 
-    def __init__(self, X, weight=None, cuts=3, seed=0):
-        self.X = np.asarray(X, float)
+    def __init__(self, X, weight=None, cuts=3, seed=0, dtype=np.float64):
+        self.X, self.dtype = np.asarray(X, float), dtype
         self.m, self.n = self.X.shape
         rng = np.random.default_rng(seed)
         self.weight = np.ones(self.m) if weight is None else weight
@@ -30,7 +34,7 @@ class Raw:
         self.engine.set_plan(self.items, [item.n_rows for item in self.items], "raw")
 
     def partition(self, start, stop, key):
-        part = sp.csc_array(self.X[start:stop])
+        part = sp.csc_array(self.X[start:stop].astype(self.dtype))
         arrays = part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data
         return Partition(*arrays, self.y[start:stop], self.weight[start:stop], key)
 
@@ -90,12 +94,34 @@ def check_sums(raw, pool, active=()):
             expected["G"] = H.T @ raw.theta
             assert sums.keys() == expected.keys()
             for name, value in expected.items():
-                np.testing.assert_allclose(sums[name], value, rtol=1e-10, atol=1e-12, err_msg=name)
+                np.testing.assert_allclose(sums[name], value, rtol=1e-12, atol=1e-12, err_msg=name)
         keys = pool.keys(shard)
         places = np.arange(len(keys))[::2]
         assert pool.keys(shard, places) == keys[::2]
         found.extend(keys)
     return found
+
+
+def check_cuts(raw, family):
+    """A pool of rows in another cut has the same token and sums, and so has one that travelled; returns the pool."""
+    whole = Raw(raw.X, raw.weight, cuts=1)
+    first, second = raw.prepare(family), whole.prepare(family)
+    assert first.token == second.token == pickle.loads(pickle.dumps(first)).token
+    for shard in first.shards([], 24, 500):
+        a, b = raw.sums(first, shard), whole.sums(second, shard)
+        for name in a:
+            np.testing.assert_allclose(a[name], b[name], rtol=1e-12, atol=1e-12)
+    return first
+
+
+def check_read_back(raw, pool, keys, names=None):
+    """What a model holds of a pool comes back from its document and arrays; returns it and the document."""
+    chosen = pool.chosen(keys, names)
+    document = Document(json.loads(json.dumps(chosen.to_json())), "model.json")
+    back = restore_chosen(document, chosen.arrays(), raw.n)
+    assert same_hypotheses(back, chosen) and back.words() == chosen.words() == pool.names(keys, names)
+    assert np.array_equal(dense(back.evaluate(raw.block(back.inputs))), dense(pool.columns(raw.block(), keys)))
+    return chosen, document
 
 
 @pytest.fixture(scope="session")

@@ -4,52 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from dboost.errors import UsageError
-from dboost.hypotheses.base import Block, Context, Family
+from dboost.hypotheses.base import Family
 from dboost.hypotheses.columns import Columns, ColumnsPool
-from dboost.partition import Partition
+from tests.hypotheses.conftest import Raw, check_sums, dense
 
 
-def partition(m=30, n=7, seed=0, dtype=np.float64):
-    rng = np.random.default_rng(seed)
-    X = (rng.normal(size=(m, n)) * (rng.random((m, n)) < 0.6)).astype(dtype)
+@pytest.fixture(params=[np.float32, np.float64])
+def raw(request):
+    """Of numbers that float32 holds; one column is zero, and some weights."""
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(30, 7)) * (rng.random((30, 7)) < 0.6)).astype(np.float32)
     X[:, 5] = 0.0
-    weight = rng.uniform(0.5, 2.0, m)
+    weight = rng.uniform(0.5, 2.0, 30)
     weight[::6] = 0.0
-    stored = sp.csc_array(X)
-    rows = stored.indices.astype(np.int32)
-    return X, Partition(stored.indptr.astype(np.int64), rows, stored.data, np.zeros((m, 1), np.int8), weight, "p")
+    return Raw(X, weight, dtype=request.param)
 
 
-def pool(n=7):
-    context = Context(engine=None, n_rows=30, n_features=n, n_outputs=2, peak=np.ones(n), seed=0)
-    return Columns().prepare(context)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shard", [(0, 7), (2, 6), (5, 6)])
-def test_sums_are_those_of_the_explicit_columns(dtype, shard):
-    X, part = partition(dtype=dtype)
-    H = X[:, slice(*shard)].astype(np.float64)
-    rng = np.random.default_rng(1)
-    signed = rng.normal(size=(30, 2))
-    plus, minus = rng.random((2, 30, 2))
-    one, two = pool().sums(part, None, shard, signed, None), pool().sums(part, None, shard, plus, minus)
-    s = part.weight
-    np.testing.assert_allclose(one.add["G"], H.T @ signed, rtol=1e-12, atol=1e-12)
-    up, down = np.maximum(H, 0.0).T, np.maximum(-H, 0.0).T
-    np.testing.assert_allclose(two.add["mu_plus"], up @ plus + down @ minus, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(two.add["mu_minus"], down @ plus + up @ minus, rtol=1e-12, atol=1e-12)
-    for sums in (one, two):
-        np.testing.assert_allclose(sums.add["square"], s @ H**2, rtol=1e-12)
-        np.testing.assert_allclose(sums.add["total"], s @ H, rtol=1e-12, atol=1e-12)
-        np.testing.assert_array_equal(sums.peak["peak"], np.abs(H[s > 0]).max(axis=0))
+def test_sums_are_those_of_the_explicit_columns(raw):
+    assert check_sums(raw, raw.prepare(Columns())) == [(j,) for j in range(7)]
 
 
 def test_shards_cover_every_column_once_and_respect_their_size():
-    found = pool()
+    found = ColumnsPool(7)
     assert (found.size, found.searched) == (7, False)
     for row_bytes, shard_bytes, longest in ((16, 48, 3), (16, 1, 1), (16, 10**6, 7)):
         shards = found.shards([(3,)], row_bytes, shard_bytes)
@@ -58,18 +36,15 @@ def test_shards_cover_every_column_once_and_respect_their_size():
     assert found.keys((2, 6), np.array([3, 0])) == [(5,), (2,)]
 
 
-def test_columns_of_a_block_are_cut_in_the_order_asked():
-    X, part = partition()
-    block = Block(part.indptr, part.rows, part.values, part.n_rows)
-    made = pool().columns(block, [(6,), (5,), (0,)])
-    dense = sp.csc_array((made.values, made.rows, made.indptr), shape=(30, 3)).toarray()
-    np.testing.assert_array_equal(dense, X[:, [6, 5, 0]])
+def test_columns_of_a_block_are_cut_in_the_order_asked(raw):
+    made = ColumnsPool(7).columns(raw.block(), [(6,), (5,), (0,)])
+    np.testing.assert_array_equal(dense(made), raw.X[:, [6, 5, 0]])
     assert (made.indptr.dtype, made.rows.dtype, made.n_rows) == (np.int64, np.int32, 30)
-    assert pool().columns(block, []).indptr.tolist() == [0]
+    assert ColumnsPool(7).columns(raw.block(), []).indptr.tolist() == [0]
 
 
 def test_names_and_what_a_model_holds():
-    found, names = pool(), tuple("abcdefg")
+    found, names = ColumnsPool(7), tuple("abcdefg")
     assert found.names([(0,), (6,)], names) == ["a", "g"]
     assert found.names([(0,), (6,)], None) == ["x0", "x6"]
     held = found.chosen([(1,), (4,)], names)

@@ -4,36 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from dboost import BoostedClassifier
-from dboost.engine.local import LocalEngine
-from dboost.hypotheses.base import Block, Context
 from dboost.hypotheses.kernels.family import Kernels
-from dboost.partition import Partition
-
-
-def block(X):
-    found = sparse.csc_array(X)
-    found.sort_indices()
-    return Block(found.indptr.astype(np.int64), found.indices.astype(np.int32), found.data, X.shape[0])
-
-
-def prepare(kernels, X, y, sizes):
-    parts = []
-    for stop, size in zip(np.cumsum(sizes), sizes):
-        raw = block(X[stop - size : stop])
-        labels = y[stop - size : stop]
-        parts.append(Partition(raw.indptr, raw.rows, raw.values, labels, np.ones(size), f"block-{stop}"))
-    with LocalEngine(2) as engine:
-        engine.set_plan(parts, [p.n_rows for p in parts], "far rows")
-        return kernels.prepare(Context(engine, len(X), X.shape[1], 3, np.abs(X).max(axis=0), 0))
-
-
-def explicit(pool, X):
-    """The kernels of all centres as a dense matrix."""
-    found = pool.columns(block(X), [(s,) for s in range(len(pool.centres))])
-    return sparse.csc_array((found.values, found.rows, found.indptr), shape=(len(X), len(pool.centres))).toarray()
+from tests.hypotheses.test_kernels import formed, prepare
 
 
 def grid(seed, m=40, n=5, density=1.0):
@@ -50,7 +24,7 @@ def test_rows_far_from_zero_have_the_kernels_of_rows_near_it(offset, support):
     near, far = prepare(Kernels(support=support), X, y, [40]), prepare(Kernels(support=support), X + offset, y, [40])
     assert far.gamma == pytest.approx(near.gamma, rel=1e-12)
     assert far.centres.numbers.tolist() == near.centres.numbers.tolist()
-    np.testing.assert_allclose(explicit(far, X + offset), explicit(near, X), rtol=1e-11)
+    np.testing.assert_allclose(formed(far, X + offset), formed(near, X), rtol=1e-11)
 
 
 def test_a_fit_is_the_same_however_far_the_rows_are_from_zero():
@@ -64,14 +38,14 @@ def test_a_far_column_leaves_the_distances_of_sparse_ones_beside_it_alone():
     X[:, 0] = 0.0
     far = X.copy()
     far[:, 0] = 2.0**30
-    near, moved = (explicit(prepare(Kernels(support=40, gamma=0.5), rows, y, [40]), rows) for rows in (X, far))
+    near, moved = (formed(prepare(Kernels(support=40, gamma=0.5), rows, y, [40]), rows) for rows in (X, far))
     np.testing.assert_allclose(moved, near, rtol=1e-11)
 
 
 def test_far_rows_are_as_far_apart_by_angle_as_their_exact_directions():
     X, y = grid(13)
     far, gamma = X + 2.0**20, 2.0**38
-    found = explicit(prepare(Kernels(support=40, gamma=gamma, input="cosine"), far, y, [40]), far)
+    found = formed(prepare(Kernels(support=40, gamma=gamma, input="cosine"), far, y, [40]), far)
     rows = far.astype(np.longdouble)
     unit = rows / np.sqrt((rows**2).sum(axis=1, keepdims=True))
     square = ((unit[:, None] - unit[None]) ** 2).sum(axis=2)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from dboost.boosting.fit import FitSettings, fit
 from dboost.data.plan import build_plan
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
-from dboost.hypotheses.base import Block
 from dboost.hypotheses.kernels.family import Kernels
+from tests.hypotheses.test_kernels import formed
 
 LOSSES = {"binary": "log", "multiclass": "multinomial", "multitask": "multitask"}
 
@@ -27,13 +26,6 @@ def data():
 def solved(engine, X, y, task, **settings):
     plan = build_plan(X, y, task=task, engine=engine)
     return fit(plan, engine, FitSettings(LOSSES[task], alpha=0.005, tol=1e-10, **settings))
-
-
-def explicit_matrix(pool, X):
-    stored = sparse.csc_array(X)
-    raw = Block(stored.indptr.astype(np.int64), stored.indices.astype(np.int32), stored.data, len(X))
-    h = pool.columns(raw, [(s,) for s in range(int(pool.size))])
-    return sparse.csc_array((h.values, h.rows, h.indptr), shape=(len(X), int(pool.size))).toarray()
 
 
 @pytest.mark.parametrize(
@@ -52,7 +44,7 @@ def test_the_fit_is_that_of_the_explicit_matrix(data, client, task, penalty, sup
     with LocalEngine(2) as engine:
         lazy = solved(engine, X, y, task, penalty=penalty, hypotheses=family)
     with LocalEngine(1) as engine:
-        whole = solved(engine, explicit_matrix(lazy.pool, X), y, task, penalty=penalty)
+        whole = solved(engine, formed(lazy.pool, X), y, task, penalty=penalty)
     assert lazy.stop_reason == whole.stop_reason == "tol" and max(lazy.gap, whole.gap) <= 1e-10
     assert lazy.alpha_max == pytest.approx(whole.alpha_max, rel=1e-12)
     assert lazy.objective == pytest.approx(whole.objective, rel=1e-9)

@@ -1,4 +1,4 @@
-"""Kernel hypotheses: support sets, sums and columns against the explicit matrix, names, and reading back."""
+"""Kernel hypotheses: support sets, sums and columns against the explicit matrix, names, parameters, reading back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dboost.compiled.sparse import columns
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo, MemoStore
@@ -18,6 +17,7 @@ from dboost.files.documents import Document
 from dboost.hypotheses.base import Block, Context
 from dboost.hypotheses.kernels.family import Kernels, KernelSet
 from dboost.partition import Partition
+from tests.hypotheses.conftest import dense
 
 CUTS = {"one": [90], "three": [30, 0, 41, 19], "many": [1] * 20 + [70]}
 K = 3
@@ -76,6 +76,11 @@ def explicit(X, Z, gamma, cosine=False):
     return np.exp(-gamma * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
 
 
+def formed(pool, X):
+    """The kernels of all centres as the family makes them, (m, s)."""
+    return dense(pool.columns(block(X), [(s,) for s in range(int(pool.size))]))
+
+
 def naive_perceptron(X, y, gamma, cosine=False, limit=10**9):
     """The rows kept, one row and one kernel at a time."""
     H = explicit(X, X, gamma, cosine)
@@ -100,7 +105,7 @@ def naive_perceptron(X, y, gamma, cosine=False, limit=10**9):
     return kept
 
 
-def dense(part, n):
+def rows_of(part, n):
     return sparse.csr_array((part.values, part.slots, part.pointer), shape=(len(part), n)).toarray()
 
 
@@ -118,7 +123,7 @@ def test_the_perceptron_is_the_naive_one_for_any_cut(task, input):
     for sizes in CUTS.values():
         pool = prepare(Kernels(gamma=0.4, input=input), X, y, sizes)
         assert pool.centres.numbers.tolist() == expected
-        np.testing.assert_array_equal(dense(pool.centres, X.shape[1]), X[expected])
+        np.testing.assert_array_equal(rows_of(pool.centres, X.shape[1]), X[expected])
 
 
 def test_two_classes_as_codes_or_signs_are_one_perceptron():
@@ -131,11 +136,9 @@ def test_two_classes_as_codes_or_signs_are_one_perceptron():
 
 @pytest.mark.parametrize("chunk", [1, 7, 64])
 def test_the_perceptron_has_the_same_bits_in_any_chunks(chunk, monkeypatch):
-    from dboost.hypotheses.kernels import family as perceptron
-
     X, code = make_data(3, m=90, density=0.3, dtype=np.float32)
     before = prepare(Kernels(), X, code)
-    monkeypatch.setattr(perceptron, "CHUNK", chunk)
+    monkeypatch.setattr("dboost.hypotheses.kernels.family.CHUNK", chunk)
     after = prepare(Kernels(), X, code, CUTS["three"])
     assert before.token == after.token and before.size == after.size > 10
 
@@ -180,7 +183,7 @@ def test_random_rows_depend_on_the_seed_only():
     pools = {seed: prepare(Kernels(support=20, gamma=1.0), X, code, seed=seed) for seed in (0, 1)}
     numbers = pools[0].centres.numbers
     assert len(set(numbers.tolist())) == 20 and np.all(np.diff(numbers) > 0)
-    np.testing.assert_array_equal(dense(pools[0].centres, 7), X[numbers])
+    np.testing.assert_array_equal(rows_of(pools[0].centres, 7), X[numbers])
     assert numbers.tolist() != pools[1].centres.numbers.tolist()
 
 
@@ -199,8 +202,7 @@ def test_columns_are_the_explicit_matrix(input, dtype, density):
     X, code = make_data(8, m=150, n=9, density=density, dtype=dtype)
     pool = prepare(Kernels(support=130, gamma=0.7, input=input), X, code, (150,))
     keys = [(s,) for s in (5, 129, 0, 64, 77)]
-    found = pool.columns(block(X), keys)
-    matrix = sparse.csc_array((found.values, found.rows, found.indptr), shape=(150, 5)).toarray()
+    matrix = dense(pool.columns(block(X), keys))
     Z = X[pool.centres.numbers[[s for (s,) in keys]]]
     expected = explicit(X, Z, 0.7, input == "cosine")
     np.testing.assert_allclose(matrix, expected, rtol=1e-12, atol=1e-14)
@@ -208,11 +210,7 @@ def test_columns_are_the_explicit_matrix(input, dtype, density):
     assert np.all(own == 1.0) if input == "raw" else np.all(own >= 1 - 1e-15)
     # The same bits in any block of rows and beside any other centres.
     for rows in (slice(0, 1), slice(40, 97)):
-        part = pool.columns(block(X[rows]), keys[2:3])
-        np.testing.assert_array_equal(
-            sparse.csc_array((part.values, part.rows, part.indptr), shape=(part.n_rows, 1)).toarray(),
-            matrix[rows, 2:3],
-        )
+        np.testing.assert_array_equal(dense(pool.columns(block(X[rows]), keys[2:3])), matrix[rows, 2:3])
 
 
 def test_values_that_underflow_are_not_stored():
@@ -230,15 +228,9 @@ def test_sums_are_those_of_the_explicit_columns(budget, shard_bytes):
     residual, weight = rng.normal(size=(200, K)), rng.random(200) * (rng.random(200) < 0.9)
     raw = block(X)
     partition = Partition(raw.indptr, raw.rows, raw.values, code, weight, "p")
-    h = pool.columns(raw, [(s,) for s in range(170)])
-    every = np.arange(170)
-    G, plus, minus = (np.empty((170, K)) for _ in range(3))
-    columns.column_gradient(h.indptr, h.rows, h.values, residual, every, G)
+    H = formed(pool, X)
     up, down = np.maximum(residual, 0), np.maximum(-residual, 0)
-    columns.column_gradient(h.indptr, h.rows, h.values, up, every, plus)
-    columns.column_gradient(h.indptr, h.rows, h.values, down, every, minus)
-    peak, total, absolute, square = (np.zeros(170) for _ in range(4))
-    columns.column_statistics(h.indptr, h.rows, h.values, weight, peak, total, absolute, square)
+    peak = H[weight > 0].max(axis=0)
     memo = Memo(MemoStore(budget), "run", "p")
     shards = pool.shards([], 8 * K, shard_bytes)
     assert [key for shard in shards for key in pool.keys(shard)] == [(s,) for s in range(170)]
@@ -247,11 +239,11 @@ def test_sums_are_those_of_the_explicit_columns(budget, shard_bytes):
     for _ in range(2):
         signed = [pool.sums(partition, memo, shard, residual, None) for shard in shards]
         apart = [pool.sums(partition, memo, shard, up, down) for shard in shards]
-        for name, expected in {"G": G, "square": square, "total": total}.items():
+        for name, expected in {"G": H.T @ residual, "square": weight @ H**2, "total": weight @ H}.items():
             np.testing.assert_allclose(np.concatenate([s.add[name] for s in signed]), expected, rtol=1e-13, atol=1e-13)
         np.testing.assert_array_equal(np.concatenate([s.peak["peak"] for s in signed]), peak)
-        np.testing.assert_allclose(np.concatenate([s.add["mu_plus"] for s in apart]), plus, rtol=1e-13)
-        np.testing.assert_allclose(np.concatenate([s.add["mu_minus"] for s in apart]), minus, rtol=1e-13)
+        np.testing.assert_allclose(np.concatenate([s.add["mu_plus"] for s in apart]), H.T @ up, rtol=1e-13)
+        np.testing.assert_allclose(np.concatenate([s.add["mu_minus"] for s in apart]), H.T @ down, rtol=1e-13)
 
 
 def test_names_say_which_rows():
@@ -331,3 +323,54 @@ def test_data_that_does_not_fit_is_refused():
     assert prepare(Kernels(support=10), X, X[:, 0]).size == 10
     with pytest.raises(DataError, match="no finite length"):
         prepare(Kernels(support=5, gamma=1.0), X * 1e200, code).columns(block(X * 1e200), [(0,)])
+
+
+# -- parameters --------------------------------------------------------------------------------------------------------
+
+
+def test_nonsense_is_refused():
+    for parameters in [
+        {"support": "everything"},
+        {"support": 0},
+        {"support": True},
+        {"support": None},
+        {"support": np.zeros((0, 3))},
+        {"support": np.array([[np.nan, 1.0]])},
+        {"support": [["a", "b"]]},
+        {"gamma": 0.0},
+        {"gamma": np.inf},
+        {"gamma": "mean"},
+        {"gamma": True},
+        {"input": "angle"},
+        {"max_support": 0},
+        {"max_support": 2.5},
+        {"support": 10, "max_support": 5},
+    ]:
+        with pytest.raises(UsageError):
+            Kernels(**parameters)
+
+
+def test_equal_parameters_make_equal_families():
+    rows = np.arange(6.0).reshape(2, 3)
+    assert Kernels(support=rows) == Kernels(support=sparse.csr_matrix(rows)) != Kernels(support=rows + 1)
+    assert Kernels() == Kernels() != Kernels(gamma=1.0) and len({Kernels(), Kernels(), Kernels(support=5)}) == 2
+
+
+def test_a_family_survives_json():
+    for kernels in [
+        Kernels(),
+        Kernels(support="perceptron-union", max_support=5),
+        Kernels(support=3, gamma=0.1, input="cosine"),
+    ]:
+        assert Kernels.from_json(json.loads(json.dumps(kernels.to_json()))) == kernels
+
+
+def test_given_centres_survive_json_and_nonsense_is_refused():
+    kernels = Kernels(support=np.array([[0.1, 0.0], [1 / 3, 2.0]]))
+    spec = json.loads(json.dumps(kernels.to_json()))
+    assert Kernels.from_json(spec) == kernels
+    with pytest.raises(UsageError, match="no parameter 'width'"):
+        Kernels.from_json({**spec, "width": 1})
+    for name, value in {"indptr": [0, 1, 9], "indices": [0, 5, 1], "data": ["a"], "shape": [2]}.items():
+        with pytest.raises(UsageError, match="cannot be read"):
+            Kernels.from_json({**spec, "support": {**spec["support"], name: value}})

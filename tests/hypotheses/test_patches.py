@@ -18,7 +18,7 @@ from dboost.hypotheses.base import Block, Family, evaluate_rows
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.patches import patch_loops as loops
 from dboost.hypotheses.patches.family import Bank, Patches
-from tests.hypotheses.conftest import Raw, check_sums, dense
+from tests.hypotheses.conftest import Raw, check_read_back, check_sums, dense
 
 SHAPE = (9, 11)
 SIZE = 3
@@ -114,13 +114,9 @@ def test_responses_are_cosines_above_a_contrast(contrast):
     expected = np.minimum(slow_features(images, given(), images.max(), [(2, 0.5)], contrast), 255)
     assert np.abs(found - expected).max() <= 0.5 + 1e-3
     assert found.max() > (60 if contrast < 5 else 10) and np.all(found[[3, 39]] == 0)
-    spec = json.loads(json.dumps(pool.chosen(keys, None).to_json()))
-    chosen = pool.chosen(keys, None)
-    back = restore_chosen(Document(spec, "model.json"), chosen.arrays(), raw.n)
-    assert same_hypotheses(back, chosen)
-    assert np.array_equal(dense(back.evaluate(raw.block(back.inputs))), dense(pool.columns(raw.block(), keys)))
+    chosen, spec = check_read_back(raw, pool, keys)
     with pytest.raises(ModelFormatError):
-        restore_chosen(Document(spec | {"floor": -1.0}, "model.json"), chosen.arrays(), raw.n)
+        restore_chosen(Document(spec.fields | {"floor": -1.0}, "model.json"), chosen.arrays(), raw.n)
 
 
 def test_a_faint_stroke_counts_as_a_strong_one():
@@ -242,12 +238,8 @@ def test_words_json_and_reading_back():
     pool = pickle.loads(pickle.dumps(raw.prepare(asked)))
     keys = [(4, 1), (0, 0), (4, 3)]
     assert pool.names(keys, None) == ["patch 4 at 0,1", "patch 0 at 0,0", "patch 4 at 1,1"]
-    chosen = pool.chosen(keys, None)
-    assert chosen.words() == pool.names(keys, None) and chosen.n_hypotheses == 3
-    spec = Document(json.loads(json.dumps(chosen.to_json())), "model.json")
-    back = restore_chosen(spec, chosen.arrays(), raw.n)
-    assert same_hypotheses(back, chosen)
-    assert np.array_equal(dense(back.evaluate(raw.block(back.inputs))), dense(pool.columns(raw.block(), keys)))
+    chosen, spec = check_read_back(raw, pool, keys)
+    assert chosen.n_hypotheses == 3
     before = spec.fields | {"grid": GRID, "spread": 0.5}
     del before["lattices"], before["floor"]
     assert same_hypotheses(restore_chosen(Document(before, "model.json"), chosen.arrays(), raw.n), chosen)
@@ -273,16 +265,12 @@ def test_several_lattices_in_words_sums_and_a_model_read_back():
     pool = raw.prepare(asked)
     assert sorted(check_sums(raw, pool)) == [(f, c) for f in range(130) for c in range(5)]
     keys = [(4, 1), (129, 4), (4, 3)]
-    chosen = pool.chosen(keys, None)
+    chosen, spec = check_read_back(raw, pool, keys)
     fine = "of 2x2 (0.5)"
     assert chosen.words() == [f"patch 4 at 0,1 {fine}", "patch 129 at 0,0 of 1x1 (0.25)", f"patch 4 at 1,1 {fine}"]
-    spec = json.loads(json.dumps(chosen.to_json()))
-    back = restore_chosen(Document(spec, "model.json"), chosen.arrays(), raw.n)
-    assert same_hypotheses(back, chosen)
-    assert np.array_equal(dense(back.evaluate(raw.block(back.inputs))), dense(pool.columns(raw.block(), keys)))
-    for lattices in ([], spec["lattices"][:1], [{"side": 65, "spread": 1.0}], [{"side": 3, "spread": 0.0}], 4):
+    for lattices in ([], spec.fields["lattices"][:1], [{"side": 65, "spread": 1.0}], [{"side": 3, "spread": 0.0}], 4):
         with pytest.raises(ModelFormatError):
-            restore_chosen(Document(spec | {"lattices": lattices}, "model.json"), chosen.arrays(), raw.n)
+            restore_chosen(Document(spec.fields | {"lattices": lattices}, "model.json"), chosen.arrays(), raw.n)
 
 
 def test_in_a_union():

@@ -11,12 +11,11 @@ import scipy.sparse as sp
 
 from dboost.engine.memo import Memo, MemoStore
 from dboost.errors import DataError, ModelFormatError, UsageError
-from dboost.files.documents import Document
-from dboost.hypotheses import family_from_json, restore_chosen, same_hypotheses
+from dboost.hypotheses import family_from_json, restore_chosen
 from dboost.hypotheses.base import Block, evaluate_rows
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.pieces.family import PiecewiseLinear
-from tests.hypotheses.conftest import Raw, check_sums, dense
+from tests.hypotheses.conftest import Raw, check_read_back, check_sums, dense
 
 CENTRES = np.random.default_rng(1).normal(size=(4, 6))
 RADII = [1.0, 1.7, 2.4, 3.0]
@@ -110,12 +109,8 @@ def test_words_json_and_reading_back(sparse_rows):
     keys = [(3, 1, 6), (1, 0, 2)]
     names = [f"f{a}" for a in range(6)]
     assert pool.names(keys, None) == ["1 within 1.7 of centre 3", "x2 within 1 of centre 1"]
-    chosen = pool.chosen(keys, names)
+    chosen, spec = check_read_back(sparse_rows, pool, keys, names)
     assert chosen.words() == ["1 within 1.7 of centre 3", "f2 within 1 of centre 1"]
-    spec = Document(json.loads(json.dumps(chosen.to_json())), "model.json")
-    back = restore_chosen(spec, chosen.arrays(), 6)
-    assert same_hypotheses(back, chosen) and back.words() == chosen.words()
-    assert np.array_equal(dense(back.evaluate(sparse_rows.block())), dense(pool.columns(sparse_rows.block(), keys)))
     for name, bad in [
         ("piece_centres", np.zeros((2, 5))),
         ("piece_centres", np.full((2, 6), np.inf)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +17,7 @@ from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.products.family import Products, words
 from dboost.penalties import get_penalty
 from dboost.problem import tree_search as searching
-from tests.hypotheses.conftest import Raw, check_sums, count_monomials, dense
+from tests.hypotheses.conftest import Raw, check_cuts, check_sums, count_monomials, dense
 
 
 def scaled(raw, scale, decay=1.0):
@@ -64,14 +63,7 @@ def test_powers_of_two_valued_features_are_left_out(dense_rows):
 
 
 def test_sums_do_not_depend_on_the_cut_of_the_rows(sparse_rows):
-    whole = Raw(sparse_rows.X, sparse_rows.weight, cuts=1)
-    family = Products(max_degree=2)
-    first, second = sparse_rows.prepare(family), whole.prepare(family)
-    assert first.token == second.token == pickle.loads(pickle.dumps(first)).token
-    for shard in first.shards([], 24, 500):
-        a, b = sparse_rows.sums(first, shard), whole.sums(second, shard)
-        for name in a:
-            np.testing.assert_allclose(a[name], b[name], rtol=1e-12, atol=1e-12)
+    check_cuts(sparse_rows, Products(max_degree=2))
 
 
 def test_a_searched_pool_offers_the_neighbours_of_the_model(dense_rows):

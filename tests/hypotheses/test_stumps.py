@@ -13,7 +13,7 @@ from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen
 from dboost.hypotheses.stumps.family import Stumps, encoded, halfway, key_arrays, threshold_keys
 from dboost.hypotheses.union import UnionPool
-from tests.hypotheses.conftest import Raw, check_sums, dense
+from tests.hypotheses.conftest import Raw, check_cuts, check_read_back, check_sums, dense
 
 
 def every_stump(X, weight):
@@ -63,14 +63,7 @@ def test_stored_zeros_are_zeros_of_any_sign():
 
 
 def test_sums_and_token_do_not_depend_on_the_cut_of_the_rows(sparse_rows):
-    whole = Raw(sparse_rows.X, sparse_rows.weight, cuts=1)
-    first, second = sparse_rows.prepare(Stumps()), whole.prepare(Stumps())
-    assert first.token == second.token == pickle.loads(pickle.dumps(first)).token
-    assert first.token != sparse_rows.prepare(Stumps(signed=True)).token
-    for shard in first.shards([], 24, 500):
-        a, b = sparse_rows.sums(first, shard), whole.sums(second, shard)
-        for name in a:
-            np.testing.assert_allclose(a[name], b[name], rtol=1e-12, atol=1e-12)
+    assert check_cuts(sparse_rows, Stumps()).token != sparse_rows.prepare(Stumps(signed=True)).token
 
 
 def test_many_distinct_values_take_wider_codes():
@@ -122,15 +115,10 @@ def test_parameters():
 def test_a_model_holds_what_it_needs(sparse_rows):
     pool = sparse_rows.prepare(Stumps())
     keys = keys_of(pool)[::7][::-1]
-    chosen = pool.chosen(keys, None)
-    spec = Document(json.loads(json.dumps(chosen.to_json())), "model.json")
-    back = restore_chosen(spec, chosen.arrays(), 6)
-    narrow = dense(back.evaluate(sparse_rows.block(back.inputs)))
-    assert np.array_equal(narrow, dense(pool.columns(sparse_rows.block(), keys)))
-    assert back.words() == pool.names(keys, None)
+    chosen, _ = check_read_back(sparse_rows, pool, keys)
     # a row has the same bits in any block
-    few = Raw(sparse_rows.X[10:13]).block(back.inputs)
-    assert np.array_equal(dense(back.evaluate(few)), narrow[10:13])
+    few = Raw(sparse_rows.X[10:13]).block(chosen.inputs)
+    assert np.array_equal(dense(chosen.evaluate(few)), dense(pool.columns(sparse_rows.block(), keys))[10:13])
     assert pool.chosen([], None).evaluate(sparse_rows.block([])).values.shape == (0,)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import cache
 
 import numpy as np
 import pytest
@@ -31,8 +32,9 @@ def data(task):
     return X, y if task == "regression" else np.column_stack([y > 80, y > 150, y > 220]).astype(int)
 
 
+@cache
 def fitted(loss, alpha=1e-3):
-    """A model of a loss and its rows."""
+    """A model of a loss and its rows, for both ways out."""
     task = LOSSES[loss].task
     X, y = data(task)
     cls = {"regression": BoostedRegressor, "multitask": MultiTaskBoostedClassifier}

@@ -27,26 +27,22 @@ def at(*points: tuple[float, float]) -> list[tuple[float, float]]:
     return [(seconds, BEST * (1.0 + level)) for seconds, level in points]
 
 
-def test_the_first_step_that_is_good_enough_counts() -> None:
-    curve = at((1.0, 1e-1), (2.0, 5e-3), (3.0, 1e-5))
-    assert read(curve, BEST, 1e-2, 3.0, whole_runs=False) == Time(2.0)
-    assert read(curve, BEST, 1e-4, 3.0, whole_runs=False) == Time(3.0)
+STEPS = at((1.0, 1e-1), (2.0, 5e-3), (3.0, 1e-5))
+READ = {
+    "the first step that is good enough": (STEPS, 1e-2, False, 2.0),
+    "a later one for a finer target": (STEPS, 1e-4, False, 3.0),
+    "between two whole runs the logarithm is linear": (at((1.0, 1e-1), (3.0, 1e-3)), 1e-2, True, 2.0),
+    "a longer run that is worse is not a way there": (at((1.0, 1e-3), (2.0, 1e-1), (3.0, 1e-5)), 1e-4, True, 2.0),
+    "a first run that is good enough is not shortened": (at((1.5, 1e-7)), 1e-2, True, 1.5),
+    "an exact optimum after no number": ([(1.0, math.inf), (2.0, BEST)], 1e-4, False, 2.0),
+}
 
 
-def test_between_two_whole_runs_the_logarithm_is_linear() -> None:
-    curve = at((1.0, 1e-1), (3.0, 1e-3))
-    found = read(curve, BEST, 1e-2, 3.0, whole_runs=True)
-    assert found.seconds == pytest.approx(2.0) and not found.bound
-
-
-def test_a_first_run_that_is_good_enough_is_not_shortened() -> None:
-    assert read(at((1.5, 1e-7)), BEST, 1e-2, 1.5, whole_runs=True) == Time(1.5)
-
-
-def test_a_longer_run_that_is_worse_is_not_a_way_there() -> None:
-    curve = at((1.0, 1e-3), (2.0, 1e-1), (3.0, 1e-5))
-    found = read(curve, BEST, 1e-4, 3.0, whole_runs=True)
-    assert found.seconds == pytest.approx(2.0)
+def test_the_time_to_a_target_is_read_from_a_curve() -> None:
+    for name, (curve, target, whole_runs, seconds) in READ.items():
+        assert read(curve, BEST, target, 3.0, whole_runs) == Time(pytest.approx(seconds, rel=1e-12)), name
+    assert 1.0 <= read([(1.0, math.inf), (2.0, BEST)], BEST, 1e-4, 2.0, whole_runs=True).seconds <= 2.0
+    assert suboptimality(BEST * (1.0 - 1e-12), BEST) == 0.0
 
 
 def test_what_was_not_reached_is_a_lower_bound() -> None:
@@ -55,13 +51,6 @@ def test_what_was_not_reached_is_a_lower_bound() -> None:
         assert read([], BEST, 1e-6, 7.5, whole_runs) == Time(7.5, bound=True)
         # a later round of the same setting was slower than the limit says
         assert read(at((1.0, 1e-1), (8.0, 1e-3)), BEST, 1e-6, 7.5, whole_runs) == Time(8.0, bound=True)
-
-
-def test_an_exact_optimum_and_an_infinite_objective_can_be_read() -> None:
-    curve = [(1.0, math.inf), (2.0, BEST)]
-    assert read(curve, BEST, 1e-4, 2.0, whole_runs=False) == Time(2.0)
-    assert 1.0 <= read(curve, BEST, 1e-4, 2.0, whole_runs=True).seconds <= 2.0
-    assert suboptimality(BEST * (1.0 - 1e-12), BEST) == 0.0
 
 
 def test_a_median_of_a_cut_off_run_is_a_bound() -> None:

@@ -178,6 +178,7 @@ def test_unknown_names_are_refused() -> None:
 
 
 @real
+@pytest.mark.full
 def test_real_sets_have_the_sizes_of_their_sources() -> None:
     """One item: a set that is read wrongly is told by its counts, and each is a file of its own."""
     images = digits.load(n_train=3000)

@@ -7,43 +7,18 @@ Does not cover: how a filled folder gets its name (tests/model/test_storage.py, 
 from __future__ import annotations
 
 import fcntl
-import os
-import signal
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import dboost
+from dboost.data.prepared import prepare
 from dboost.data.prepared.prepare import prepare_text
 from dboost.files.storage import check_writable, write_folder
 from dboost.files.unfinished import clear_abandoned, own_folder
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-# Fills a folder by the function that is named, says where, and waits.
-FILLS = """
-import sys, time
-from pathlib import Path
-from dboost.data.prepared import prepare
-from dboost.files.storage import write_folder
-
-def wait(*args, **kwargs):
-    print("filling", flush=True)
-    time.sleep(100)
-
-if sys.argv[1] == "model":
-    with write_folder(sys.argv[2], marker="m") as folder:
-        (folder / "half").write_text("half")
-        wait()
-else:
-    prepare.count_chunk = wait
-    prepare.prepare_text(sys.argv[3], sys.argv[2], text="text", min_df=1, max_df=1.0)
-"""
+from tests.model.models import make
 
 
 @pytest.fixture(scope="module")
@@ -58,47 +33,38 @@ def leftovers(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["model", "prepare"])
-def test_a_dead_process_s_folder_goes_and_a_running_one_s_stays(kind: str, documents: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
+def test_a_dead_writer_s_folder_goes_and_those_that_are_being_filled_stay(
+    kind: str, documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, seen = tmp_path / "out", []
 
-    def begun() -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", FILLS, kind, str(out), str(documents)], cwd=ROOT, stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None and process.stdout.readline() == "filling\n"
-        return process
+    def filling() -> None:
+        clear_abandoned(out)
+        seen.append(leftovers(tmp_path))
 
-    def write() -> None:
+    def counting(*args: object) -> object:
+        filling()
+        return count_chunk(*args)
+
+    count_chunk = prepare.count_chunk
+    monkeypatch.setattr(prepare, "count_chunk", counting)
+    with own_folder(out) as running:
+        # the system lifts the locks of a process that ends: tests/model/test_unfinished.py kills one
+        (tmp_path / ".out.0123456789ab.partial").mkdir()
         if kind == "model":
             with write_folder(out, marker="m", force=True) as folder:
                 (folder / "m").write_text("whole")
+                filling()
         else:
             prepare_text(str(documents), str(out), text="text", min_df=1, max_df=1.0, force=True)
-
-    with begun() as dead, begun() as running:
-        try:
-            dead.send_signal(signal.SIGKILL)
-            dead.wait(10)
-            before = leftovers(tmp_path)
-            assert len(before) == 2
-            write()
-            after = leftovers(tmp_path)
-            assert len(after) == 1 and set(after) < set(before)
-            write()
-            assert leftovers(tmp_path) == after and out.is_dir()
-        finally:
-            running.kill()
-            running.wait(10)
-    write()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+        assert len(seen[0]) == 2 and running.name in seen[0] and ".out.0123456789ab.partial" not in seen[0]
+        assert leftovers(tmp_path) == [running.name] and out.is_dir()
 
 
 def test_saving_a_model_clears_what_was_left_of_it(tmp_path: Path) -> None:
-    X = np.random.default_rng(0).standard_normal((40, 3))
-    model = dboost.BoostedClassifier(alpha="quick").fit(X, X[:, 0] > 0)
     (tmp_path / ".model.0123456789ab.partial").mkdir()
     (tmp_path / ".model.0123456789ab.partial" / "half").write_text("half")
-    model.save(tmp_path / "model")
+    make().save(tmp_path / "model")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
@@ -121,24 +87,6 @@ def test_only_folders_of_this_output_are_cleared(tmp_path: Path) -> None:
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {*other, "elsewhere", ".model.ffffffffffff.partial", ".model.eeeeeeeeeeee.partial"}
     clear_abandoned(tmp_path / "nothing" / "here")
-
-
-def test_two_threads_fill_the_same_output_side_by_side(tmp_path: Path) -> None:
-    with own_folder(tmp_path / "out") as mine:
-        other: list[bool] = []
-
-        def fill() -> None:
-            with own_folder(tmp_path / "out") as theirs:
-                other.append(theirs.is_dir() and mine.is_dir() and theirs != mine)
-                (theirs / "x").write_text("x")
-                os.rename(theirs, tmp_path / "theirs")
-
-        thread = threading.Thread(target=fill)
-        thread.start()
-        thread.join()
-        assert other == [True] and mine.is_dir()
-        os.rename(mine, tmp_path / "out")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "theirs"]
 
 
 def test_a_folder_taken_for_a_dead_one_s_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,8 +82,7 @@ def test_unit_diagonal_is_the_prox(cases, rng):
 
 
 def test_both_sides_of_the_threshold(cases, rng):
-    for pulling_penalty in PULLING:
-        penalty = pulling_penalty
+    for penalty in PULLING:
         tried = 0
         for z in cases.rows(200, 6):
             D = 10.0 ** rng.uniform(-3, 3, size=6)

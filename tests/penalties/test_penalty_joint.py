@@ -113,21 +113,6 @@ def test_one_row_is_the_norm_of_a_row(cases, rng):
         assert RULE.total(W, lam) == pytest.approx(rule.total(W, lam), rel=1e-14)
 
 
-def test_equal_rows_are_one_long_row(cases, rng):
-    """With one D, one a and one strength the matrix is a single group."""
-    rule = L2()
-    for _ in range(30):
-        W, mu_plus, mu_minus, _, _ = cases.exponential(5, 3)
-        G = mu_plus - mu_minus
-        lam = 0.3 * np.linalg.norm(G)
-        flat = [x.reshape(1, -1) for x in (W, mu_plus, mu_minus, G)]
-        expected = rule.solve_quadratic(flat[0], flat[3], 2.0, lam).reshape(5, 3)
-        np.testing.assert_allclose(RULE.solve_quadratic(W, G, 2.0, lam), expected, rtol=1e-11, atol=1e-14)
-        expected = rule.solve_exponential(flat[0], flat[1], flat[2], 0.2, lam)[0].reshape(5, 3)
-        found = RULE.solve_exponential(W, mu_plus, mu_minus, 0.2, lam)[0]
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-13)
-
-
 def test_sizes_join_and_bound_the_inner_product(cases, rng):
     for _ in range(50):
         G, W = cases.rows(8, 3), cases.rows(8, 3)

@@ -10,23 +10,6 @@ from tests.penalties.conftest import ANY, NORMS, PULLING, SEPARABLE
 from tests.penalties.optimality import missed
 
 
-def test_three_point_inequality(cases, rng):
-    """t omega(p) + |p - z|^2/2 <= t omega(y) + |y - z|^2/2 - |y - p|^2/2 for every y: p is the prox and no other is."""
-    for penalty in SEPARABLE:
-        for k in [1, 2, 7]:
-            tried = 0
-            for _ in range(20):
-                Z = cases.rows(200, k)
-                t = 10.0 ** rng.uniform(-2, 2, size=200)
-                P = penalty.prox(Z, t)
-                for Y in (cases.rows(200, k), P + 1e-3 * rng.normal(size=Z.shape), 0.9 * P, np.zeros_like(Z), Z):
-                    left = t * penalty.value(P) + 0.5 * ((P - Z) ** 2).sum(1)
-                    right = t * penalty.value(Y) + 0.5 * ((Y - Z) ** 2).sum(1) - 0.5 * ((Y - P) ** 2).sum(1)
-                    assert np.all(left <= right + 1e-12 * (1 + left + np.abs(right) + (Y**2).sum(1) + (Z**2).sum(1)))
-                    tried += 200
-            assert tried == 20_000
-
-
 def test_prox_optimality(cases, rng, distance):
     for penalty in SEPARABLE:
         for k in [1, 3, 12]:
@@ -59,18 +42,9 @@ def test_prox_without_threshold_returns_the_row(cases):
         assert np.array_equal(penalty.prox(Z, half)[::2], Z[::2])
 
 
-def test_prox_leaves_its_argument_alone(cases):
-    for penalty in SEPARABLE:
-        Z = cases.rows(50, 4)
-        before = Z.copy()
-        penalty.prox(Z, 0.5)[:] = 7.0
-        assert np.array_equal(Z, before)
-
-
 def test_zero_row_agrees_with_dual_norm(cases):
     """On both sides of the threshold, one part in 1e9 away."""
-    for pulling_penalty in PULLING:
-        penalty = pulling_penalty
+    for penalty in PULLING:
         Z = cases.rows(400, 6)
         Z = Z[Z.any(axis=1)]
         dual = penalty.dual_norm(Z)
@@ -95,14 +69,14 @@ def test_zero_row_agrees_with_dual_norm_to_the_last_bit(cases):
 
 def test_dual_norm_is_the_dual(cases, rng):
     """<g, w> <= dual(g) omega(w) for many w, with equality for the w that the prox just inside the ball points to."""
-    for norm_penalty in NORMS:
+    for penalty in NORMS:
         for k in [1, 2, 5, 30]:
-            penalty, G = norm_penalty, cases.rows(300, k)
+            G = cases.rows(300, k)
             dual = penalty.dual_norm(G)
             assert np.array_equal(dual[~G.any(axis=1)], np.zeros((~G.any(axis=1)).sum()))
             if penalty.name == "none":
                 assert np.all(np.isinf(dual[G.any(axis=1)]))
-                return
+                continue
             for _ in range(40):
                 W = cases.rows(300, k)
                 assert np.all((G * W).sum(1) <= dual * penalty.value(W) * (1 + 1e-13) + 1e-300)
@@ -159,8 +133,7 @@ def test_dual_norm_of_the_mix_solves_its_equation(cases):
 
 def test_homogeneous_at_extreme_scales(cases):
     """No square overflows or underflows on the way."""
-    for norm_penalty in NORMS:
-        penalty = norm_penalty
+    for penalty in NORMS:
         Z = cases.rows(100, 4)
         for scale in (1e-180, 1e180):
             assert np.allclose(penalty.value(scale * Z), scale * penalty.value(Z), rtol=1e-12, atol=0)
@@ -178,8 +151,7 @@ def test_linf_ties_are_exact(cases):
 
 
 def test_no_rows():
-    for any_penalty in ANY:
-        penalty = any_penalty
+    for penalty in ANY:
         empty = np.zeros((0, 4))
         assert penalty.value(empty).shape == penalty.dual_norm(empty).shape == (0,)
         assert penalty.prox(empty, 1.0).shape == (0, 4)

@@ -30,58 +30,42 @@ def test_names():
     ]  # fmt: skip
     for name in PENALTIES:
         assert get_penalty(name).name == name
-
-
-def test_instance_is_returned():
     mine = SparseGroup(l1_ratio=0.3)
     assert get_penalty(mine) is mine
 
 
-def test_unknown_name_lists_the_known():
+def test_what_is_no_penalty_is_refused_and_the_known_are_listed():
     with pytest.raises(UsageError) as caught:
         get_penalty("l3")
     for name in ["l3", *PENALTIES]:
         assert repr(name) in str(caught.value)
-
-
-def test_not_a_penalty():
     for wrong in [None, 1.0, L1, object()]:
         with pytest.raises(UsageError, match="neither a name nor an instance"):
             get_penalty(wrong)
 
 
-def test_mix_outside_its_range():
-    for ratio in [-0.1, 1.1, np.nan, np.inf]:
-        with pytest.raises(UsageError, match="l1_ratio"):
-            SparseGroup(l1_ratio=ratio)
-
-
-def test_share_of_the_norm_outside_its_range():
-    for ratio in [0.0, -0.1, 1.1, np.nan, np.inf, True, "half"]:
-        for kind in [ElasticNet, GroupElasticNet]:
-            with pytest.raises(UsageError, match=r"l1_ratio is .* expected a number in \(0, 1\]"):
-                kind(l1_ratio=ratio)
+def test_parameters_outside_their_range_are_refused():
+    share = [0.0, -0.1, 1.1, np.nan, np.inf, True, "half"]
+    for kind, name, values, said in [
+        (SparseGroup, "l1_ratio", [-0.1, 1.1, np.nan, np.inf], "l1_ratio"),
+        (ElasticNet, "l1_ratio", share, r"l1_ratio is .* expected a number in \(0, 1\]"),
+        (GroupElasticNet, "l1_ratio", share, r"l1_ratio is .* expected a number in \(0, 1\]"),
+        (SmoothL1, "sharpness", [0.0, -1.0, np.nan, np.inf], "sharpness"),
+    ]:
+        for value in values:
+            with pytest.raises(UsageError, match=said):
+                kind(**{name: value})
 
 
 def test_travels_and_compares():
-    for any_penalty in ANY:
-        penalty = any_penalty
+    for penalty in ANY:
         copy = pickle.loads(pickle.dumps(penalty))
         assert copy == penalty and hash(copy) == hash(penalty)
         assert isinstance(penalty, Penalty) and dataclasses.is_dataclass(penalty)
+        assert isinstance(penalty.face(np.ones((2, 3))), Face)
         with pytest.raises(dataclasses.FrozenInstanceError):
             penalty.l1_ratio = 0.7
-
-
-def test_face_is_a_face():
-    for any_penalty in ANY:
-        assert isinstance(any_penalty.face(np.ones((2, 3))), Face)
-
-
-def test_sharpness_outside_its_range():
-    for sharpness in [0.0, -1.0, np.nan, np.inf]:
-        with pytest.raises(UsageError, match="sharpness"):
-            SmoothL1(sharpness=sharpness)
+    assert SparseGroup(0.2) != SparseGroup(0.3)
 
 
 def test_what_the_penalties_say_of_themselves():
@@ -96,18 +80,14 @@ def test_what_the_penalties_say_of_themselves():
 
 
 def test_the_degree_is_the_power_of_the_scale(cases):
-    for any_penalty in ANY:
+    for penalty in ANY:
         W = cases.rows(60, 4)
-        power = any_penalty.degree
+        power = penalty.degree
         if power == 0:
-            follows = np.allclose(any_penalty.value(3.0 * W), any_penalty.value(W) * 3.0, rtol=1e-3)
+            follows = np.allclose(penalty.value(3.0 * W), penalty.value(W) * 3.0, rtol=1e-3)
             # without its ridge a class of norm and ridge is a norm, and still not to be standardised
-            assert follows == (getattr(any_penalty, "l1_ratio", 0.0) == 1.0)
-            return
-        assert np.allclose(any_penalty.value(3.0 * W), any_penalty.value(W) * 3.0**power, rtol=1e-12)
+            assert follows == (getattr(penalty, "l1_ratio", 0.0) == 1.0)
+            continue
+        assert np.allclose(penalty.value(3.0 * W), penalty.value(W) * 3.0**power, rtol=1e-12)
         one, lam = W[:1], np.array([0.7])
-        assert np.isclose(any_penalty.total(one / 3.0, lam * 3.0**power), any_penalty.total(one, lam), rtol=1e-12)
-
-
-def test_different_mixes_differ():
-    assert SparseGroup(0.2) != SparseGroup(0.3)
+        assert np.isclose(penalty.total(one / 3.0, lam * 3.0**power), penalty.total(one, lam), rtol=1e-12)
