@@ -8,16 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost import JointBoostClassifier, UsageError
+from dboost import UsageError
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.boosting.jointboost import MOST_CLASSES, JointBoost
 from dboost.engine.local import LocalEngine
-from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses.exponential import OneVsRestExponential
 from tests.boosting import plain
+from tests.boosting.test_over_hypotheses import thresholds_of
 from tests.boosting.test_resume import bits
-from tests.boosting.test_stump_fits import thresholds_of
 
 
 def make(loss, m=60, n=3, k=3, weights=True, seed=70):
@@ -97,15 +96,6 @@ def test_it_stops_when_no_round_gains():
     assert (result.stop_reason, result.n_iter, len(result.active)) == ("gradient", 1, 0)
 
 
-def test_refusals():
-    data = make("multinomial")
-    for settings in ({"hypotheses": None}, {"hypotheses": Stumps(signed=True)}, {"hypotheses": Columns() | Stumps()}):
-        with pytest.raises(UsageError, match="JointBoost: hypotheses="):
-            fitting(data, **settings)
-    with pytest.raises(UsageError, match="JointBoost has no penalty"):
-        fitting(data, fit_intercept=False)
-
-
 def sets_of(k):
     """Every set of classes but the empty one, in binary order."""
     return [[c for c in range(k) if number >> c & 1] for number in range(1, 2**k)]
@@ -153,9 +143,3 @@ def test_many_classes_are_refused_with_their_number_of_sets():
     with pytest.raises(UsageError, match=r"13 classes would try 2\^13 = 8,192 sets .*at most 12 classes"):
         fitting(data, system=JointBoost("exhaustive")).fit("auto")
     fitting(data, system=JointBoost("greedy"), max_rounds=1).fit("auto")
-
-
-def test_what_is_no_search_is_refused():
-    data = make("multinomial", k=3)
-    with pytest.raises(UsageError, match="search='all'.*expected one of 'greedy', 'exhaustive'"):
-        JointBoostClassifier(search="all").fit(data.X, data.y)
