@@ -16,7 +16,6 @@ from tests.boosting import plain
 # The Newton update with every penalty; the others, which cost many passes, with two that differ in kind.
 RUNS = [("newton", name) for name in plain.PULLING] + [("gradboost", "l1/linf"), ("adaboost", "l1/l2+l1")]
 RUNNABLE = {*plain.DEFINED, *((loss, "newton") for loss in LOSSES)}
-each_update = pytest.mark.parametrize("loss,update", plain.DEFINED)
 
 
 def combinations(*axes, runs=RUNS):
@@ -111,7 +110,7 @@ def test_standardize_is_scaling_the_columns_by_hand(loss, penalty, intercept):
     np.testing.assert_allclose(W, plain.dense(expected, 10), atol=1e-3 * np.abs(W).max())
 
 
-@each_update
+@pytest.mark.parametrize("loss,update", plain.DEFINED)
 def test_doubled_rows_are_weight_two_and_weight_zero_is_absent(loss, update):
     data = plain.make(loss, m=60, n=6, seed=10)
     chosen = np.arange(0, 60, 3)
