@@ -51,7 +51,7 @@ def test_a_warm_start_far_away_finds_back(loss, update, margin):
         assert np.isfinite(result.trace[:, 2]).sum() >= len(result.trace) - 1
 
 
-@pytest.mark.parametrize("update", ["newton", "adaboost"])
+@pytest.mark.parametrize("update", ["newton", pytest.param("adaboost", marks=pytest.mark.full)])
 @pytest.mark.parametrize("family", [Products(max_degree=2), Products(scale="range", decay=0.8)], ids=["pairs", "all"])
 def test_a_warm_start_far_away_finds_back_over_induced_hypotheses(update, family):
     data = plain.make("exp", m=60, n=4, weights=True)
