@@ -220,6 +220,7 @@ def test_corrective_steps_end_with_no_gradient_on_the_rows_held(loss, penalty):
     assert one.stop_reason == other.stop_reason == "kept" and len(one.active) == 2
     assert one.active.tolist() == other.active.tolist()
     np.testing.assert_allclose(other.W, one.W, atol=1e-6)
+    assert [r["steps"] for r in other.history[5:]] != [r["steps"] for r in one.history[5:]]
     assert [r["steps"] for r in nesterov.history] != [r["steps"] for r in newton.history]
     assert all(r["gradient"] >= 0 for r in nesterov.history) and nesterov.passes > newton.passes
 
