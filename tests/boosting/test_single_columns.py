@@ -141,6 +141,13 @@ def test_offsets(loss, penalty, intercept):
     optimal("offset", loss, penalty, intercept)
 
 
+def test_the_norm_of_all_rows_leaves_zero_beside_columns_without_penalty():
+    """These are in the model from the start on, so that it is not at its kink as a whole."""
+    said = SAID["free"]
+    data = said.made("log")
+    said.holds(said.fitting(data, penalty="l2", tol=1e-8).fit(0.05), data, "l2", 1e-8)
+
+
 KINDS = {
     "multinomial": "l1/l2", "log": "l1", "epsilon_insensitive": "l1", "poisson": "l1", "multitask": "l1/linf",
     "squared": "elastic_net", "margin_softmax": "l1/l2+l1", "multitarget": "l1/l2+ridge",
