@@ -59,7 +59,9 @@ class SmoothSteps:
         """
         problem = self.problem
         value = problem.objective(iterate, lam)
-        if problem.penalty.threshold and not iterate.W.any():
+        # rows without penalty are not zero where the others are, and take no part in the kink
+        charged = problem.objective.columns.weight[iterate.active] > 0.0
+        if problem.penalty.threshold and not iterate.W[charged].any():
             return self._bound(iterate, lam, value)
         sums = problem.own_pass(passes.curvature_diagonal, iterate, problem.fit_intercept, name="diagonal")
         diagonal = sums.add["diagonal"]

@@ -19,7 +19,6 @@ from scipy.special import xlogy
 from dboost.boosting.checks import UPDATES
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.engine.local import LocalEngine
-from dboost.errors import UsageError
 from dboost.losses import LOSSES
 from dboost.partition import Partition
 from dboost.penalties import PENALTIES, ChargesRows, get_penalty
@@ -48,6 +47,8 @@ class Data:
     y: Any
     s: Any
     k: int
+    # where scores begin, (m, k)
+    begin: Any = 0.0
 
     def take(self, rows):
         return replace(self, X=self.X[rows], y=self.y[rows], s=self.s[rows])
@@ -64,6 +65,7 @@ class Data:
 
     def seen(self, F):
         """The margins as the loss sees them: the other classes of ``margin_softmax`` have one to begin with."""
+        F = F + self.begin
         return F + (1 - np.eye(self.k)[self.y]) if self.loss == "margin_softmax" else F
 
     def value(self, F):
@@ -177,6 +179,7 @@ class Data:
 
 def _epsilon_dual(theta, y):
     """min over f of the loss plus theta f, by scipy."""
+
     def value(f):
         return np.logaddexp(0, f - y - EPSILON) + np.logaddexp(0, y - f - EPSILON) + theta * (f - y)
 
@@ -200,10 +203,7 @@ def defined(loss, update):
 # fit by it takes a thousand passes: one test of its own must do (test_agreement.py).
 SLOW = [("quantile", "gradboost")]
 DEFINED = [
-    (loss, update)
-    for loss in LOSSES
-    for update in UPDATES
-    if defined(loss, update) and (loss, update) not in SLOW
+    (loss, update) for loss in LOSSES for update in UPDATES if defined(loss, update) and (loss, update) not in SLOW
 ]
 
 
@@ -255,12 +255,6 @@ def covering(*axes, allowed=lambda *row: True):
     return chosen
 
 
-def refused(data, **settings):
-    """The settings have no bound to work with: the message names the update and what to use instead."""
-    with pytest.raises(UsageError, match=r"update='\w+' needs .*" + data.loss + ".*use update='newton' or"):
-        fitting(data, **settings)
-
-
 def plan(data, cuts=3, dtype=np.float64):
     """The data as a plan of `cuts` blocks (or blocks that end at the rows `cuts`)."""
     ends = np.linspace(0, len(data.s), cuts + 1).astype(int)[1:] if isinstance(cuts, int) else np.asarray(cuts)
@@ -299,8 +293,38 @@ def dense(result, n):
 
 def objective(data, penalty, lam, W, b):
     """P(W, b), sum form; lam is a number or one per row."""
-    size = get_penalty(penalty).value(W)
-    return data.value(data.X @ W + b) + float(np.sum(np.where(size > 0, lam * size, 0.0)))
+    return data.value(data.X @ W + b) + get_penalty(penalty).total(W, lam)
+
+
+def certified(result, data, penalty, alpha, best, tol, factors=1.0, rel=None):
+    """A fit that ended by its gap says what is true of its model, and of the optimum, which is known: in every round.
+
+    `factors` multiply the strength of columns; `rel` is how near the objective is to the optimum.
+    """
+    weight, lam = data.s.sum(), alpha * data.s.sum() * np.where(np.isinf(factors), 1.0, factors)
+    assert result.stop_reason == "tol" and 0.0 <= result.gap <= tol, (result.stop_reason, result.gap)
+    assert result.alpha == pytest.approx(alpha, rel=1e-12)
+    value = objective(data, penalty, lam, dense(result, data.X.shape[1]), result.intercept)
+    assert result.objective * weight == pytest.approx(value, rel=1e-12, abs=1e-12)
+    assert best.value * (1 - 1e-11) <= value <= best.value * (1 + (max(tol, 1e-9) if rel is None else rel))
+    # the model has the rows that are not zero, and no others
+    assert (np.diff(result.active) > 0).all() and np.abs(result.W).max(axis=1).min(initial=np.inf) > 0.0
+    assert not np.isinf(np.broadcast_to(factors, data.X.shape[1])[result.active]).any()
+    history, last = result.history, result.history[-1]
+    assert (last["step"], last["gap"], last["entries"]) == ("certificate", result.gap, np.count_nonzero(result.W))
+    assert [record["round"] for record in history] == list(range(1, result.n_iter + 1))
+    passes, alphas = ([record[name] for record in history] for name in ("passes", "alpha"))
+    assert passes == sorted(passes) and passes[-1] == result.passes
+    assert alphas == sorted(alphas, reverse=True) and (alphas[-1] == pytest.approx(alpha) or alpha == 0.0)
+    for before, record in itertools.pairwise(history):
+        assert record["features"] == before["features"] + record["features_in"] - record["features_out"]
+    sure = [record for record in history if np.isfinite(record["gap"])]
+    bounds = [record["lower_bound"] for record in sure]
+    assert bounds == sorted(bounds) and bounds[-1] == result.lower_bound
+    assert bounds[-1] * weight <= best.value * (1 + 1e-12) + 1e-12
+    for record in sure:
+        gap = (record["objective"] - record["lower_bound"]) / record["objective"]
+        assert record["gap"] == pytest.approx(gap, abs=1e-13)
 
 
 def null_intercept(data):
@@ -316,10 +340,10 @@ def null_intercept(data):
 
 
 def alpha_max(data, penalty, intercept=True):
-    """max_j ||G_j||_* / sum s at the null model (docs/math.md 3)."""
-    b = null_intercept(data) if intercept else np.zeros(data.k)
+    """The dual norm of the null model's sums, over sum s: max_j ||G_j||_* for penalties of rows (docs/math.md 3)."""
+    b, rule = null_intercept(data) if intercept else np.zeros(data.k), get_penalty(penalty)
     U = data.residual(np.tile(b, (len(data.s), 1)))
-    return float(get_penalty(penalty).dual_norm(data.X.T @ U).max() / data.s.sum())
+    return rule.dual_size(rule.dual_norm(data.X.T @ U), np.ones(data.X.shape[1])) / data.s.sum()
 
 
 @dataclass(frozen=True)
@@ -329,30 +353,39 @@ class Optimum:
     value: float
 
 
-def optimum(data, penalty, lam, intercept=True, steps=60_000):
-    """FISTA with restarts on all rows at once; the intercept is a column of ones without penalty."""
-    rule = get_penalty(penalty)
+def optimum(data, penalty, lam, intercept=True, signs=None, steps=60_000):
+    """The optimum by `fista`; lam is a number or one for each row, inf where it stays at zero."""
+    rule, n = get_penalty(penalty), data.X.shape[1]
+    lam = np.broadcast_to(np.asarray(lam, float), (n,))
+    usable = np.isfinite(lam)
+    strength = np.where(usable, lam, 0.0)
+    sides = np.zeros(n) if signs is None else signs
+
+    def prox(Z, step):
+        right = np.where((sides[:, None] * Z < 0.0) | ~usable[:, None], 0.0, Z)
+        return rule.prox(right, step * strength)
+
+    return fista(data, prox, lambda W: rule.total(W, strength), intercept, steps)
+
+
+def fista(data, prox, charge, intercept=True, steps=60_000):
+    """Accelerated proximal steps with restarts on all rows at once; the intercept is a column of ones that is free."""
     X = np.hstack([data.X, np.ones((len(data.s), 1))]) if intercept else data.X
     n = data.X.shape[1]
     # where no Lipschitz constant exists it is found by backtracking, from that of the null model
     bounded = np.isfinite(data.kappa)
     lipschitz = (data.kappa if bounded else 0.1) * np.linalg.norm(X.T @ (data.s[:, None] * X), 2)
-    lam = np.broadcast_to(np.asarray(lam, float), (n,))
-
-    def prox(Z, lipschitz):
-        out = Z.copy()
-        out[:n] = rule.prox(Z[:n], lam / lipschitz)
-        return out
 
     def value(V):
-        return data.value(X @ V) + float(lam @ rule.value(V[:n]))
+        return data.value(X @ V) + charge(V[:n])
 
     def forward(Z):
         """A proximal step from Z, its bound checked where no constant is known."""
         nonlocal lipschitz
         gradient, here = X.T @ data.residual(X @ Z), data.value(X @ Z)
         while True:
-            out = prox(Z + gradient / lipschitz, lipschitz)
+            out = Z + gradient / lipschitz
+            out[:n] = prox(out[:n], 1.0 / lipschitz)
             D = out - Z
             above = here - np.sum(gradient * D) + lipschitz / 2 * np.sum(D * D)
             if bounded or data.value(X @ out) <= above + 1e-13 * abs(here):
@@ -392,15 +425,6 @@ def least(data, size=lambda W: (0.0, 0.0), bounds=None, intercept=True, start=No
     x = np.append(np.zeros(n * k) if start is None else np.ravel(start), np.zeros(k))
     found = minimize(value, x, jac=True, method="L-BFGS-B", bounds=each, options=options)
     return found.fun, found.x[: n * k].reshape(n, k), found.x[n * k :]
-
-
-def least_l1(data, lam, bounds, intercept=True):
-    """`least` of an l1 penalty, lam one for each row: weights are differences of two that are not negative."""
-    twice = replace(data, X=np.hstack([data.X, -data.X]))
-    both = np.tile(np.broadcast_to(lam, len(bounds)), 2)[:, None]
-    sides = [(0.0, high) for _, high in bounds] + [(0.0, None if low is None else -low) for low, _ in bounds]
-    value, V, b = least(twice, lambda V: (np.sum(both * V), both * np.ones(data.k)), sides, intercept)
-    return value, V[: len(bounds)] - V[len(bounds) :], b
 
 
 def sided(signs):

@@ -76,6 +76,7 @@ CASES = [
     Case("log", "l1", f"{LOOK} one_output quadratic_model"),
     Case("log", "l1/linf", f"{LOOK} one_output quadratic_model", settings={"fit_intercept": False}),
     Case("squared", "l1", "one_output", share=0.02),
+    Case("squared", "l1", "one_output", settings={"standardize": True}),
     Case("epsilon_insensitive", "l1", "one_output quadratic_model"),
     Case("multinomial", "l1", f"{LOOK} {SOLVE}"),
     Case("multinomial", "l1/l2", f"{LOOK} {SOLVE}"),
@@ -87,7 +88,7 @@ CASES = [
     Case("multitask", "l1/linf", SOLVE),
     Case("margin_softmax", "l1/l2", SOLVE),
     Case("exp", "l1", f"null_sums near_rows {SOLVE}", tol=1e-6),
-    Case("log", "l2_squared", "near_rows null_sums"),
+    Case("log", "l2_squared", "near_rows null_sums one_output"),
     Case("multinomial", "l2", "near_rows null_sums", tol=1e-6),
     Case("multinomial", "l1/l2", "group_curvature", settings={"column_groups": THREE_EACH}),
 ]

@@ -70,7 +70,7 @@ def test_every_model_of_the_way_back_is_the_minimum_of_its_features(loss, penalt
     for order, W, b in path:
         if penalty == "l2_squared":
             reference = Reference(data, 1e-3)
-            best = reference.minimum(order, W)[0]
+            best = reference.minimum(order, W)
             assert reference.objective(order, W, b) <= best * (1 + 1e-9)
             assert values[len(order)] * data.s.sum() == pytest.approx(best, rel=1e-9)
         U = data.residual(data.X[:, order] @ W + b)

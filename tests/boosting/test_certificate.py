@@ -16,11 +16,9 @@ from tests.boosting import plain
 SLACK = 1e-12
 
 
-def iterates(data, penalty, intercept, rng):
+def iterates(fitting, data, alpha, intercept, rng):
     """Models along a fit, and models far from any."""
-    alpha = 0.1 * plain.alpha_max(data, penalty, intercept)
     seen = []
-    fitting = plain.fitting(data, penalty=penalty, tol=1e-9, fit_intercept=intercept)
     result = fitting.fit(alpha, callback=lambda record, state: seen.append(state))
     models = [(state.active, state.W, state.intercept) for state in seen]
     assert result.stop_reason == "tol"
@@ -28,12 +26,12 @@ def iterates(data, penalty, intercept, rng):
         active = np.flatnonzero(rng.random(data.X.shape[1]) < 0.5)
         b = size * rng.normal(size=data.k) * intercept
         models.append((active, size * rng.normal(size=(len(active), data.k)), b))
-    return fitting, alpha, models
+    return models
 
 
-def dual_point(data, iterate, fitting):
+def dual_point(data, iterate, asked):
     """Theta as docs/math.md 6 describes it, rebuilt in dense numpy from the arguments the pass received."""
-    scale, mix, shift, prior = fitting.seen
+    scale, mix, shift, prior = asked
     W = np.zeros((data.X.shape[1], data.k))
     W[iterate.active] = iterate.W
     F = data.X @ W + iterate.intercept
@@ -72,17 +70,21 @@ def spied(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize(
-    "loss,penalty,intercept,weights", plain.covering(LOSSES, plain.PULLING, [True, False], [True, False])
-)
-def test_the_bound_holds_everywhere(loss, penalty, intercept, weights, spied):
+def charge(rule, G, lam):
+    """What a dual point with the sums G costs: the conjugate of the penalty, where it is no norm."""
+    if rule.name == "l2_squared":
+        return (G**2).sum() / (2 * lam)
+    return rule.conjugate(G, lam).sum() if isinstance(rule, ChargesRows) else 0.0
+
+
+def bound_of_every_model(solve, spied, loss, penalty, intercept, weights=True):
     rng = np.random.default_rng(4)
-    data = plain.make(loss, m=80, n=12, weights=weights, seed=3)
-    fitting, alpha, models = iterates(data, penalty, intercept, rng)
-    problem, weight = fitting.problem, data.s.sum()
+    data, alpha, best = solve(loss, penalty, 0.1, intercept, m=80, n=12, weights=weights, seed=3)
+    fitting = plain.fitting(data, penalty=penalty, tol=1e-9, fit_intercept=intercept)
+    models = iterates(fitting, data, alpha, intercept, rng)
+    problem, weight, rule = fitting.problem, data.s.sum(), get_penalty(penalty)
     lam = alpha * weight
-    best = plain.optimum(data, penalty, lam, intercept)
-    rule = get_penalty(penalty)
+    charged = isinstance(rule, ChargesRows) or penalty == "l2_squared"
     bounds = []
     for active, W, b in models:
         iterate = replace(problem.null(), active=active, W=W, intercept=b)
@@ -98,37 +100,32 @@ def test_the_bound_holds_everywhere(loss, penalty, intercept, weights, spied):
         bounds.append(bound)
         assert bound <= best.value + SLACK * abs(best.value)
         # the dual point is feasible, and its value is D by definition
-        fitting.seen = spied[-1]
-        theta = dual_point(data, score.iterate, fitting)
-        norms = rule.dual_norm(data.X.T @ theta)
-        charged = isinstance(rule, ChargesRows)
-        charge = rule.conjugate(data.X.T @ theta, lam).sum() if charged else 0.0
-        assert charged or (norms <= lam * (1 + 1e-12)).all()
+        theta = dual_point(data, score.iterate, spied[-1])
+        G = data.X.T @ theta
+        assert charged or rule.dual_size(rule.dual_norm(G), np.ones(12)) <= lam * (1 + 1e-12)
         if intercept:
-            np.testing.assert_allclose(theta.sum(axis=0), 0.0, atol=1e-10 * weight)
+            np.testing.assert_allclose(theta.sum(axis=0), 0.0, atol=1e-10 * weight + 1e-14 * np.abs(theta).sum())
         # less what sums of the size of the objective may be off by
-        exact = data.dual(theta) - charge
+        exact = data.dual(theta) - charge(rule, G, lam)
         assert bound <= exact + 1e-9 * abs(exact) + 1e-9 + 1e-12 * value
         # a repair is charged for more than it does where rows are charged
         if not charged or not intercept:
-            assert bound == pytest.approx(exact, rel=1e-9, abs=1e-9 + 1e-12 * value)
+            assert bound == pytest.approx(exact, rel=1e-9, abs=1e-9 + 2e-12 * value)
     # at the end of the fit the bound has closed
-    closed = bounds[len(models) - 5]
-    assert closed == pytest.approx(best.value, rel=1e-8)
+    assert bounds[len(models) - 5] == pytest.approx(best.value, rel=1e-8)
 
 
-def test_the_reported_bound_rises_and_the_gap_is_theirs(solve, loss, penalty):
-    data, alpha, best = solve(loss, penalty, 0.1, True, weights=True)
-    result = plain.fitting(data, penalty=penalty, tol=1e-9).fit(alpha)
-    lower = np.array([record["lower_bound"] for record in result.history])
-    lower = lower[np.isfinite(lower)]
-    assert len(lower) >= 2
-    assert (np.diff(lower) >= 0).all()
-    assert lower.max() * data.s.sum() <= best.value * (1 + SLACK)
-    for record in result.history:
-        if np.isfinite(record["gap"]):
-            gap = (record["objective"] - record["lower_bound"]) / record["objective"]
-            assert record["gap"] == pytest.approx(gap, abs=1e-14)
+@pytest.mark.parametrize(
+    "loss,penalty,intercept,weights", plain.covering(LOSSES, plain.PULLING, [True, False], [True, False])
+)
+def test_the_bound_holds_everywhere(solve, spied, loss, penalty, intercept, weights):
+    bound_of_every_model(solve, spied, loss, penalty, intercept, weights)
+
+
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+@pytest.mark.parametrize("penalty", ["l2", "l2_squared"])
+def test_the_bound_holds_everywhere_where_no_feature_is_left_out(solve, spied, loss, penalty, intercept):
+    bound_of_every_model(solve, spied, loss, penalty, intercept)
 
 
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
@@ -169,6 +166,4 @@ def test_a_rare_class(loss, penalty, rare):
     alpha = 0.2 * plain.alpha_max(data, penalty)
     best = plain.optimum(data, penalty, alpha * data.s.sum())
     result = plain.fitting(data, penalty=penalty, tol=1e-8).fit(alpha)
-    assert result.stop_reason == "tol"
-    assert result.lower_bound * data.s.sum() <= best.value * (1 + SLACK)
-    assert result.objective * data.s.sum() == pytest.approx(best.value, rel=1e-7)
+    plain.certified(result, data, penalty, alpha, best, 1e-8, rel=1e-7)

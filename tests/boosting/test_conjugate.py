@@ -1,4 +1,4 @@
-"""Conjugate gradients on the support: blocks for heavy rows, columns that are almost copies, sampled curvature."""
+"""Conjugate gradients: preconditioners, columns that are almost copies, entries far outside, sampled curvature."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkp
 from dboost.penalties import get_penalty
 from dboost.problem.sample import Sample
 from dboost.problem.tuning import Blocks, Tuning
-from dboost.solvers.conjugate import settled_support
+from dboost.solvers.conjugate import class_blocks, settled_support
 from dboost.solvers.conjugate.preconditioner import HeavyRows
 from dboost.solvers.newton import step as newton
 from tests.boosting import plain
+from tests.boosting.test_resume import bits
 
 M, A, K = 60, 9, 3
 
@@ -60,37 +61,73 @@ def test_one_of_two_copies_drives_the_other_out(penalty, most):
     assert result.passes <= most
 
 
-@pytest.mark.parametrize("penalty", ["l1/l2", "l1/l2+l1"])
-def test_columns_that_all_pull_on_one_another_are_solved_for_together(penalty):
-    """A solve that gets nowhere goes on with many rows, and the rest of the fit starts with them."""
+def alike(kind="multinomial"):
+    """Columns that pull on one another, as neighbouring pixels do."""
     X, code = plain.near_copies()
-    data = plain.Data("multinomial", X, code.astype(np.int32), np.ones(X.shape[0]), 4)
-    settings = {"penalty": penalty, "tol": 1e-8, "max_rounds": 200}
-    wide = plain.fitting(data, **settings, tuning=Tuning(blocks=Blocks(heavy=8))).fit(1e-3)
+    if kind == "log":
+        return plain.Data("log", X, np.where(code == 0, 1.0, -1.0)[:, None], np.ones(len(X)), 1)
+    return plain.Data(kind, X, code.astype(np.int32), np.ones(len(X)), 4)
+
+
+@pytest.mark.parametrize("penalty", ["l1/l2", "l1/l2+l1"])
+def test_columns_that_all_pull_on_one_another_are_solved_for_together(penalty, tmp_path):
+    """A solve that gets nowhere goes on with many rows, and later ones start with them, also from a file of the fit."""
+    data, states = alike(), []
+
+    def fitting(threads=1, **more):
+        tuning = Tuning(blocks=Blocks(heavy=8, **more))
+        return plain.fitting(data, threads=threads, penalty=penalty, tol=1e-8, max_rounds=200, tuning=tuning)
+
+    wide = fitting().fit(1e-3, callback=lambda record, state: states.append(state))
     assert wide.gap <= 1e-8 and wide.state.memory.wide
     # never more than the few: without a way to widen
-    narrow = plain.fitting(data, **settings, tuning=Tuning(blocks=Blocks(heavy=8, wide=0))).fit(1e-3)
+    narrow = fitting(wide=0).fit(1e-3)
     assert narrow.objective == pytest.approx(wide.objective, rel=1e-7)
     assert 0 < wide.taken["conjugate_gradients"] < 0.85 * narrow.taken["conjugate_gradients"]
-
-
-def test_a_fit_with_wide_blocks_is_resumed_from_its_file_with_the_same_bits(tmp_path):
-    X, code = plain.near_copies()
-    data = plain.Data("multinomial", X, code.astype(np.int32), np.ones(X.shape[0]), 4)
-    settings = {"penalty": "l1/l2", "tol": 1e-8, "tuning": Tuning(blocks=Blocks(heavy=8))}
     fit = Identity("data", {"hypotheses": None})
-    states = []
-
-    def fitting(threads=1):
-        return plain.fitting(data, threads=threads, **settings)
-
-    whole = fitting().fit(1e-3, callback=lambda record, state: states.append(state))
-    wide = [state for state in states if state.memory.wide]
-    assert wide
-    write_checkpoint(tmp_path / "state", fit, wide[0])
-    again = read_checkpoint(tmp_path / "state", fit, X.shape[1], 4)
+    write_checkpoint(tmp_path / "state", fit, next(state for state in states if state.memory.wide))
+    again = read_checkpoint(tmp_path / "state", fit, data.X.shape[1], 4)
     resumed = fitting(threads=3).fit(1e-3, resume=again)
-    assert resumed.W.tobytes() == whole.W.tobytes() and resumed.passes == whole.passes
+    assert resumed.W.tobytes() == wide.W.tobytes() and resumed.passes == wide.passes
+
+
+@pytest.mark.parametrize("penalty", ["none", "l2", "l2_squared"])
+@pytest.mark.parametrize("kind", ["multinomial", "log"])
+def test_blocks_take_fewer_passes_where_no_feature_is_left_out(kind, penalty):
+    """The curvature among the heaviest rows preconditions where it costs less than a solve without it took."""
+
+    def fit(*less, threads=1):
+        # a ridge of one output and as few columns has all of its curvature formed
+        usual = {"penalty": penalty, "tol": 1e-7, "max_rounds": 100, "accelerators": plain.without("one_output", *less)}
+        return plain.fitting(alike(kind), threads=threads, **usual).fit(0.0 if penalty == "none" else 1e-5)
+
+    blocks, plain_ones = fit(), fit("heavy_blocks")
+    assert blocks.taken["heavy_blocks"] and blocks.state.memory.wide
+    assert blocks.stop_reason in ("tol", "gradient")
+    assert plain_ones.objective * (1 - 1e-6) <= blocks.objective <= plain_ones.objective * (1 + 1e-9)
+    assert blocks.state.passes < 0.75 * plain_ones.state.passes
+    # with more threads, the same bits
+    assert bits(fit(threads=2)) == bits(blocks)
+
+
+@pytest.mark.parametrize("loss", ["multinomial", "margin_softmax", "log"])
+@pytest.mark.parametrize("width", [64, 16])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_blocks_of_classes_are_symmetric_and_positive(monkeypatch, loss, width, intercept):
+    """Else directions stop descending, and the step ends far from the optimum."""
+    monkeypatch.setattr(class_blocks, "BLOCK", width)
+    problem = plain.fitting(plain.make(loss, m=400, n=40, seed=7), penalty="l2_squared").problem
+    W, active = 0.1 * np.random.default_rng(0).normal(size=(40, problem.k)), np.arange(40)
+    iterate = problem.evaluate(active, W, np.zeros(problem.k))
+    inverse = class_blocks.ClassBlocks(problem, iterate, active, intercept, np.full(W.shape, 0.3), 400)
+
+    def times(v):
+        rows, bias = inverse(v[: W.size].reshape(W.shape), v[W.size :])
+        return np.concatenate([rows.ravel(), bias])
+
+    P = np.stack([times(unit) for unit in np.eye(W.size + problem.k)])
+    np.testing.assert_allclose(P, P.T, atol=1e-10 * np.abs(P).max())
+    assert np.linalg.eigvalsh(P).min() >= -1e-12 * np.abs(P).max()
 
 
 @pytest.mark.parametrize("shifts", [False, True])

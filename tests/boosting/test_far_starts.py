@@ -10,7 +10,7 @@ import pytest
 from dboost.boosting.adaboost_l1 import InUnits
 from dboost.hypotheses.products.family import Products
 from tests.boosting import plain
-from tests.boosting.test_induced import induced
+from tests.boosting.test_over_hypotheses import induced
 
 
 def test_merging_is_associative_and_keeps_what_is_small():
@@ -51,12 +51,12 @@ def test_a_warm_start_far_away_finds_back(loss, update, margin):
         assert np.isfinite(result.trace[:, 2]).sum() >= len(result.trace) - 1
 
 
-@pytest.mark.parametrize("update", ["newton", "adaboost"])
+@pytest.mark.parametrize("update", ["newton", pytest.param("adaboost", marks=pytest.mark.full)])
 @pytest.mark.parametrize("family", [Products(max_degree=2), Products(scale="range", decay=0.8)], ids=["pairs", "all"])
 def test_a_warm_start_far_away_finds_back_over_induced_hypotheses(update, family):
     data = plain.make("exp", m=60, n=4, weights=True)
     select = "greedy" if update == "newton" else "template"
-    fitting = induced(data, penalty="l1", tol=1e-6, update=update, select=select, hypotheses=family)
+    fitting = induced(data, family, penalty="l1", tol=1e-6, update=update, select=select)
     alpha = 0.3 * fitting.alpha_max()
     best = fitting.fit(alpha)
     far = replace(best, W=5000.0 * best.W / np.abs(best.W).max())
@@ -64,14 +64,3 @@ def test_a_warm_start_far_away_finds_back_over_induced_hypotheses(update, family
         result = fitting.fit(alpha, far)
     assert result.stop_reason == "tol"
     assert result.objective == pytest.approx(best.objective, rel=2e-6)
-
-
-@pytest.mark.parametrize("update,select", [("newton", "greedy"), ("adaboost", "template"), ("adaboost", "cyclic")])
-def test_separable_data_without_penalty_end_by_name(update, select):
-    data = plain.make("exp", m=40, n=30, seed=41, density=1.0)
-    with np.errstate(over="raise", invalid="raise", divide="raise"):
-        fitting = plain.fitting(data, penalty="none", tol=1e-2, max_rounds=2, update=update, select=select)
-        result = fitting.fit("auto")
-    assert result.stop_reason in ("gradient", "max_rounds", "precision")
-    assert np.isfinite(result.W).all() and np.isfinite(result.intercept).all()
-    assert result.objective < 0.1

@@ -10,16 +10,8 @@ import pytest
 
 from dboost.boosting import fit as fits
 from dboost.engine.local import LocalEngine
-from dboost.errors import UsageError
 from dboost.losses import LOSSES, get_loss
 from tests.boosting import plain
-from tests.boosting.test_induced import explicit, induced, rows_of
-
-
-@pytest.fixture(params=[name for name in LOSSES if plain.defined(name, "forward")])
-def loss(request):
-    """Every loss with an exponential bound."""
-    return request.param
 
 
 def by_hand(data, rounds, intercept=True):
@@ -46,6 +38,7 @@ def forward(data, **settings):
 
 
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+@pytest.mark.parametrize("loss", [name for name in LOSSES if plain.defined(name, "forward")])
 def test_round_by_round(loss, intercept):
     data = plain.make(loss, m=80, n=10, weights=True, seed=50)
     result = forward(data, max_rounds=40, fit_intercept=intercept).fit("auto")
@@ -62,6 +55,7 @@ def test_round_by_round(loss, intercept):
     assert {r["features_in"] for r in result.history} <= {0, 1} and not any(r["features_out"] for r in result.history)
 
 
+@pytest.mark.parametrize("loss", ["log", "margin_softmax", "exp"])
 def test_it_approaches_the_optimum_and_stops_when_no_step_gains(loss):
     data = plain.make(loss, m=150, n=5, seed=40, noise=3.0)
     best = plain.fitting(data, penalty="none", tol=1e-9).fit("auto")
@@ -77,57 +71,18 @@ def test_a_hypothesis_that_is_never_wrong_is_capped():
     assert result.active.tolist() == [1] and result.W[0, 0] == pytest.approx(30.0)
 
 
-def test_the_round_budget_is_no_reason_to_warn(loss):
-    data = plain.make(loss, m=60, n=6, seed=3)
-    settings = fits.FitSettings(loss, "none", update="forward", max_rounds=5)
+def test_the_round_budget_is_no_reason_to_warn():
+    settings = fits.FitSettings("log", "none", update="forward", max_rounds=5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = fits.fit(plain.plan(data), LocalEngine(1), settings)
+        result = fits.fit(plain.plan(plain.make("log", m=60, n=6, seed=3)), LocalEngine(1), settings)
     assert result.stop_reason == "max_rounds"
 
 
+@pytest.mark.parametrize("loss", ["log", "multitask"])
 def test_a_budget_of_features_goes_on_with_those_held(loss):
     data = plain.make(loss, m=60, n=8, seed=4)
     result = forward(data, max_features=2, tol=1e-5, max_rounds=2000).fit("auto")
     assert result.stop_reason == "max_features" and len(result.active) == 2
     alone = plain.fitting(data.columns(result.active), penalty="none", tol=1e-8).fit("auto")
     assert result.objective == pytest.approx(alone.objective, rel=1e-2)
-
-
-def test_a_loss_without_an_exponential_bound_is_refused():
-    plain.refused(plain.make("squared"), penalty="none", update="forward")
-
-
-@pytest.mark.parametrize(
-    "wrong,words",
-    [
-        ({"penalty": "l1"}, "penalty='none'.*update='adaboost'"),
-        ({"penalty": "none", "select": "cyclic"}, "select.*update='adaboost'"),
-        ({"penalty": "none", "features_per_round": 30}, "features_per_round=30.*update='adaboost'"),
-    ],
-)
-def test_what_it_has_no_use_for_is_refused(wrong, words):
-    with pytest.raises(UsageError, match=words):
-        plain.fitting(plain.make("log"), update="forward", **wrong)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"penalty": "none", "update": "forward", "tol": 0.0, "max_rounds": 15},
-        {"penalty": "smooth_l1", "features_per_round": 1, "tol": 1e-6, "max_rounds": 6},
-        {"penalty": "l2", "tol": 1e-8},
-        {"penalty": "l2_squared", "tol": 1e-8},
-    ],
-    ids=lambda settings: settings["penalty"],
-)
-def test_over_induced_products_as_over_their_matrix(loss, settings):
-    """The two baselines of Duchi & Singer 2009, section 6, and the dense penalties, while candidates are made."""
-    data = plain.make(loss, m=80, n=5, weights=True, seed=51)
-    matrix, keys = explicit(data)
-    alpha = "auto" if settings["penalty"] == "none" else 0.02
-    result = induced(data, **settings).fit(alpha)
-    expected = plain.fitting(matrix, **settings).fit(alpha)
-    assert (result.stop_reason, result.n_iter) == (expected.stop_reason, expected.n_iter)
-    assert result.objective == pytest.approx(expected.objective, rel=1e-8)
-    np.testing.assert_allclose(rows_of(result, keys), plain.dense(expected, len(keys)), atol=1e-3)

@@ -8,16 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost import JointBoostClassifier, UsageError
+from dboost import UsageError
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.boosting.jointboost import MOST_CLASSES, JointBoost
 from dboost.engine.local import LocalEngine
-from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses.exponential import OneVsRestExponential
 from tests.boosting import plain
+from tests.boosting.test_over_hypotheses import thresholds_of
 from tests.boosting.test_resume import bits
-from tests.boosting.test_stump_fits import thresholds_of
 
 
 def make(loss, m=60, n=3, k=3, weights=True, seed=70):
@@ -67,17 +66,39 @@ def best_by_hand(X, s, z, w):
     return best[1]
 
 
-@pytest.mark.parametrize("loss", ["multinomial", "exp"])
-def test_round_by_round(loss):
-    data = make(loss)
-    z = labels(data)
+def best_of_all_sets(X, s, z, w):
+    """h of the least weighted squares over all stumps and sets of classes, of which none is empty."""
+    best = (np.inf, None)
+    for j, th in thresholds_of(X, s):
+        for number in range(1, 2 ** z.shape[1]):
+            S = [c for c in range(z.shape[1]) if number >> c & 1]
+            h = fitted_by_hand(X[:, j] < th, z, w, S)
+            error = (w * (z - h) ** 2).sum()
+            if error < best[0] - 1e-9:
+                best = (error, h)
+    return best[1]
+
+
+@pytest.mark.parametrize(
+    "loss,search,rounds,shape",
+    [
+        ("multinomial", "greedy", 10, {}),
+        ("exp", "greedy", 10, {}),
+        ("multinomial", "exhaustive", 4, {"m": 40, "n": 2}),
+        ("multinomial", "exhaustive", 4, {"m": 40, "n": 2, "k": 4}),
+    ],
+    ids=["classes", "two", "sets3", "sets4"],
+)
+def test_round_by_round(loss, search, rounds, shape):
+    data = make(loss, **shape)
+    z, best = labels(data), best_by_hand if search == "greedy" else best_of_all_sets
     F, values = np.zeros_like(z), []
-    for _ in range(10):
+    for _ in range(rounds):
         w = data.s[:, None] * np.exp(-z * F)
         values.append(w.sum())
-        F = F + best_by_hand(data.X, data.s, z, w)
+        F = F + best(data.X, data.s, z, w)
     values.append((data.s[:, None] * np.exp(-z * F)).sum())
-    run = fitting(data)
+    run = fitting(data, system=JointBoost(search), max_rounds=rounds)
     result = run.fit("auto")
     found = [r["objective"] for r in result.history] + [result.objective]
     np.testing.assert_allclose(np.array(found) * data.s.sum(), values, rtol=1e-9)
@@ -97,46 +118,6 @@ def test_it_stops_when_no_round_gains():
     assert (result.stop_reason, result.n_iter, len(result.active)) == ("gradient", 1, 0)
 
 
-def test_refusals():
-    data = make("multinomial")
-    for settings in ({"hypotheses": None}, {"hypotheses": Stumps(signed=True)}, {"hypotheses": Columns() | Stumps()}):
-        with pytest.raises(UsageError, match="JointBoost: hypotheses="):
-            fitting(data, **settings)
-    with pytest.raises(UsageError, match="JointBoost has no penalty"):
-        fitting(data, fit_intercept=False)
-
-
-def sets_of(k):
-    """Every set of classes but the empty one, in binary order."""
-    return [[c for c in range(k) if number >> c & 1] for number in range(1, 2**k)]
-
-
-def best_of_all_sets(X, s, z, w):
-    """The least weighted squares over all stumps and sets of classes, and its h."""
-    best = (np.inf, None)
-    for j, th in thresholds_of(X, s):
-        for S in sets_of(z.shape[1]):
-            h = fitted_by_hand(X[:, j] < th, z, w, S)
-            error = (w * (z - h) ** 2).sum()
-            if error < best[0] - 1e-9:
-                best = (error, h)
-    return best
-
-
-@pytest.mark.parametrize("k", [3, 4])
-def test_every_round_is_the_best_of_all_stumps_and_sets(k):
-    data = make("multinomial", m=40, n=2, k=k)
-    result = fitting(data, system=JointBoost("exhaustive"), max_rounds=4).fit("auto")
-    z, s = labels(data), data.s
-    F, values = np.zeros_like(z), []
-    for _ in range(4):
-        w = s[:, None] * np.exp(-z * F)
-        values.append(w.sum() / s.sum())
-        F = F + best_of_all_sets(data.X, s, z, w)[1]
-    np.testing.assert_allclose([r["objective"] for r in result.history], values, rtol=1e-9)
-    assert result.objective == pytest.approx((s[:, None] * np.exp(-z * F)).sum() / s.sum(), rel=1e-9)
-
-
 def test_bits_of_chunks_threads_and_resumed_fits():
     data, states = make("multinomial", k=4), []
     whole = fitting(data, system=JointBoost("exhaustive")).fit(
@@ -153,9 +134,3 @@ def test_many_classes_are_refused_with_their_number_of_sets():
     with pytest.raises(UsageError, match=r"13 classes would try 2\^13 = 8,192 sets .*at most 12 classes"):
         fitting(data, system=JointBoost("exhaustive")).fit("auto")
     fitting(data, system=JointBoost("greedy"), max_rounds=1).fit("auto")
-
-
-def test_what_is_no_search_is_refused():
-    data = make("multinomial", k=3)
-    with pytest.raises(UsageError, match="search='all'.*expected one of 'greedy', 'exhaustive'"):
-        JointBoostClassifier(search="all").fit(data.X, data.y)

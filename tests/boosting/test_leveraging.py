@@ -1,4 +1,7 @@
-"""Leveraging, classical AdaBoost and epsilon-boosting against a few lines of dense numpy and scipy's line search."""
+"""Leveraging, classical AdaBoost, epsilon-boosting and steepest descent in the l2 norm (Stratos, Lemmas 1.1 and 1.2).
+
+All against a few lines of dense numpy and scipy's line search.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,19 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from dboost.boosting import leveraging
 from dboost.boosting.leveraging import Leveraging
+from dboost.errors import UsageError
+from dboost.hypotheses.products.family import Products
 from tests.boosting import plain
 
 LOSSES = ("exp", "log", "squared")
 
 
-def fitting(data, rule="edge", step="exact", alpha=0.0, **settings):
-    system = Leveraging(rule, step)
+def fitting(data, rule="edge", step="exact", alpha=0.0, norm="l1", **settings):
+    system = Leveraging(rule, step, norm)
     settings = {"penalty": system.penalty(alpha), "alpha": alpha, "tol": 0.0, "max_rounds": 25, **settings}
     return plain.fitting(data, system=system, **settings)
-
-
-def stumps(m=70, n=12, seed=0, weights=True):
-    """Hypotheses in {-1, +1} that no combination of separates the labels."""
-    data = plain.make("exp", m=m, n=n, seed=seed, weights=weights, density=1.0)
-    data.X[:] = np.where(data.X > 0.2, 1.0, -1.0)
-    return data
 
 
 def correlated(loss, m, n, seed):
@@ -35,21 +34,20 @@ def correlated(loss, m, n, seed):
     return data
 
 
-def along(data, X, w, j, sign, limit, linear):
-    """argmin over 0 <= t <= limit of L(w + t sign e_j) + linear t, by bisection of the derivative."""
+def along(data, X, w, v, limit=math.inf, linear=0.0):
+    """argmin over 0 <= t <= limit of L(w + t v) + linear t, by bisection of the derivative."""
+    z = X @ v
 
     def slope(t):
-        moved = w.copy()
-        moved[j] += t * sign
-        return linear - sign * float(X[:, j] @ data.residual((X @ moved)[:, None])[:, 0])
+        return linear - float(z @ data.residual((X @ (w + t * v))[:, None])[:, 0])
 
     if slope(0.0) >= 0.0:
         return 0.0
-    top = min(limit, 30.0 / np.abs(X[:, j]).max())
+    top = min(limit, 30.0 / np.abs(z).max())
     return top if slope(top) <= 0.0 else brentq(slope, 0.0, top, xtol=1e-15, rtol=1e-14)
 
 
-def by_hand(data, rounds, rule="edge", step="exact", lam=0.0, intercept=True):
+def by_hand(data, rounds, rule="edge", step="exact", lam=0.0, intercept=True, norm="l1"):
     """Objective before each round and the model after the last, its last entry the intercept."""
     X = np.hstack([data.X, np.ones((len(data.s), 1))]) if intercept else data.X
     n = data.X.shape[1]
@@ -62,6 +60,10 @@ def by_hand(data, rounds, rule="edge", step="exact", lam=0.0, intercept=True):
     for _ in range(rounds):
         values.append(data.value((X @ w)[:, None]) + strength @ np.abs(w))
         G = X.T @ data.residual((X @ w)[:, None])[:, 0]
+        if norm == "l2":
+            v = G / np.linalg.norm(G)
+            w = w + (along(data, X, w, v) if step == "exact" else step) * v
+            continue
         if rule == "joint":
             j = int(np.argmax(np.maximum(np.abs(G) - strength, 0) ** 2 / square))
         elif rule == "nearest":
@@ -77,7 +79,8 @@ def by_hand(data, rounds, rule="edge", step="exact", lam=0.0, intercept=True):
             r = int(held[np.argmin(gamma)])
             if abs(G[j]) - strength[j] <= lam - gamma.min():
                 j, sign, limit, linear = r, -np.sign(w[r]), abs(w[r]), -lam
-        t = along(data, X, w, j, sign, limit, linear) if step == "exact" else step
+        v = sign * (np.arange(len(w)) == j)
+        t = along(data, X, w, v, limit, linear) if step == "exact" else step
         w[j] = 0.0 if t == limit else w[j] + sign * t
     return np.array(values), w
 
@@ -173,3 +176,40 @@ def test_a_hypothesis_that_is_never_wrong_is_capped():
     data.X[:, 1] = 2.0 * data.y[:, 0]
     result = fitting(data, max_rounds=1, fit_intercept=False).fit(0.0)
     assert result.active.tolist() == [1] and result.W[0, 0] == pytest.approx(15.0)
+
+
+@pytest.mark.parametrize("step", ["exact", 0.05])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rounds_of_lemma_1_1_are_gradient_descent(loss, step):
+    data = plain.make(loss, m=80, n=6, weights=True, seed=3)
+    result = fitting(data, step=step, norm="l2", max_rounds=15).fit(0.0)
+    compare(data, result, *by_hand(data, 15, step=step, norm="l2"))
+    assert result.history[0]["features_in"] == 6, "all hypotheses move at once"
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_promise_is_never_above_the_true_progress(loss, norm):
+    for seed in range(4):
+        data = plain.make(loss, m=80, n=6, weights=True, seed=seed)
+        result = fitting(data, norm=norm, max_rounds=30).fit(0.0)
+        values = np.array([r["objective"] for r in result.history] + [result.objective])
+        promised = np.array([r["promised"] for r in result.history])
+        steps = np.array([r["step"] == "step" for r in result.history])
+        assert steps.sum() >= 10 and np.all(promised[steps] >= 0.0) and promised[0] > 0.0
+        assert np.all(promised[steps] <= -np.diff(values)[steps] + 1e-13 * values[0])
+
+
+def test_steepest_descent_ends_at_the_minimum():
+    data = plain.make("log", m=80, n=6, weights=True, seed=3)
+    result = fitting(data, norm="l2", tol=1e-7, max_rounds=3000).fit(0.0)
+    free = plain.fitting(data, penalty="none", tol=1e-10).fit("auto")
+    assert result.stop_reason == "gradient"
+    assert result.objective == pytest.approx(free.objective, rel=1e-9)
+
+
+def test_too_many_hypotheses_to_give_each_a_weight_are_refused(monkeypatch):
+    data = plain.make("log", m=80, n=6, seed=3)
+    monkeypatch.setattr(leveraging, "MOST_HYPOTHESES", 5)
+    with pytest.raises(UsageError, match="norm='l2' gives each of .* hypotheses a weight.*at most 5"):
+        fitting(data, norm="l2", hypotheses=Products(max_degree=2)).fit(0.0)

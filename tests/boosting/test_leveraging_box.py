@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from dboost import (
-    BoostedClassifier,
     Columns,
     LeveragingClassifier,
     LeveragingRegressor,
@@ -37,10 +37,14 @@ def fitting(data, bounds, alpha=0.0, rule="edge", **settings):
 
 def minimum(data, bounds, lam):
     """The least objective within the box, and its weights."""
-    sides = zip(*(np.broadcast_to(side, data.X.shape[1]).tolist() for side in bounds), strict=True)
-    finite = [tuple(end if math.isfinite(end) else None for end in pair) for pair in sides]
-    value, W, _ = plain.least_l1(data, lam, finite)
-    return value, W[:, 0]
+    low, high = (np.broadcast_to(side, data.X.shape[1])[:, None] for side in bounds)
+    finite = np.where(np.isinf(lam), 0.0, lam)
+
+    def prox(Z, step):
+        return np.clip(np.sign(Z) * np.maximum(np.abs(Z) - step * lam, 0.0), low, high)
+
+    found = plain.fista(data, prox, lambda W: np.sum(finite * np.abs(W)))
+    return found.value, found.W[:, 0]
 
 
 @pytest.mark.parametrize("box", BOXES)
@@ -69,44 +73,22 @@ def test_the_joint_learner_takes_the_largest_fall_within_the_box():
 
 
 @pytest.mark.parametrize("loss", ["log", "squared"])
-def test_a_strength_for_each_hypothesis(loss):
+@pytest.mark.parametrize("bounds", [None, (-0.1, 0.1)], ids=["all", "box"])
+def test_a_strength_for_each_hypothesis(loss, bounds):
     data = correlated(loss, m=70, n=8, seed=9)
     factors = np.array([0.2, 1.0, 3.0, 1.0, 0.5, 2.0, 1.0, np.inf])
-    alpha = 0.2 * plain.alpha_max(data, "l1")
+    alpha = 0.05 if bounds else 0.2 * plain.alpha_max(data, "l1")
     estimator = LeveragingClassifier(loss="log") if loss == "log" else LeveragingRegressor()
     y = data.y[:, 0] if loss == "log" else data.y
-    estimator.set_params(hypotheses=Columns(), alpha=alpha, penalty_factors=factors, tol=1e-9, max_rounds=20_000)
-    model = estimator.fit(data.X, y, data.s)
-    lam = alpha * factors * data.s.sum()
-    W, b = model.model_.W, np.ravel(model.intercept_)
-    dense = np.ravel(model.coef_)
-    G = data.X.T @ data.residual((data.X @ dense)[:, None] + b)[:, 0]
-    held = dense != 0
-    assert model.stop_reason_ == "tol" and W.shape[1] == 1 and held.any() and dense[7] == 0.0
-    np.testing.assert_allclose(G[held], lam[held] * np.sign(dense[held]), rtol=1e-3)
-    assert (np.abs(G[~held]) <= lam[~held] * (1 + 1e-3)).all()
-    plain_one = estimator.set_params(penalty_factors=None).fit(data.X, y, data.s)
-    assert not np.allclose(np.ravel(plain_one.coef_), dense, atol=1e-3)
-    if loss == "log":
-        best = BoostedClassifier(standardize=False, alpha=alpha, penalty="l1", penalty_factors=factors, tol=1e-9)
-        best.fit(data.X, y, data.s)
-        np.testing.assert_allclose(np.ravel(best.coef_), dense, atol=1e-4)
-
-
-def test_factors_and_a_box_together():
-    data = correlated("log", m=70, n=8, seed=9)
-    factors, alpha = [0.2, 1.0, 3.0, 1.0, 0.5, 2.0, 1.0, 1.0], 0.05
-    model = LeveragingClassifier(
-        hypotheses=Columns(), loss="log", alpha=alpha, penalty_factors=factors, bounds=(-0.1, 0.1), tol=1e-8
-    )
-    w = np.ravel(model.set_params(max_rounds=5000).fit(data.X, data.y[:, 0], data.s).coef_)
-    G = data.X.T @ data.residual((data.X @ w)[:, None] + np.ravel(model.intercept_))[:, 0]
-    lam = alpha * data.s.sum() * np.array(factors)
-    inside = (np.abs(w) < 0.1) & (w != 0)
-    np.testing.assert_allclose(G[inside], (lam * np.sign(w))[inside], rtol=1e-4)
-    assert (np.abs(G[w == 0]) <= lam[w == 0] * (1 + 1e-6)).all()
-    at_bound = np.abs(w) == 0.1
-    assert at_bound.any() and (G[at_bound] * np.sign(w[at_bound]) >= lam[at_bound] * (1 - 1e-6)).all()
+    estimator.set_params(hypotheses=Columns(), alpha=alpha, bounds=bounds, tol=1e-9, max_rounds=20_000)
+    found, plainly = (clone(estimator).set_params(penalty_factors=f).fit(data.X, y, data.s) for f in (factors, None))
+    least, w = minimum(data, bounds or (-math.inf, math.inf), alpha * data.s.sum() * factors[:, None])
+    mine = np.ravel(found.coef_)
+    assert found.stop_reason_ == ("gradient" if bounds else "tol")
+    assert found.objective_ * data.s.sum() == pytest.approx(least, rel=1e-8)
+    np.testing.assert_allclose(mine, w, atol=1e-4)
+    assert mine[7] == 0.0 and mine.any() and not np.allclose(np.ravel(plainly.coef_), mine, atol=1e-3)
+    assert not bounds or (np.abs(mine) == 0.1).any()
 
 
 @pytest.mark.parametrize(
@@ -118,8 +100,6 @@ def test_factors_and_a_box_together():
         ({"bounds": (-1.0, "much")}, "expected"),
         ({"bounds": ([0.0, 0.0], 1.0)}, "bounds has 2 numbers for 5 features"),
         ({"bounds": ([0.0] * 5, 1.0), "hypotheses": Products(max_degree=2)}, "those of raw columns"),
-        ({"bounds": (0.0, 1.0), "step": 0.1}, "bounds need norm='l1', step='exact'"),
-        ({"bounds": (0.0, 1.0), "norm": "l2"}, "bounds need norm='l1', step='exact'"),
         ({"penalty_factors": [1.0] * 5}, "penalty_factors multiply the strength"),
     ],
 )

@@ -13,11 +13,11 @@ import time
 import numpy as np
 import pytest
 
+from dboost.boosting import checks
 from dboost.boosting.adaboost_l1 import AdaBoostL1
 from dboost.boosting.leveraging import Leveraging
 from dboost.boosting.shareboost import ShareBoost
 from dboost.boosting.systems import NormalisedEdges, RankedL1
-from dboost.errors import UsageError
 from dboost.problem import limits
 from dboost.problem.limits import MOST_PASSES
 from tests.boosting import plain
@@ -99,31 +99,6 @@ def test_a_limit_that_is_not_reached_changes_nothing():
     assert run() == run(max_passes=10**6, max_seconds=1e6)
 
 
-@pytest.mark.parametrize("update", ["newton", "gradboost", "adaboost"])
-def test_after_a_limit_a_fit_goes_on_with_the_bits_of_one_without(update):
-    data = plain.make("log", m=80, n=8, seed=6)
-
-    def run(resume=None, **more):
-        states = []
-        fitting = plain.fitting(data, penalty="l1", tol=1e-6, update=update, **more)
-        result = fitting.fit(1e-3, resume=resume, callback=lambda r, state: states.append(pickle.dumps(state)))
-        return result, states
-
-    whole, states = run()
-    counts = [record["passes"] for record in whole.history]
-    # within the second round
-    limit = counts[1] - 1
-    short, found = run(max_passes=limit)
-    assert (short.stop_reason, short.n_iter) == ("max_passes", 2) and whole.n_iter > 2
-    complete = [state for state in map(pickle.loads, found) if not state.cut]
-    assert len(complete) == short.n_iter - 1
-    assert complete[-1].W.tobytes() == pickle.loads(states[len(complete) - 1]).W.tobytes()
-    assert bits(run(resume=complete[-1])[0]) == bits(whole)
-    # the same limit: the same end, from whichever round
-    again, _ = run(resume=complete[-1], max_passes=limit)
-    assert bits(again) == bits(short)
-
-
 def test_seconds_are_bounded_within_a_round(monkeypatch):
     monkeypatch.setattr(limits, "MOST_PASSES", 10**9)
     started = time.monotonic()
@@ -132,66 +107,61 @@ def test_seconds_are_bounded_within_a_round(monkeypatch):
     assert 0.4 < time.monotonic() - started < 10.0
 
 
+# settings of a fit, its loss and its strength
 SYSTEMS = {
-    "forward": {"update": "forward", "penalty": "none", "tol": 0.0},
-    "leveraging": {"system": Leveraging(), "penalty": RankedL1("edge"), "alpha": 0.0, "tol": 1e-12},
-    "adaboost_l1": {
-        "system": AdaBoostL1(1.0, True), "penalty": NormalisedEdges(), "alpha": "auto", "fit_intercept": False,
-        "loss": "exp", "tol": 1e-12,
-    },
-    "shareboost": {"system": ShareBoost("scaled"), "penalty": "l2_squared", "alpha": 1e-6},
-    "shareboost, back": {"system": ShareBoost("scaled", keep=1), "penalty": "l2_squared", "alpha": 1e-6},
+    "forward": ({"update": "forward", "penalty": "none", "tol": 0.0}, "log", "auto"),
+    "leveraging": ({"system": Leveraging(), "penalty": RankedL1("edge"), "tol": 1e-12}, "log", 0.0),
+    "budgeted": (
+        {"system": AdaBoostL1(), "penalty": NormalisedEdges(), "fit_intercept": False, "tol": 1e-12}, "exp", "auto"
+    ),
+    "shareboost": ({"system": ShareBoost("scaled"), "penalty": "l2_squared"}, "log", 1e-6),
+    "back": ({"system": ShareBoost("scaled", keep=1), "penalty": "l2_squared"}, "log", 1e-6),
 }  # fmt: skip
+LOOPS = {update: ({"update": update, "penalty": "l1", "tol": 1e-4}, "log", 1e-2) for update in checks.UPDATES}
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_the_other_loops_end_by_passes_and_seconds_too(name):
-    settings = dict(SYSTEMS[name])
-    loss, alpha = settings.pop("loss", "log"), settings.pop("alpha", "auto")
+    settings, loss, alpha = SYSTEMS[name]
     data = plain.make(loss, m=80, n=12, seed=7)
-    whole = plain.fitting(data, **settings, max_rounds=8).fit(alpha)
+
+    def run(**more):
+        return plain.fitting(data, **settings, max_rounds=8, **more).fit(alpha)
+
+    whole = run()
     assert whole.stop_reason not in ("max_passes", "max_seconds") and whole.n_iter > 3
     counts = [record["passes"] for record in whole.history]
-    short = plain.fitting(data, **settings, max_rounds=8, max_passes=counts[1]).fit(alpha)
+    short, at_once = run(max_passes=counts[1]), run(max_seconds=1e-9)
     assert (short.stop_reason, short.n_iter) == ("max_passes", 2)
-    at_once = plain.fitting(data, **settings, max_rounds=8, max_seconds=1e-9).fit(alpha)
     assert (at_once.stop_reason, at_once.n_iter) == ("max_seconds", 0)
-    if name.endswith("back"):
-        short = plain.fitting(data, **settings, max_rounds=8, max_passes=counts[9]).fit(alpha)
+    if name == "back":
+        short = run(max_passes=counts[9])
         assert (short.stop_reason, short.n_iter) == ("max_passes", 10) and len(short.active) <= 7
 
 
-@pytest.mark.parametrize("name", ["adaboost_l1", "shareboost", "shareboost, back"])
-def test_a_round_that_a_limit_cut_short_is_made_again_without_the_limit(name):
-    settings = dict(SYSTEMS[name])
-    loss, alpha = settings.pop("loss", "log"), settings.pop("alpha", "auto")
+# rounds before the one that is cut: the sixth is the first of the way back
+PLACES = {**dict.fromkeys(LOOPS, 1), "budgeted": 2, "shareboost": 2, "back": 5}
+
+
+@pytest.mark.parametrize("name,place", PLACES.items())
+def test_a_round_that_a_limit_cut_short_is_made_again_without_the_limit(name, place):
+    settings, loss, alpha = (LOOPS | SYSTEMS)[name]
+    settings = settings if name in LOOPS else settings | {"max_rounds": 5}
     data = plain.make(loss, m=80, n=12, seed=7)
 
     def run(resume=None, **more):
         states = []
-        fitting = plain.fitting(data, **settings, max_rounds=5, **more)
+        fitting = plain.fitting(data, **settings, **more)
         result = fitting.fit(alpha, resume=resume, callback=lambda r, state: states.append(pickle.dumps(state)))
         return result, [pickle.loads(state) for state in states]
 
     whole, states = run()
-    # in the middle of a round: the sixth of the way back is the first one
-    place = 5 if name.endswith("back") else 2
-    short, found = run(max_passes=states[place - 1].passes + 2)
-    assert (short.stop_reason, short.n_iter) == ("max_passes", place + 1)
+    limit = states[place - 1].passes + 2
+    short, found = run(max_passes=limit)
+    assert (short.stop_reason, short.n_iter) == ("max_passes", place + 1) and whole.n_iter > place + 1
     assert [state.cut for state in found] == [False] * place + [True]
-    assert bits(run(resume=found[place - 1])[0]) == bits(whole)
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"sweeps": 0, "update": "gradboost"}, "sweeps"),
-        ({"sweeps": 1}, "sweeps=1 bounds the one-row updates of a round, which update 'newton' does not make"),
-        ({"sweeps": 2, "update": "forward", "penalty": "none"}, "update 'forward' does not make"),
-        ({"sweeps": 2, "update": "gradboost", "penalty": "l2_squared", "system": ShareBoost("scaled")}, "shareboost"),
-    ],
-)
-def test_limits_without_meaning_are_refused(settings, said):
-    with pytest.raises(UsageError) as caught:
-        plain.fitting(separable(), **{"penalty": "l1", **settings})
-    assert said in str(caught.value)
+    complete = found[place - 1]
+    assert complete.W.tobytes() == states[place - 1].W.tobytes()
+    assert bits(run(resume=complete)[0]) == bits(whole)
+    # the same limit: the same end, from whichever round
+    assert bits(run(resume=complete, max_passes=limit)[0]) == bits(short)

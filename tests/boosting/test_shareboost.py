@@ -1,27 +1,37 @@
-"""ShareBoost against the formulas (docs/math.md 7 (J)): rules, corrective step, guarantee, path."""
+"""ShareBoost against the formulas (docs/math.md 7 (J)): rules, shortlists, corrective steps, guarantee, engines."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize_scalar
 
 import dboost
+from dboost import Stumps, UsageError
+from dboost.boosting import shareboost as trials
+from dboost.boosting.fit import FitSettings, Fitting
 from dboost.boosting.shareboost import CORRECTIVE, RULES, ShareBoost
+from dboost.engine.dask.engine import DaskEngine
+from dboost.engine.local import LocalEngine
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.products.family import Products
+from dboost.penalties import get_penalty
 from dboost.solvers.corrective import CorrectedModel, left_over
 from tests.boosting import plain
+from tests.boosting.test_resume import bits
 
 RIDGE = 1e-4
 LOSSES = ("margin_softmax", "multinomial", "log")
+COSTLY = ("newton", "line", "row", "full")
 
 
 def fitted(data, rule="scaled", rounds=5, cuts=3, threads=1, alpha=RIDGE, callback=None, resume=None, **settings):
-    own = {name: settings.pop(name) for name in ("shortlist", "groups", "bound", "keep") if name in settings}
-    system = ShareBoost(rule, **{"shortlist": 4} | own)
-    settings = {"penalty": "l2_squared", "tol": 1e-9, "max_rounds": rounds, "system": system} | settings
-    fitting = plain.fitting(data, cuts=cuts, threads=threads, **settings)
+    names = ("shortlist", "groups", "bound", "keep", "corrective")
+    own = {"shortlist": 4} | {name: settings.pop(name) for name in names if name in settings}
+    settings = {"penalty": "l2_squared", "tol": 1e-9, "max_rounds": rounds} | settings
+    fitting = plain.fitting(data, cuts=cuts, threads=threads, system=ShareBoost(rule, **own), **settings)
     return fitting.fit(alpha, callback=callback, resume=resume)
 
 
@@ -46,32 +56,14 @@ class Reference:
         F = self.data.X[:, rows] @ W + b
         return self.data.value(F) + self.lam / 2 * np.sum(W**2)
 
-    def minimum(self, rows, start=None, fixed=0, b=None):
+    def minimum(self, rows, start, fixed=0, b=None):
         """The lowest objective over W of `rows` from `fixed` on, and over the intercept unless b is given."""
-        data, k = self.data, self.data.k
-        W0 = np.zeros((len(rows), k)) if start is None else start
-        free_b = self.intercept and b is None
-        b0 = np.zeros(k) if b is None else b
-        X = data.X[:, rows]
-
-        def unpack(v):
-            W = W0.copy()
-            W[fixed:] = v[: W[fixed:].size].reshape(-1, k)
-            return W, (v[W[fixed:].size :] if free_b else b0)
-
-        def value(v):
-            W, bias = unpack(v)
-            F = X @ W + bias
-            U = data.residual(F)
-            gradient = (self.lam * W - X.T @ U)[fixed:].ravel()
-            if free_b:
-                gradient = np.append(gradient, -U.sum(axis=0))
-            return data.value(F) + self.lam / 2 * np.sum(W**2), gradient
-
-        v0 = np.append(W0[fixed:].ravel(), b0 if free_b else np.zeros(0))
-        asked = {"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-11}
-        found = minimize(value, v0, jac=True, method="L-BFGS-B", options=asked)
-        return found.fun, *unpack(found.x)
+        lam, held = self.lam, start[:fixed]
+        begin = self.data.X[:, rows[:fixed]] @ held + (0.0 if b is None else b)
+        data = replace(self.data.columns(rows[fixed:]), begin=begin)
+        free = self.intercept and b is None
+        least = plain.least(data, lambda W: (lam / 2 * np.sum(W**2), lam * W), intercept=free, start=start[fixed:])[0]
+        return least + lam / 2 * np.sum(held**2)
 
     def pulls(self, rows, W, b):
         """(G, ||G_j||_1) at a model."""
@@ -116,9 +108,9 @@ class Reference:
             if rule == "newton":
                 values.append(-self.promised(rows, W, b, [j]))
             elif rule == "full":
-                values.append(self.minimum(more, start)[0])
+                values.append(self.minimum(more, start))
             elif rule == "row":
-                values.append(self.minimum(more, start, fixed=len(rows), b=b)[0])
+                values.append(self.minimum(more, start, fixed=len(rows), b=b))
             else:
 
                 def along(t, more=more, j=j):
@@ -128,39 +120,115 @@ class Reference:
                 values.append(found.fun)
         return int(candidates[int(np.argmin(values))])
 
+    def agrees(self, result, rule, shortlist):
+        """Given the model of a round, the next column is the reference's, and the next model its minimiser."""
+        data, rows, W = self.data, np.zeros(0, int), np.zeros((0, self.data.k))
+        b = plain.null_intercept(data) if self.intercept else np.zeros(data.k)
+        for order, now, bias in stages(result):
+            assert order[-1] == self.choice(rule, rows, W, b, shortlist)
+            best = self.minimum(order.astype(int), np.vstack([W, np.zeros((1, data.k))]))
+            assert self.objective(order.astype(int), now, bias) <= best * (1 + 1e-9)
+            rows, W, b = order.astype(int), now, bias
+
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("loss,intercept", [("margin_softmax", True), ("margin_softmax", False), ("log", True)])
 def test_every_round_is_the_reference_s(rule, loss, intercept):
-    """Given the model of a round, the next column is the reference's, and the next model its minimiser."""
     data = plain.make(loss, m=60, n=10, weights=True, seed=31)
     data.X[:, 3] *= 40.0
     data.X[:, 5] += 2.0
-    result = fitted(data, rule, rounds=3, fit_intercept=intercept)
-    reference = Reference(data, intercept=intercept)
-    rows, W = np.zeros(0, int), np.zeros((0, data.k))
-    b = plain.null_intercept(data) if intercept else np.zeros(data.k)
-    for order, now, bias in stages(result):
-        assert order[-1] == reference.choice(rule, rows, W, b, 4)
-        best = reference.minimum(order.astype(int), np.vstack([W, np.zeros((1, data.k))]))
-        assert reference.objective(order.astype(int), now, bias) <= best[0] * (1 + 1e-9)
-        rows, W, b = order.astype(int), now, bias
+    Reference(data, intercept=intercept).agrees(fitted(data, rule, rounds=3, fit_intercept=intercept), rule, 4)
+
+
+def mixed(loss="multinomial"):
+    """Columns of very different shapes: what the bound promises says little about what a column gains."""
+    data = plain.make(loss, m=70, n=12, k=3, seed=18, weights=True, noise=0.5)
+    data.X[:, 4:] = np.sign(data.X[:, 4:]) * np.abs(data.X[:, 4:]) ** 4
+    return data
+
+
+@pytest.mark.parametrize("rule", COSTLY)
+@pytest.mark.parametrize("loss", ["multinomial", "log"])
+def test_without_a_shortlist_the_best_of_all_candidates_enters(rule, loss):
+    data = mixed(loss)
+    rounds = 1 if rule == "full" else 3
+    whole, every = (fitted(data, rule, rounds, alpha=1e-3, shortlist=size) for size in (None, 12))
+    Reference(data, alpha=1e-3).agrees(whole, rule, 12)
+    # a shortlist of all is no other choice
+    assert bits(every) == bits(whole)
+
+
+@pytest.mark.parametrize("rule", COSTLY)
+def test_candidates_that_are_tried_in_pieces_are_the_same(rule, monkeypatch):
+    groups = tuple(np.arange(12) // 3)
+
+    def found():
+        both = ({"groups": groups}, {"hypotheses": Products(max_degree=1)})
+        return [fitted(mixed(), rule, 2, alpha=1e-3, shortlist=None, **more).active.tolist() for more in both]
+
+    alone, listed = found()
+    assert len(alone) == 6 and len(listed) == 2
+    monkeypatch.setattr(trials, "AT_ONCE", 2)
+    assert found() == [alone, listed]
+
+
+def test_columns_of_a_group_that_say_the_same_count_once_for_newton_alone():
+    """Four copies of a useful column, and four columns that are each as useful as that one: sums cannot tell them."""
+    data = plain.make("multinomial", m=400, n=8, k=3, seed=5, density=1.0)
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 8))
+    X[:, 1:4] = X[:, :1] + 1e-3 * rng.normal(size=(400, 3))
+    F = X[:, :1] * [1.0, 0.0, -1.0] + 0.9 * X[:, 4:] @ rng.choice([-1.0, 1.0], (4, 3))
+    data.X[:], data.y[:] = X, (F + rng.gumbel(size=F.shape)).argmax(axis=1)
+    groups = (0, 0, 0, 0, 1, 1, 1, 1)
+    for rule, first in (("scaled", [0, 1, 2, 3]), ("newton", [4, 5, 6, 7]), ("full", [4, 5, 6, 7])):
+        assert fitted(data, rule, 1, alpha=1e-3, shortlist=2, groups=groups).active.tolist() == first
+
+
+@pytest.mark.parametrize("family", [Products(), Stumps(max_listed=2, bins=4)], ids=["products", "stumps"])
+def test_a_class_that_cannot_be_listed_is_refused_without_a_shortlist(family):
+    with pytest.raises(UsageError, match="shortlist=None tries every candidate"):
+        fitted(mixed(), "row", shortlist=None, hypotheses=family)
+    fitted(mixed(), "row", rounds=1, shortlist=3, hypotheses=family)
+
+
+def left(data, penalty, lam, rows, W, b):
+    """The gradient on the rows held, and that of the intercept."""
+    U = data.residual(data.X[:, rows] @ W + b)
+    face = get_penalty(penalty).face(W)
+    return data.X[:, rows].T @ U - face.gradient(np.full(len(W), lam)).reshape(W.shape), U.sum(axis=0)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("penalty", ["l2_squared", "smooth_l1"])
-def test_the_corrective_step_ends_with_no_gradient_on_the_rows_held(loss, penalty):
-    data = plain.make(loss, m=120, n=15, weights=True, seed=5)
-    result = fitted(data, rounds=6, alpha=1e-3, penalty=penalty)
-    b = plain.null_intercept(data)
-    U = data.residual(np.tile(b, (len(data.s), 1)))
-    largest = np.abs(data.X.T @ U).max()
-    for order, W, bias in stages(result):
-        U = data.residual(data.X[:, order] @ W + bias)
-        slope = W if penalty == "l2_squared" else np.tanh(W / 2)
-        rest = data.X[:, order].T @ U - 1e-3 * data.s.sum() * slope
-        assert np.abs(rest).max() <= 1e-7 * largest
-        assert np.abs(U.sum(axis=0)).max() <= 1e-7 * largest
+@pytest.mark.parametrize("penalty", ["l2_squared", "smooth_l1", "smooth_l1/linf"])
+def test_corrective_steps_end_with_no_gradient_on_the_rows_held(loss, penalty):
+    """Those of Newton and of Nesterov at the same models, which are the minima."""
+    data = plain.make(loss, m=120, n=12, weights=True, seed=5)
+    data.X[:, 3] *= 40.0 if penalty == "l2_squared" else 1.0
+    U = data.residual(np.tile(plain.null_intercept(data), (len(data.s), 1)))
+    largest, lam = np.abs(data.X.T @ U).max(), 1e-2 * data.s.sum()
+    settings = {"rounds": 5, "alpha": 1e-2, "penalty": penalty, "tol": 1e-8}
+    newton, nesterov = (fitted(data, corrective=name, **settings) for name in ("newton", "nesterov"))
+    for (rows, W, b), (others, V, c) in zip(stages(newton), stages(nesterov), strict=True):
+        assert rows.tolist() == others.tolist()
+        rest, bias = left(data, penalty, lam, rows, W, b)
+        assert max(np.abs(rest).max(), np.abs(bias).max()) <= 1e-7 * largest
+        np.testing.assert_allclose(V, W, atol=1e-6)
+        np.testing.assert_allclose(c, b, atol=1e-6)
+    # and on the way back
+    one, other = (fitted(data, corrective=name, keep=2, **settings) for name in ("newton", "nesterov"))
+    assert one.stop_reason == other.stop_reason == "kept" and len(one.active) == 2
+    assert one.active.tolist() == other.active.tolist()
+    np.testing.assert_allclose(other.W, one.W, atol=1e-6)
+    assert [r["steps"] for r in other.history[5:]] != [r["steps"] for r in one.history[5:]]
+    assert [r["steps"] for r in nesterov.history] != [r["steps"] for r in newton.history]
+    assert all(r["gradient"] >= 0 for r in nesterov.history) and nesterov.passes > newton.passes
+
+
+def test_a_limit_of_passes_ends_a_step():
+    data = plain.make("multinomial", m=80, n=8, seed=9)
+    result = fitted(data, tol=1e-9, corrective="nesterov", shortlist=None, alpha=1e-3, max_passes=40)
+    assert result.stop_reason == "max_passes" and result.passes < 60
 
 
 def test_groups_enter_whole_and_by_the_sum_of_their_scores():
@@ -227,7 +295,7 @@ def test_separated_classes_have_finite_weights():
     data = plain.Data("margin_softmax", X, np.repeat(np.arange(3), 4).astype(np.int32), np.ones(12), 3)
     ridge = fitted(data, rounds=10, alpha=1e-6)
     assert ridge.stop_reason in ("gradient", "exhausted") and np.abs(ridge.W).max() < 100
-    best = Reference(data, 1e-6).minimum(ridge.active, ridge.W)[0]
+    best = Reference(data, 1e-6).minimum(ridge.active, ridge.W)
     assert ridge.objective * 12 <= best * (1 + 1e-6)
     free = fitted(data, rounds=2, penalty="none", alpha=0.0, tol=1e-3)
     assert np.isfinite(free.W).all() and free.history[-1]["error"] == 0.0
@@ -268,3 +336,29 @@ def test_a_step_that_leaves_more_gradient_than_the_new_feature_brought_is_told(m
     with pytest.warns(dboost.ConvergenceWarning, match="could not be solved again") as told:
         result = fitted(data, rounds=4)
     assert result.n_iter == 4 and all(warning.filename == __file__ for warning in told)
+
+
+# (system, rounds asked for, rounds done); a pass on a cluster takes time, and Nesterov's step is many of them
+NEWTON = ShareBoost("row", 2, keep=2), 3, 5
+PAPERS = ShareBoost("row", None, corrective="nesterov"), 2, 2
+
+
+@pytest.mark.parametrize(
+    "family,case",
+    [(None, NEWTON), (Products(max_degree=2), NEWTON), (Stumps(), NEWTON), (None, PAPERS)],
+    ids=["columns", "products", "stumps", "no shortlist, nesterov"],
+)
+def test_a_fit_has_the_same_bits_on_threads_and_on_a_cluster(family, case, one_worker, two_processes):
+    system, rounds, done = case
+    data = plain.make("margin_softmax", m=120, n=6, weights=True, seed=61)
+    settings = FitSettings(
+        "margin_softmax", "l2_squared", tol=1e-2, max_rounds=rounds, hypotheses=family, system=system
+    )
+    plan = plain.plan(data, [10, 40, 41, 41, 90, 120])
+    results = []
+    for engine in (LocalEngine(1), LocalEngine(3), DaskEngine(one_worker), DaskEngine(two_processes)):
+        with engine:
+            result = Fitting(plan, engine, settings).fit(1e-4)
+            results.append((bits(result), {name: value.tobytes() for name, value in result.state.carried.items()}))
+    assert all(result == results[0] for result in results[1:])
+    assert results[0][0][1][3] == done

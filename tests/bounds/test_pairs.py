@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from dboost.boosting.checks import check_settings
-from dboost.boosting.fit import FitSettings
-from dboost.errors import UsageError
 from dboost.losses import LOSSES
 from tests.bounds import pairs
 
@@ -27,16 +24,3 @@ def test_every_loss_is_tried_and_a_wrong_constant_would_be_seen(monkeypatch):
     got = pairs.tried("squared", "l1", "quadratic", trials=2)
     assert got.below > pairs.ROUNDING
     assert not pairs.holds("squared", "l1", "quadratic", got)
-
-
-@pytest.mark.parametrize(
-    "settings,message",
-    [
-        ({"loss": "squared", "update": "adaboost"}, "needs an exponential bound.*'newton' or 'gradboost'"),
-        ({"loss": "exp", "update": "gradboost"}, "needs a bounded curvature.*'newton' or 'adaboost'"),
-        ({"loss": "poisson", "update": "gradboost"}, "needs a bounded curvature.*'poisson'.*'newton' or 'adaboost'"),
-    ],
-)
-def test_combinations_without_a_bound_are_refused(settings, message):
-    with pytest.raises(UsageError, match=message):
-        check_settings(FitSettings(**settings))
