@@ -28,12 +28,12 @@ def growth(problem: Problem, iterate: Iterate, lam: float, diagonal: Array) -> A
         return np.zeros_like(diagonal)
     G, W, bound = problem.objective.with_intercept(iterate, lam)
     D = diagonal.max(axis=1, initial=0.0)
-    net = D[:, None] * (bound.solve_quadratic(W, G, D) - W)
     stats = problem.statistics
     size = stats.square[iterate.active] / np.maximum(stats.absolute[iterate.active], np.finfo(float).tiny)
     size = np.append(size, 1.0)[: W.shape[0], None]
     with np.errstate(over="ignore", invalid="ignore"):
-        # an entry without curvature at all is as far as a number can be from where the loss bends
+        # an entry almost or wholly without curvature is as far as a number can be from where the loss bends
+        net = D[:, None] * (bound.solve_quadratic(W, G, D) - W)
         u = np.minimum(np.abs(net) * size / np.maximum(diagonal, np.finfo(float).tiny), np.finfo(float).max)
         u = np.where((net > 0.0) | (u > _NEAR_ONE), u, 0.0)
         ratio = np.where(u > 1e-8, u / np.log1p(u), 1.0 + 0.5 * u)
