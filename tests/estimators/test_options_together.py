@@ -169,6 +169,7 @@ def test_each_loss_with_each_penalty_and_some_options():
 
 
 @pytest.mark.full
+@pytest.mark.timeout(900)
 def test_every_cell():
     found = counted(CELLS)
     assert found["certified"] >= 2534 and found["unsolved"] <= 506, found
