@@ -98,7 +98,8 @@ def recorded(
         "objective": state.objective / weight,
         "gap": state.gap if certified and math.isfinite(state.gap) else math.nan,
         "lower_bound": state.lower_bound / weight if certified and math.isfinite(state.lower_bound) else math.nan,
-        "alpha": alpha,
+        # where no column has a strength, the one that rounds take is any
+        "alpha": alpha if problem.objective.columns.charged else 0.0,
         "features_in": features_in,
         "features_out": features_out,
         "features": int(held.active.shape[0]),

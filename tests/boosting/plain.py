@@ -315,7 +315,7 @@ def certified(result, data, penalty, alpha, best, tol, factors=1.0, rel=None):
     assert [record["round"] for record in history] == list(range(1, result.n_iter + 1))
     passes, alphas = ([record[name] for record in history] for name in ("passes", "alpha"))
     assert passes == sorted(passes) and passes[-1] == result.passes
-    assert alphas == sorted(alphas, reverse=True) and (alphas[-1] == pytest.approx(alpha) or alpha == 0.0)
+    assert alphas == sorted(alphas, reverse=True) and alphas[-1] == pytest.approx(alpha)
     for before, record in itertools.pairwise(history):
         assert record["features"] == before["features"] + record["features_in"] - record["features_out"]
     sure = [record for record in history if np.isfinite(record["gap"])]

@@ -20,6 +20,7 @@ from dboost.hypotheses.stumps.family import Stumps, key_arrays
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
 from tests.boosting import plain
+from tests.hypotheses.conftest import every_stump
 from tests.losses.references import Rows
 
 
@@ -30,18 +31,9 @@ def monomials(data):
     return {key: np.prod(S[:, list(key)], axis=1) for key in keys}
 
 
-def thresholds_of(X, s):
-    """(column, threshold) of every stump, by plain enumeration."""
-    found = []
-    for j in range(X.shape[1]):
-        values = sorted(set(X[s > 0, j].tolist()))
-        found += [(j, (a + b) / 2) for a, b in zip(values, values[1:], strict=False)]
-    return found
-
-
 def steps(data, otherwise=0.0):
     """{(column, threshold): column} of all stumps."""
-    cuts = thresholds_of(data.X, data.s)
+    cuts = every_stump(data.X, data.s)
     return {(j, round(th, 9)): np.where(data.X[:, j] < th, 1.0, otherwise) for j, th in cuts}
 
 

@@ -63,6 +63,15 @@ class Raw:
         return keys, {**total.add, **total.peak}
 
 
+def every_stump(X, weight):
+    """(column, threshold) of every stump that is not constant on the rows of positive weight, by plain enumeration."""
+    found = []
+    for j in range(X.shape[1]):
+        values = sorted(set(X[weight > 0, j].tolist()))
+        found += [(j, (a + b) / 2) for a, b in zip(values, values[1:], strict=False)]
+    return found
+
+
 def _leaf(partition, memo, pool, shard, theta, ends, split):
     start = int(partition.key.split("-")[1])
     mine = theta[start : start + partition.n_rows]

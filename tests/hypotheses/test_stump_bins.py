@@ -17,8 +17,8 @@ from dboost.partition import Partition
 from dboost.passes.point import Point
 from dboost.passes.residuals import branches, one_branch
 from dboost.problem.pools import leading
-from tests.hypotheses.conftest import Raw, dense
-from tests.hypotheses.test_stumps import every_stump, keys_of
+from tests.hypotheses.conftest import Raw, dense, every_stump
+from tests.hypotheses.test_stumps import keys_of
 
 BINNED = [Stumps(bins=5, max_listed=0), Stumps(bins=4, max_listed=0, signed=True)]
 

@@ -13,16 +13,7 @@ from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen
 from dboost.hypotheses.stumps.family import Stumps, encoded, halfway, key_arrays, threshold_keys
 from dboost.hypotheses.union import UnionPool
-from tests.hypotheses.conftest import Raw, check_cuts, check_read_back, check_sums, dense
-
-
-def every_stump(X, weight):
-    """(column, threshold) of every stump that is not constant on the rows of positive weight, by plain enumeration."""
-    found = []
-    for j in range(X.shape[1]):
-        values = sorted(set(X[weight > 0, j].tolist()))
-        found += [(j, (a + b) / 2) for a, b in zip(values, values[1:], strict=False)]
-    return found
+from tests.hypotheses.conftest import Raw, check_cuts, check_read_back, check_sums, dense, every_stump
 
 
 def keys_of(pool):
