@@ -16,6 +16,7 @@ def test_prox_optimality(cases, rng, distance):
             Z = cases.rows(500, k)
             t = 10.0 ** rng.uniform(-2, 2, size=500)
             P = penalty.prox(Z, t)
+            assert not np.shares_memory(P, Z)
             off = np.array([distance(penalty, p, z - p, s) for p, z, s in zip(P, Z, t, strict=True)])
             assert off.shape == (500,) and np.all(off <= 1e-13 * (1 + np.abs(Z).sum(axis=1) + t))
 
