@@ -15,8 +15,8 @@ from dboost.engine.local import LocalEngine
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses.exponential import OneVsRestExponential
 from tests.boosting import plain
-from tests.boosting.test_over_hypotheses import thresholds_of
 from tests.boosting.test_resume import bits
+from tests.hypotheses.conftest import every_stump
 
 
 def make(loss, m=60, n=3, k=3, weights=True, seed=70):
@@ -52,7 +52,7 @@ def fitted_by_hand(below, z, w, S):
 def best_by_hand(X, s, z, w):
     """The best stage of the greedy search of every stump, by trying every class at every stage."""
     best = (np.inf, None)
-    for j, th in thresholds_of(X, s):
+    for j, th in every_stump(X, s):
         below, S = X[:, j] < th, []
         while len(S) < z.shape[1]:
             tried = []
@@ -69,7 +69,7 @@ def best_by_hand(X, s, z, w):
 def best_of_all_sets(X, s, z, w):
     """h of the least weighted squares over all stumps and sets of classes, of which none is empty."""
     best = (np.inf, None)
-    for j, th in thresholds_of(X, s):
+    for j, th in every_stump(X, s):
         for number in range(1, 2 ** z.shape[1]):
             S = [c for c in range(z.shape[1]) if number >> c & 1]
             h = fitted_by_hand(X[:, j] < th, z, w, S)
