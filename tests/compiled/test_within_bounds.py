@@ -15,6 +15,7 @@ from dboost.compiled.solves.within_bounds import held_at_zero, within_bounds
 
 def least(A, right, start, signs, allowed=1e-12, **more):
     """The place, by factored solves."""
+
     def solved(residual, moving):
         few, d = np.flatnonzero(moving), np.zeros_like(residual)
         d[few] = solve_positive(A[np.ix_(few, few)], residual[few], 1e-12)

@@ -191,9 +191,7 @@ def ssh(tmp_path_factory):
 def test_ssh_a_run_that_is_killed_and_resumed(work, ssh):
     folder = work / "ssh"
     host = {"host": "127.0.0.1"}
-    options = json.dumps(
-        ssh | {"remote_python": sys.executable, "worker_options": host, "scheduler_options": host}
-    )
+    options = json.dumps(ssh | {"remote_python": sys.executable, "worker_options": host, "scheduler_options": host})
     hosts = "127.0.0.1,127.0.0.1"
     made = Security.temporary()
     certificates = work / "certificates"
