@@ -19,7 +19,7 @@ DEMO_OUT ?= runs/demo
 KERNELS := $(shell grep -rlE "numba|njit" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest coverage lint docs dist audit sbom wheel-alone integration peers clean
+.PHONY: help demo test test-all test-lowest coverage lint docs dist audit sbom read wheel-alone integration peers clean
 
 help:
 	@echo "make demo          from the source code that this machine has to a certified model, its page and new labels"
@@ -64,15 +64,19 @@ lint: $(TESTED)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Compiling, linting and installing what tests need keep one core busy each, and run side by side. Then there are two
-# processes of tests; a file of them stays in one process, with what its tests share.
-TEST = $(BIN)/python -m pytest -n 2 --dist loadfile
+# Compiling keeps one core busy, and installing what tests need, linting and reading the tests the other one: what pytest
+# makes of their sources is kept, where the processes below would each make it. A file of tests stays in one process, with
+# what its tests share; there is one process more than cores, since tests of clusters mostly wait.
+TEST = $(BIN)/python -m pytest -n 3 --dist loadfile
+read: lint
+	@$(BIN)/python -m pytest --collect-only -q > /dev/null
+
 test: $(INSTALLED)
-	@$(MAKE) --no-print-directory -j 2 lint $(READY)
+	@$(MAKE) --no-print-directory -j 2 read $(READY)
 	$(TEST) -m "not full"
 
 test-all: $(INSTALLED)
-	@$(MAKE) --no-print-directory -j 2 lint $(READY)
+	@$(MAKE) --no-print-directory -j 2 read $(READY)
 	$(TEST)
 
 # The lowest versions of all that is declared, in an environment of its own. Its compiled loops lie apart too: beside the

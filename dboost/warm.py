@@ -9,14 +9,12 @@ Tiny fits of every loss, update and precision are what is run, so a new loop is 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,7 +36,6 @@ from dboost.data.prepared.text_terms import choose, count_piece, join, names_of,
 from dboost.data.prepared.text_weights import Buckets, Columns, Weights, first_seen, present, rows
 from dboost.data.prepared.text_words import WordRule, table_of
 from dboost.engine.local import LocalEngine
-from dboost.engine.machine import available_cores
 from dboost.errors import ConvergenceWarning, DboostError, UsageError
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.regressor import BoostedRegressor
@@ -50,10 +47,6 @@ from dboost.kernel_cache import VARIABLE, lasting
 from dboost.losses import LOSSES
 from dboost.partition import NUMBERS
 from dboost.passes.folds import Folds
-
-PROCESSES = 4
-"""At most so many compile side by side, each of which takes about 400 MB; more would mostly wait for one loop."""
-
 
 FITS = ("all", "default")
 
@@ -126,15 +119,16 @@ def _warm_sums_of_products() -> None:
     one + other
 
 
-def warm(fits: str = "all", processes: int = 1, say: Callable[[str], None] | None = None) -> float:
+def warm(fits: str = "all", say: Callable[[str], None] | None = None) -> float:
     """Compile loops and keep them.
+
+    In this process alone: two that compiled side by side took 109 s in place of 133, and 172 of processor, since each
+    compiled the loops that all kinds of fits share.
 
     Parameters
     ----------
     fits : {"all", "default"}
         Whose loops: of every loss, penalty and hypothesis, or of the fits that the defaults of the estimators make.
-    processes : int, default 1
-        So many compile side by side, and find what another one has kept.
     say : function of str, optional
         Is told what is done after each part.
 
@@ -145,7 +139,8 @@ def warm(fits: str = "all", processes: int = 1, say: Callable[[str], None] | Non
     """
     started = time.perf_counter()
     parts = _parts(fits)
-    for number, part in enumerate(_done(parts, processes), 1):
+    for number, part in enumerate(parts, 1):
+        warm_part(part)
         if say is not None:
             say(f"{number} of {len(parts)} kinds of fits after {time.perf_counter() - started:.0f} s: {part}")
     return time.perf_counter() - started
@@ -182,29 +177,9 @@ def warm_to(folder: Path, fits: str = "all") -> None:
         raise DboostError(f"the process that compiles loops into {folder} ended with {done.returncode}")
 
 
-def side_by_side() -> int:
-    """How many processes compile; what is kept for one only is of no use to another one."""
-    return min(PROCESSES, available_cores()) if lasting() else 1
-
-
-def _done(parts: list[Part], processes: int) -> Iterator[Part]:
-    """The parts, each when it is compiled."""
-    if processes < 2:
-        for part in parts:
-            warm_part(part)
-            yield part
-        return
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        under_way = {pool.submit(warm_part, part): part for part in parts}
-        for one in as_completed(under_way):
-            one.result()
-            yield under_way[one]
-
-
 def _parts(fits: str) -> list[Part]:
     """What can be compiled apart: text, and each kind of loss with each type of stored values."""
     if fits == "default":
-        # those of several outputs take longest
         tasks = {"multinomial": "multiclass", "log": "binary", "squared": "regression", "": "text"}
         return [Part(*one, np.float64, default=True) for one in tasks.items()]
     each = [Part(*one, dtype) for dtype in (np.float32, np.float64) for one in _compiled_apart().items()]
@@ -302,7 +277,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m dboost.warm", description="compile loops before fits need them")
     parser.add_argument("--fits", choices=FITS, default="all")
     fits = parser.parse_args(arguments).fits
-    print(words(warm(fits, side_by_side(), say=lambda line: print(line, file=sys.stderr, flush=True))))
+    print(words(warm(fits, say=lambda line: print(line, file=sys.stderr, flush=True))))
 
 
 if __name__ == "__main__":

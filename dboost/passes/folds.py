@@ -80,9 +80,9 @@ class Left:
         y, weight = memo.get(f"left-{self.lane}", token, build)
         return replace(partition, y=y, weight=weight)
 
-    def held_out(self, partition: Partition, memo: Any) -> tuple[
-        NDArray[np.int64], NDArray[Any], NDArray[np.float64], float
-    ]:
+    def held_out(
+        self, partition: Partition, memo: Any
+    ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64], float]:
         """Held-out rows whose class is present, their labels and weights, and the weight of the others."""
         chosen = self.folds.ids(partition, memo) == self.number
         codes = self._codes(partition.y)

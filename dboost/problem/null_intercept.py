@@ -36,8 +36,7 @@ def best_joint_intercept(sums_at: Callable[[Array], tuple[float, Array, Array]],
         moved, next_slope, next_H = sums_at(b + step)
         # next to the optimum the loss is flat to rounding, and the slope alone tells better from worse
         while not (
-            moved < value - rounding
-            or (moved <= value + rounding and np.abs(next_slope).max() < np.abs(slope).max())
+            moved < value - rounding or (moved <= value + rounding and np.abs(next_slope).max() < np.abs(slope).max())
         ):
             size *= 0.5
             if size < _SHORTEST:

@@ -116,9 +116,7 @@ def _lowered(
     return 0.0
 
 
-def _on_support(
-    H: Array, R: Array, V: Array, lam: Array, group: Places, first: Places, a: float, b: float
-) -> Array:
+def _on_support(H: Array, R: Array, V: Array, lam: Array, group: Places, first: Places, a: float, b: float) -> Array:
     """The step to the minimum among the entries that are not zero, on their sides of it."""
     held = np.flatnonzero(V)
     mine, v = group[held], V[held]

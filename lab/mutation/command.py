@@ -1,8 +1,8 @@
 """``python -m lab mutation``: whether `make test` finds the faults that `make test-all` finds.
 
 Covers: small changes of the code (mutants), drawn by a seed from six parts in equal numbers; which tests call
-which functions; each mutant under the tests of the short lane that call its function and, where none fails, under the
-others that do.
+which functions, and which slow ones call nothing that others do not; each mutant under the tests of the short lane that
+call its function and, where none fails, under the others that do.
 Does not cover: what runs in processes that tests start, which neither lane's record sees.
 
 Tests are collected once. Each mutant is tried in a fork of that process, in which the code of one function is replaced;
@@ -37,6 +37,8 @@ from lab.tables import markdown
 SHORT, REST = "not full", "full"
 FOUND, MISSED = "found", "missed"
 QUIETLY = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=60")
+OTHERS = 4
+"""So many tests of the short lane call each function that a test calls which is left to the rest."""
 _CALLS = "DBOOST_CALLS"
 
 
@@ -133,6 +135,38 @@ class Trials:
         return by or ("" if ended == 0 else f"process ended with {ended}")
 
 
+class Spare:
+    """The plugin that names slow tests of the short lane that call nothing of their own, in place of running any."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        """Say so for each of them."""
+        seconds: dict[str, float] = defaultdict(float)
+        calls: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        short = {item.nodeid for item in session.items if item.get_closest_marker("full") is None}
+        for name in short & self.record.seconds.keys():
+            seconds[name.partition("[")[0]] += self.record.seconds[name]
+        for place, items in self.record.calls.items():
+            for name in items & short:
+                calls[name.partition("[")[0]].add(place)
+        for name, spent in spare(seconds, calls):
+            print(f"{spent:7.1f} s  {name}")
+        return True
+
+
+def spare(seconds: dict[str, float], calls: dict[str, set[tuple[str, int]]]) -> list[tuple[str, float]]:
+    """Tests above a second, the slowest first, without which `OTHERS` still call each function that they call."""
+    callers = Counter(place for places in calls.values() for place in places)
+    found = []
+    for name in sorted(calls, key=lambda name: -seconds[name]):
+        if seconds[name] >= 1.0 and all(callers[place] > OTHERS for place in calls[name]):
+            callers.subtract(calls[name])
+            found.append((name, seconds[name]))
+    return found
+
+
 class Failing:
     """The plugin of a fork that names the item that fails."""
 
@@ -192,11 +226,11 @@ def place_of(code: CodeType) -> tuple[str, int] | None:
     return Path(code.co_filename).relative_to(ROOT).as_posix(), code.co_firstlineno
 
 
-def run(mutants: Sequence[Mutant], folder: Path, seconds: float, out: Path) -> int:
-    """Try mutants in forks of this process."""
+def collected(plugin: Any) -> int:
+    """Collect the tests, and leave them to a plugin."""
     os.chdir(ROOT)
     sys.path.insert(0, str(ROOT))
-    return int(pytest.main([*QUIETLY, "-s", "tests"], plugins=[Trials(mutants, Record(folder), seconds, out)]))
+    return int(pytest.main([*QUIETLY, "-s", "tests"], plugins=[plugin]))
 
 
 def run_apart(mutants: Sequence[Mutant], folder: Path, seconds: float, out: Path) -> int:
@@ -273,9 +307,9 @@ def tell(paths: Sequence[Path]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Record, try, or tell."""
+    """Record, say what is spare, try, or tell."""
     parser = argparse.ArgumentParser(prog="python -m lab mutation", description=__doc__.split("\n")[0])
-    parser.add_argument("step", choices=("record", "forks", "apart", "tell"))
+    parser.add_argument("step", choices=("record", "spare", "forks", "apart", "tell"))
     parser.add_argument("--folder", type=Path, required=True, help="where the record and the results lie")
     parser.add_argument("--count", type=int, default=300, help="mutants in all (300)")
     parser.add_argument("--seed", type=int, default=0)
@@ -287,6 +321,8 @@ def main(arguments: Sequence[str]) -> int:
     found = parser.parse_intermixed_args(arguments)
     if found.step == "record":
         return record(found.folder, found.tests)
+    if found.step == "spare":
+        return collected(Spare(Record(found.folder)))
     number, shards = map(int, found.shard.split("/"))
     results = found.folder / f"{found.step}-{number}.jsonl"
     if found.step == "tell":
@@ -295,7 +331,7 @@ def main(arguments: Sequence[str]) -> int:
     done = {(one["file"], one["site"]) for one in told(results)}
     mine = [one for one in draw(found.count, found.seed)[number::shards] if (one.file, one.site) not in done]
     if found.step == "forks":
-        return run(mine, found.folder, found.seconds, results)
+        return collected(Trials(mine, Record(found.folder), found.seconds, results))
     forked = [one for path in found.folder.glob("forks-*.jsonl") for one in told(path)]
     left = {(one["file"], one["site"]) for one in forked if not one["fork"]}
     left_of_mine = [one for one in mine if (one.file, one.site) in left]

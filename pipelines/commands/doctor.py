@@ -198,7 +198,7 @@ def do_warm(settings: WarmSettings, console: Console) -> int:
     from dboost.compiled.kept import CARRIED
 
     if settings.to is None:
-        seconds = warm.warm(settings.fits, warm.side_by_side(), console.say)
+        seconds = warm.warm(settings.fits, console.say)
         console.say(warm.words(seconds))
         return 0
     folder = local_path(settings.to, "to").resolve()

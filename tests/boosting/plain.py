@@ -242,16 +242,14 @@ def covering(*axes, allowed=lambda *row: True):
     Errors that need three parties at once are rare; full products of four axes are hundreds of fits.
     """
     rows = [row for row in itertools.product(*axes) if allowed(*row)]
-
-    def pairs(row):
-        return {(i, j, row[i], row[j]) for i, j in itertools.combinations(range(len(row)), 2)}
-
-    missing = set().union(*map(pairs, rows))
+    places = list(itertools.combinations(range(len(axes)), 2))
+    pairs = [{(i, j, row[i], row[j]) for i, j in places} for row in rows]
+    missing = set().union(*pairs)
     chosen = []
     while missing:
-        best = max(rows, key=lambda row: len(pairs(row) & missing))
-        chosen.append(best)
-        missing -= pairs(best)
+        best = max(range(len(rows)), key=lambda at: len(pairs[at] & missing))
+        chosen.append(rows[best])
+        missing -= pairs[best]
     return chosen
 
 

@@ -61,6 +61,7 @@ def majority(seed, m=60):
     return data
 
 
+@pytest.mark.full
 def test_it_stops_when_no_hypothesis_has_an_edge():
     data = noisy(seed=5, m=200)
     assert best_margin(data) == pytest.approx(0.0, abs=1e-9)
@@ -238,6 +239,7 @@ def test_rounds_are_those_of_the_transcription(make, name, nu, constant, keep_ze
     np.testing.assert_allclose(np.append(mine, result.intercept[:constant]), al, atol=1e-3)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["exp", "log"])
 @pytest.mark.parametrize("make", [separable, noisy])
 def test_the_gap_bounds_the_distance_to_the_minimum_over_all_hypotheses(make, name):

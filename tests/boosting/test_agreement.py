@@ -119,6 +119,7 @@ def test_a_sample_of_the_curvature_reaches_the_same_optimum(solve, loss, sample)
 CORRECTIVE = [(*pair, 30) for pair in plain.DEFINED] + [(loss, "newton", 1) for loss in LOSSES]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss,update,rows", CORRECTIVE)
 def test_thirty_rows_a_round(solve, loss, update, rows):
     """30 rows a round as in Duchi & Singer 2009, section 6, and one; among more columns than that."""
@@ -136,6 +137,7 @@ def test_thirty_rows_a_round(solve, loss, update, rows):
         assert sum(record["features_out"] for record in result.history) > 0
 
 
+@pytest.mark.full
 def test_the_quadratic_bound_of_quantiles_leads_to_the_optimum_of_newton_steps():
     data = plain.make("quantile", m=60, n=12, seed=61)
     alpha = 0.4 * plain.alpha_max(data, "l1/l2")
@@ -156,7 +158,9 @@ def test_a_warm_start_from_either_side(solve, loss, penalty, factor):
     assert all(record["alpha"] == pytest.approx(alpha) for record in result.history) and len(result.trace) > 1
 
 
-@pytest.mark.parametrize("way", ["gradboost-template", "gradboost-cyclic", "adaboost-template"])
+@pytest.mark.parametrize(
+    "way", ["gradboost-template", "gradboost-cyclic", pytest.param("adaboost-template", marks=pytest.mark.full)]
+)
 def test_without_a_penalty_updates_of_columns_that_pull_on_one_another_do_not_end_early(way):
     """They gain little at a time there: a fit that ended at a hundred times the promise would be tens of tols away."""
     data = plain.make("log", m=150, n=5, seed=40, noise=3.0, weights=True)

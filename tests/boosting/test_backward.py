@@ -53,6 +53,7 @@ def test_costs_are_the_formula(loss):
         assert cost == pytest.approx(0.5 * sum(each), rel=1e-5)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("penalty", ["l2_squared", "smooth_l1/linf"])
 def test_every_model_of_the_way_back_is_the_minimum_of_its_features(loss, penalty):
@@ -124,6 +125,7 @@ def test_pieces_leave_whole():
     assert len(counts) == 3 and set(np.diff([0, *counts]).tolist()) <= set(sizes)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("family", [None, Columns(), Products(max_degree=2)])
 def test_any_round_can_be_resumed_and_threads_change_nothing(family):
     data = plain.make("margin_softmax", m=60, n=6, weights=True, seed=20)

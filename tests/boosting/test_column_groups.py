@@ -162,6 +162,7 @@ def test_more_groups_than_a_round_takes():
     assert found.objective == pytest.approx(best, rel=2e-6)
 
 
+@pytest.mark.full
 def test_more_columns_than_examples_take_a_few_rounds():
     """Columns that stand for each other let no round creep."""
     rng = np.random.default_rng(0)

@@ -69,6 +69,7 @@ def alike(kind="multinomial"):
     return plain.Data(kind, X, code.astype(np.int32), np.ones(len(X)), 4)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("penalty", ["l1/l2", "l1/l2+l1"])
 def test_columns_that_all_pull_on_one_another_are_solved_for_together(penalty, tmp_path):
     """A solve that gets nowhere goes on with many rows, and later ones start with them, also from a file of the fit."""
@@ -194,6 +195,7 @@ def test_products_with_columns_whose_squares_are_no_float32_are_formed(seed):
     assert np.all(np.isfinite(step[0])) and step[2] > 0.01
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", [1, 3, 5])
 def test_entries_that_a_solve_sends_far_outside_do_not_spoil_its_step(seed, monkeypatch):
     """Their columns are rare, so that a solve sends them many times as far as the largest entry of their row.

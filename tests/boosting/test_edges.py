@@ -57,6 +57,7 @@ def test_duplicated_columns(loss, penalty, update):
     assert result.objective * data.s.sum() == pytest.approx(best.value, rel=2e-6)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss,update,penalty,standardize", combinations([False, True], runs=NORMS))
 def test_zero_and_constant_columns(loss, penalty, update, standardize):
     """A zero column never enters; a constant one does not matter beside an intercept."""
@@ -181,6 +182,7 @@ def test_max_rounds_warns_with_the_gap(loss):
     assert caught[0].filename == __file__
 
 
+@pytest.mark.full
 def test_a_tolerance_of_zero_ends_at_the_precision_of_the_numbers(loss, penalty):
     data = plain.make(loss, m=80, n=8, seed=15)
     result = plain.fitting(data, penalty=penalty, tol=0.0).fit("auto")

@@ -38,6 +38,7 @@ def dense(loss, **shape):
     return plain.make(loss, **{"m": 160, "n": 10, "seed": 3, "density": 1.0, "weights": True, **shape})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_shift_of_all_columns_changes_neither_the_optimum_nor_the_way(loss, standardize):
@@ -60,6 +61,7 @@ def test_a_shift_of_all_columns_changes_neither_the_optimum_nor_the_way(loss, st
         assert value == pytest.approx(reached, rel=1e-6 + 1e-15 * shift)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("update", ["gradboost", "adaboost"])
 @pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf"])
 def test_one_row_updates_take_as_many_rounds_wherever_the_columns_are(update, penalty):
@@ -197,6 +199,7 @@ def test_any_round_can_be_resumed_and_told_of(hypotheses):
     assert np.array_equal(state.W, whole.W) and np.array_equal(state.intercept, whole.intercept)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("hypotheses", [None, Columns()])
 def test_paths_warm_starts_and_folds_are_those_of_near_columns(hypotheses):
     far, near = moved(dense("log", m=120), 1e5)

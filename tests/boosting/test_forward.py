@@ -37,6 +37,7 @@ def forward(data, **settings):
     return plain.fitting(data, penalty="none", update="forward", **{"tol": 0.0, **settings})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
 @pytest.mark.parametrize("loss", [name for name in LOSSES if plain.defined(name, "forward")])
 def test_round_by_round(loss, intercept):
@@ -55,6 +56,7 @@ def test_round_by_round(loss, intercept):
     assert {r["features_in"] for r in result.history} <= {0, 1} and not any(r["features_out"] for r in result.history)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss", ["log", "margin_softmax", "exp"])
 def test_it_approaches_the_optimum_and_stops_when_no_step_gains(loss):
     data = plain.make(loss, m=150, n=5, seed=40, noise=3.0)

@@ -69,6 +69,7 @@ def _shrunk(data, theta):
     return 1.0 / max(1.0, float(np.max(norms[some] / (0.01 * data.s.sum() * FACTORS[some]))))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss,penalty", [("log", "l1"), ("multitask", "l1/l2"), ("multinomial", "l1/l2")])
 def test_columns_that_add_up_and_products_by_passes_find_the_same(monkeypatch, loss, penalty):
     data = plain.make(loss, m=90, n=N, seed=4)
@@ -125,6 +126,7 @@ def test_rows_of_classes_are_as_near_to_a_mean_of_zero_as_they_may():
     assert found.objective == pytest.approx(other.objective, rel=2e-8)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 def test_a_common_shift_of_classes_is_not_followed(seed):
     """Solves for sums that are rounding went along it, and a model that exists was refused."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_matrix
 
 import dboost
@@ -89,6 +90,7 @@ def test_fewer_columns_begin_at_the_best_fit_of_the_fewest_that_hold_them_all() 
     assert starts == {0: (12, 1.0), 9: (12, 1.0), 8: (8, 0.1), 5: (8, 0.1)}
 
 
+@pytest.mark.full
 def test_models_with_a_few_features_less_than_the_one_that_is_taken_were_judged() -> None:
     rng = np.random.default_rng(0)
     for told, of in ((40, 500), (6, 60)):

@@ -47,6 +47,7 @@ def minimum(data, bounds, lam):
     return found.value, found.W[:, 0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("box", BOXES)
 @pytest.mark.parametrize("loss,share", [("exp", 0.0), ("squared", 0.0), ("log", 0.1)])
 def test_the_fit_ends_at_the_minimum_within_the_box(loss, share, box):

@@ -48,6 +48,7 @@ def passes_of_rounds(result):
     return np.diff([0, *counts])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("settings", UPDATES, ids=str)
 def test_a_round_of_updates_that_never_end_is_bounded(settings):
     seen = []

@@ -65,6 +65,7 @@ def anchored(problem, **settings):
     return found, states, settings
 
 
+@pytest.mark.full
 def test_a_quadratic_model_does_not_keep_the_columns_alive(problem):
     """They would be freed by the garbage collector only, and the next fit would have to touch new memory."""
     X, y, loss = problem

@@ -38,6 +38,7 @@ def bits(result):
     return tuple(a.tobytes() for a in arrays), numbers, repr(history)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "loss,settings", CASES, ids=[f"{loss}-{'-'.join(map(str, run.values()))}" for loss, run in CASES]
 )
@@ -71,6 +72,7 @@ def test_any_round_can_be_resumed(loss, settings):
     assert short.W.tobytes() == pickle.loads(states[0]).W.tobytes()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss,update", plain.DEFINED)
 def test_threads_do_not_change_the_bits(loss, update):
     data = plain.make(loss, m=60, n=8, seed=21)
@@ -93,6 +95,7 @@ def test_a_sample_in_parts_has_the_same_optimum_and_the_same_bits_on_all_threads
     np.testing.assert_allclose(plain.dense(runs[0], 8), plain.dense(whole, 8), atol=1e-4)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss,update", ROWWISE)
 def test_a_random_order_depends_on_the_seed_alone(loss, update):
     data = plain.make(loss, m=60, n=8, seed=22)

@@ -154,6 +154,7 @@ def test_an_unpenalised_fit_does_not_depend_on_the_units_of_a_column():
         assert m.coef_[0, 0] * deviation == pytest.approx(wanted.coef_[0, 0], rel=1e-2)
 
 
+@pytest.mark.full
 def test_groups_of_many_classes_have_the_same_bits_on_any_number_of_threads_of_a_blas():
     from threadpoolctl import threadpool_limits
 

@@ -44,6 +44,7 @@ def test_l2_is_zero_as_a_whole_from_alpha_max_on(loss, update, intercept):
     assert (again.stop_reason, len(again.active)) == ("tol", 0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss", ["log", "multitask", "huber"])
 def test_a_path_needs_strengths_where_there_is_no_largest(loss):
     data = plain.make(loss, m=80, n=8, seed=31)

@@ -40,6 +40,7 @@ def rare(seed, n, p, common, few, each, heavy):
     return X, y, np.where(np.arange(n) < m, 1.0, heavy)
 
 
+@pytest.mark.full
 def test_rare_classes_at_a_weak_strength_are_certified():
     """Steps that creep give way to the curvature itself, under every norm of rows."""
     for problem, alpha, optima in (
@@ -75,7 +76,7 @@ def classes(m=1500, n=8, k=6):
     )
 
 
-@pytest.mark.parametrize("penalty", ["l1", "l1/linf", "l1/l2"])
+@pytest.mark.parametrize("penalty", [pytest.param("l1", marks=pytest.mark.full), "l1/linf", "l1/l2"])
 def test_a_table_of_curvature_serves_several_steps_to_the_optimum(penalty):
     data, lam = classes(), 1e-3 * 1500
     fitting = plain.fitting(data, penalty=penalty, tol=1e-9)

@@ -49,6 +49,7 @@ def problems():
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("share", [0.05, 0.01, 0.003])
 @pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf"])
 @pytest.mark.parametrize(

@@ -84,6 +84,7 @@ def same(found, expected, what):
     np.testing.assert_allclose(found, expected, atol=2e-3 * max(np.abs(expected).max(), 1e-12), err_msg=str(what))
 
 
+@pytest.mark.full
 @over(SOME)
 def test_columns_weights_and_strengths_in_other_units(pairs):
     for name, penalty in pairs:
@@ -119,6 +120,7 @@ def power(loss, y):
     return round(found[0]) if np.allclose(found, round(found[0]), atol=1e-9) else None
 
 
+@pytest.mark.full
 @over(WITH_L1)
 def test_labels_in_other_units(pairs):
     seen = set()
@@ -141,6 +143,7 @@ def test_labels_in_other_units(pairs):
     assert {grows for _, grows in seen} == {1, 2, None}
 
 
+@pytest.mark.full
 def test_labels_in_cents_and_in_billions_are_solved_by_every_loss_as_it_is():
     """Its parameters then are far from what the labels are like: nearly all errors are beyond a bend, or within it."""
     rng = np.random.default_rng(0)
@@ -180,6 +183,7 @@ def test_a_tube_in_a_large_unit_is_the_insensitive_loss_without_its_rounding(pro
     assert model.objective_ / 1e4 == pytest.approx(plain, rel=1e-3)
 
 
+@pytest.mark.full
 def test_adaboost_l1_does_not_stall_on_labels_in_a_small_unit(problem):
     X, y = problem
 

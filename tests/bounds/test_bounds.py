@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from dboost.bounds import exponential, quadratic
 
@@ -40,6 +41,7 @@ def assert_above(bound, problem, delta):
     assert bound >= true - 1e-11 * (abs(bound) + abs(true) + problem.loss(problem.F) + 1e-30), (bound, true)
 
 
+@pytest.mark.full
 def test_exponential_templates(problems, rng):
     tried = 0
     for problem in problems:

@@ -10,6 +10,7 @@ from tests.bounds import pairs
 PAIRS = list(pairs.pairs())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss,penalty,bound", PAIRS)
 def test_bound_score_zero_test_and_gap(loss, penalty, bound):
     got = pairs.measure(loss, penalty, bound, trials=10, seed=1)

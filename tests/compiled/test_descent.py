@@ -20,6 +20,7 @@ def loss_name(request):
     return request.param
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "loss_name,name,intercept,block",
     covering(LOSSES, SEPARABLE, [True, False], [np.float32, np.float64]),

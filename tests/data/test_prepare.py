@@ -79,6 +79,7 @@ def test_the_file_of_a_row_is_kept_where_it_is_asked_for(tmp_path):
     assert len(np.unique(groups[:30])) == len(np.unique(groups[30:])) == 1 and groups[0] != groups[-1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rows", [30, 10**6])
 def test_features_are_those_of_scikit_learn_for_any_cut(source, tmp_path, monkeypatch, rows):
     monkeypatch.setattr(prepare, "GROUP_ROWS", rows)

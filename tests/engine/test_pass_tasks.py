@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pytest
 
 from dboost.engine.base import EnginePlan
 from dboost.engine.dask import tasks
@@ -63,6 +64,7 @@ def test_no_worker_hands_a_large_argument_to_many() -> None:
         assert sum(sent.values()) == workers - 1, "each worker but the first gets it once"
 
 
+@pytest.mark.full
 def test_a_pass_of_many_shards_has_few_tasks_for_a_worker() -> None:
     for workers in [7, 64, 100, 1000, 1024]:
         graph, _, wanted = graph_of(workers)

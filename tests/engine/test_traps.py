@@ -100,6 +100,7 @@ def test_lasting_failures_are_not_tried_for_ever(two_processes, tmp_path):
             engine.map_reduce(leaves.flaky, str(tmp_path), name="flaky")
 
 
+@pytest.mark.full
 def test_lineage_stays_short(engine, two_processes):
     # Chained results made 1,608 scheduler records in 200 rounds of 8 partitions. Of two bundles, the last pass and the
     # few short ones before it are kept, and those that went by while the message to let go of others was on its way.
@@ -200,6 +201,7 @@ def test_a_restart_by_someone_else_is_an_error(engine, two_processes, tmp_path):
     assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), undisturbed(leaves.plain, 1.0))
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:pass 'slow'")
 def test_long_tasks_that_make_progress_do_not_stall(two_processes, tmp_path):
     with DaskEngine(two_processes, silent_timeout=2, stall_timeout=3.5) as engine:

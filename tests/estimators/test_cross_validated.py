@@ -45,6 +45,7 @@ CASES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", CASES)
 def test_folds_are_those_of_a_plain_loop(name):
     estimator, y = CASES[name]
@@ -103,6 +104,7 @@ def test_factors_and_offsets_go_along():
     np.testing.assert_allclose(found.fold_losses_, rest.fold_losses_, rtol=5e-3)
 
 
+@pytest.mark.full
 def test_a_strength_is_chosen_for_a_regression_and_goes_on_from_a_folder(tmp_path):
     params = {"estimator": BoostedRegressor(), "cv": 3, "n_alphas": 6, "eps": 0.01}
     found = cross_validated(X, NUMBER, **params)

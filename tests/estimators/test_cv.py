@@ -74,6 +74,7 @@ def test_hypotheses_of_a_fold_are_made_without_its_rows(multiclass, hypotheses):
     np.testing.assert_allclose(found.fold_errors_, errors, atol=1e-12)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("params", [{"penalty": "l1/l2"}, {"penalty": "l1/linf", "standardize": True}])
 def test_equal_to_a_plain_loop(multiclass, params):
     X, y = multiclass
@@ -121,6 +122,7 @@ def test_the_model_is_the_single_fit_at_the_chosen_strength_and_is_saved_whole(c
     found.set_params(folds=None)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scoring", ["loss", "error"])
 def test_the_rules(chosen, scoring):
     X, y, one = chosen
@@ -154,6 +156,7 @@ def test_threads_and_dask_give_the_same_bits(multiclass, client, hypotheses):
     assert bits(here) == bits(on_dask)
 
 
+@pytest.mark.full
 def test_the_cut_of_the_rows_and_what_they_hold_do_not_change_the_folds(multiclass):
     X, y = multiclass
     params = {"penalty": "l1/l2", "cv": 3, "alphas": ALPHAS, "tol": 1e-9, "fold_tol": 1e-9}
@@ -280,6 +283,7 @@ def test_a_best_strength_at_the_strong_end_of_given_strengths_warns(multiclass):
     assert "give larger alphas" in message
 
 
+@pytest.mark.full
 def test_a_best_strength_within_the_grid_or_beyond_which_nothing_lies_does_not_warn(multiclass):
     X, y = multiclass
     model, message = alphas_that_warn(X, y, n_alphas=8, eps=1e-3)

@@ -55,6 +55,7 @@ def test_features_are_selected_and_refitted_with_a_ridge_and_both_are_certified(
     assert {0, 1} <= set(held.tolist())
 
 
+@pytest.mark.full
 def test_the_frontier_says_what_was_judged_and_holds_what_was_taken(chosen: Any) -> None:
     table = list(chosen.frontier_)
     features = [row["features"] for row in table]
@@ -66,6 +67,7 @@ def test_the_frontier_says_what_was_judged_and_holds_what_was_taken(chosen: Any)
     assert place == sorted(place)
 
 
+@pytest.mark.full
 def test_labels_of_noise_give_a_model_too() -> None:
     """The best of what was judged on held-out rows may tell less than no feature does."""
     for seed in range(3):
@@ -80,6 +82,7 @@ def test_features_that_tell_nothing_at_all_give_the_empty_model() -> None:
         assert len(model.active_features_) == 0 and model.duality_gap_ <= model.tol
 
 
+@pytest.mark.full
 def test_max_features_names_a_point_of_the_frontier() -> None:
     for most in (1, 2):
         model = dboost.BoostedClassifier(max_features=most).fit(X, LABELS)

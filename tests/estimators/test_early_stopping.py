@@ -39,6 +39,7 @@ def slow(**more):
     return BoostedClassifier(update="newton", alpha=1e-5, tol=1e-6, features_per_round=1, max_rounds=12, **more)
 
 
+@pytest.mark.full
 def test_a_fit_ends_as_by_the_scores_of_all_its_rounds(seen, unseen):
     models = []
 

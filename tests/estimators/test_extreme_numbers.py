@@ -26,6 +26,7 @@ Y = np.where(F + RNG.standard_normal(60) > 0, 1, 0)
 T = F + RNG.standard_normal(60)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scale", [2.0**126, 2.0**-664, 2.0**1000])
 @pytest.mark.parametrize("update", ["newton", "gradboost"])
 @pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l2", "l2_squared"])
@@ -147,6 +148,7 @@ def test_updates_of_no_rows_and_no_intercept_stand_still() -> None:
     assert fit.stop_reason_ == "tol" and not fit.coef_.any() and not none.coef_.any()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("update,select", [("newton", "greedy"), ("gradboost", "template"), ("adaboost", "template")])
 @pytest.mark.parametrize("alpha", [1e-300, 1e-170, 1e300])
 def test_the_norm_of_all_rows_takes_any_strength(update: str, select: str, alpha: float) -> None:

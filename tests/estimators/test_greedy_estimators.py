@@ -54,6 +54,7 @@ def shown(model, X):
     return np.asarray(model.predict(X) if isinstance(model, RegressorMixin) else model.decision_function(X))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["adaboost_l1", "adaboost", "penalised", "lasso"])
 def test_stumps_are_their_columns(X, kind):
     """Listed one by one or looked into bin by bin: the fit is that of all stumps as columns."""

@@ -28,6 +28,7 @@ def files() -> tuple[Any, Any, Any]:
     return X, (rng.permutation(30) < 15)[file].astype(int), file
 
 
+@pytest.mark.full
 def test_the_default_is_judged_on_groups_that_it_has_not_seen(files: Any) -> None:
     X, y, file = files
     alone, together = (
@@ -38,6 +39,7 @@ def test_the_default_is_judged_on_groups_that_it_has_not_seen(files: Any) -> Non
     assert best[0] > 0.85 > 0.7 > best[1]
 
 
+@pytest.mark.full
 def test_folds_are_those_of_groups_wherever_rows_are(files: Any, tmp_path: Path) -> None:
     dd = pytest.importorskip("dask.dataframe")
     X, y, file = files

@@ -63,6 +63,7 @@ def test_every_estimator_has_limits_and_one_at_the_very_beginning_leaves_a_model
             assert model.predict(X).shape[0] == len(X) and "0" in repr(model)
 
 
+@pytest.mark.full
 def test_callbacks_and_checkpoints_come_within_what_was_one_round(tmp_path: Path) -> None:
     X, _ = data()
     path = tmp_path / "state"
@@ -92,6 +93,7 @@ def test_each_strength_of_a_path_and_of_cross_validation_is_limited() -> None:
     assert set(timed.path_.table.column("stop_reason")) == {"max_seconds", "tol"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("update", ["gradboost", "adaboost"])
 def test_one_sweep_a_round_is_the_loop_of_the_paper(update: str) -> None:
     X, y = data()

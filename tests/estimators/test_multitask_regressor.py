@@ -65,6 +65,7 @@ def test_without_a_penalty_each_target_is_fitted_where_it_is_observed(missing):
     assert ours.score(X, Y) == pytest.approx(np.mean(scores), abs=1e-12)
 
 
+@pytest.mark.full
 def test_its_strength_is_chosen_by_folds(missing):
     X, Y = missing
     model = MultiTaskBoostedRegressorCV(cv=4, n_alphas=8, eps=1e-2, rule="best", tol=1e-9, fold_tol=1e-9).fit(X, Y)

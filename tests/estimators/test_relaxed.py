@@ -95,6 +95,7 @@ def test_the_refit_is_the_unpenalised_optimum_on_the_support_and_blends_go_there
     assert np.isnan(half.objective_) and half.relaxed_["gamma"] == 0.25
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["classes", "numbers"])
 def test_both_engines_and_files_give_it(name, client, tmp_path):
     estimator, y = FITS[name]
@@ -147,6 +148,7 @@ def test_columns_far_from_zero_and_scaled_penalties_are_refitted():
     assert "h" not in relaxed(charged, table, TWO).active_features_
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", LOSSES)
 def test_every_loss_is_refitted(name):
     """Also where two columns are the same, of which the refit has one of several weights."""

@@ -91,6 +91,7 @@ def test_equal_to_the_loop_of_scikit_learn(name):
         assert found.best_score_ == mean.max() and found.alpha_best_ == found.alphas_[int(np.argmax(mean))]
 
 
+@pytest.mark.full
 def test_the_rule_of_one_standard_error_holds_in_the_direction_of_the_scorer():
     params = {"penalty": "l1/l2", "cv": 4, "n_alphas": 10, "eps": 1e-3, "scoring": "neg_log_loss"}
     found = {rule: BoostedClassifierCV(rule=rule, **params).fit(X, KIND) for rule in ("best", "1se")}

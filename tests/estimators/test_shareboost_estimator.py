@@ -71,6 +71,7 @@ def test_a_declared_class_without_examples_is_never_predicted(multiclass):
         assert chances.shape == (len(y), 4) and chances[:, 3].max() < 1e-200
 
 
+@pytest.mark.full
 def test_features_are_taken_out_again(multiclass, tmp_path):
     X, y = multiclass
     file = tmp_path / "state"

@@ -51,6 +51,7 @@ def test_a_target_that_does_not_vary_is_predicted():
     assert signed.alphas.tolist() == [0.0]
 
 
+@pytest.mark.full
 def test_means_that_are_rounded_leave_a_target_that_does_not_vary_nothing_to_explain():
     rng = np.random.default_rng(0)
     features, weights = rng.normal(size=(60, 4)), rng.uniform(0.5, 2.0, 60)

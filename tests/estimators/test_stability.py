@@ -132,6 +132,7 @@ ROWS = dboost.BoostedClassifier(alpha="quick", standardize=False, penalty="l1/l2
 FEW = {"estimator": ROWS, "n_pairs": 2, "n_alphas": 2, "eps": 0.3, "random_state": 2}
 
 
+@pytest.mark.full
 def test_the_same_features_however_the_rows_are_kept(multiclass, tmp_path):
     X, y = multiclass
     here = StabilitySelection(**FEW).fit(X, y)

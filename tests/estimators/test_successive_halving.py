@@ -38,6 +38,7 @@ def test_rungs_have_factor_times_as_many_rows_and_as_many_times_fewer_candidates
     assert [kept(n, 3.0) for n in (1, 2, 3, 4, 9, 10)] == [1, 1, 1, 2, 3, 4]
 
 
+@pytest.mark.full
 def test_the_best_of_all_is_found_and_fitted_to_all_rows():
     model = halved()
     losses = {
@@ -55,6 +56,7 @@ def test_the_best_of_all_is_found_and_fitted_to_all_rows():
     assert last["params"] == best and last["mean"] == model.best_score_ and last["rows"] == M
 
 
+@pytest.mark.full
 def test_what_is_said_of_every_rung():
     model = halved(factor=2.0)
     table = model.halving_results_
@@ -76,6 +78,7 @@ def test_what_is_said_of_every_rung():
             assert after == [row["params"] for row in survivors]
 
 
+@pytest.mark.full
 def test_candidates_that_differ_in_their_strength_alone_are_one_path(monkeypatch):
     from dboost.estimators import cv as halving
 

@@ -34,6 +34,7 @@ def test_it_is_one_file_of_at_most_sixty_lines():
     assert len(Path(toy_loss.__file__).read_text(encoding="utf-8").splitlines()) <= 60
 
 
+@pytest.mark.full
 def test_the_formulas_are_those_of_one_loss():
     rng = np.random.default_rng(1)
     y, f, step = rng.normal(size=40) * 5, rng.normal(size=40) * 5, 1e-5
@@ -97,6 +98,7 @@ def test_on_a_cluster_the_same_bits_and_a_saved_model_is_read_by_the_name(regist
     assert load_model(tmp_path / "m").predict(X).tobytes() == in_process.predict(X).tobytes()
 
 
+@pytest.mark.full
 def test_a_process_that_lacks_the_loss_still_reads_the_compiled_loops(registered, data, tmp_path):
     X, y = data
     BoostedRegressor(loss="logcosh", alpha=0.05).fit(X, y)

@@ -20,6 +20,7 @@ def named(monkeypatch):
     return "rising"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss", ["multinomial", "multitask", "log"])
 def test_the_fit_is_the_optimum_and_certified(loss):
     data = plain.make(loss, m=120, n=15, seed=2)
@@ -38,6 +39,7 @@ def small():
     return data.X, data.y
 
 
+@pytest.mark.full
 def test_two_processes_give_the_bits_of_one(two_processes, named):
     X, y = small()
     settings = {"penalty": named, "update": "gradboost", "select": "template", "alpha": 0.02, "tol": 1e-4}

@@ -42,6 +42,7 @@ def test_features_and_sums_are_those_of_the_explicit_matrix(sparse_rows):
     assert np.all(np.diff(share, axis=1) >= 0) and share.min() < 0.2 < share.max() < 1.0
 
 
+@pytest.mark.full
 def test_many_centres_by_tiles(dense_rows):
     centres = np.random.default_rng(3).uniform(0.5, 3.0, size=(70, 5))
     pool = dense_rows.prepare(PiecewiseLinear(centres, [0.9, 1.5]))

@@ -9,6 +9,7 @@ from lab import ablation
 from lab.benchmarks.problems import SETS
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("strengths", [1, 3])
 def test_the_fits_without_an_accelerator_end_at_the_same_optimum(strengths: int) -> None:
     case = ablation.Case("stackoverflow20k", "l1/l2", 0.1, True, strengths)

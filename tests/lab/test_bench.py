@@ -142,6 +142,7 @@ def binary(tmp_path_factory: pytest.TempPathFactory) -> Stored:
     return Stored(tmp_path_factory.mktemp("binary"), "imdb", "l1")
 
 
+@pytest.mark.full
 def test_our_runs_have_the_optimum_a_falling_curve_and_a_certificate(binary: Stored) -> None:
     case = binary.case()
     with binary.process(OURS) as process:
@@ -164,6 +165,7 @@ def test_our_runs_have_the_optimum_a_falling_curve_and_a_certificate(binary: Sto
     assert case.our_passes(1e-6) is not None and case.certified[0] > 0.0
 
 
+@pytest.mark.full
 def test_a_process_is_ended_at_its_limit_and_one_that_cannot_start_says_why(binary: Stored) -> None:
     order = {"do": "run", "answer": str(binary.folder / "a.npz")}
     with binary.process(PEERS["saga"]) as process:

@@ -31,6 +31,7 @@ def sound(module, count: int, folder: Path) -> Tally:
     return tally
 
 
+@pytest.mark.full
 def test_a_share_of_flipped_bits(tmp_path: Path) -> None:
     assert sound(bit_flips, 96, tmp_path).outcomes["noticed between passes"] == 48
 

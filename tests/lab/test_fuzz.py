@@ -50,6 +50,7 @@ def test_no_certificate_is_false_and_no_error_or_warning_foreign(outcomes: dict[
     assert len(outcomes) == len(FOUND) + len(OTHERS) and not bad, table(bad)
 
 
+@pytest.mark.full
 def test_fits_far_from_zero_are_what_they_say() -> None:
     found = [judge.run(seed) for seed in (*FAR_FOUND, *FAR_OTHERS)]
     bad = [outcome for outcome in found if outcome.kind in BAD]
@@ -167,6 +168,7 @@ def test_a_single_case_is_shown_with_its_parameters(capsys: pytest.CaptureFixtur
     assert "case 1:" in shown and "BoostedRegressor(loss='squared'" in shown and "certified" in shown
 
 
+@pytest.mark.full
 def test_paths_of_tables_of_any_unit_end_in_numbers_or_in_an_error_of_the_library(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

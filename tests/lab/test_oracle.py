@@ -189,6 +189,7 @@ def test_reference_agrees_with_other_programs(peer: str, name: str, rung: dict[s
     assert values[0] == pytest.approx(values[1], rel=1e-6)
 
 
+@pytest.mark.full
 def test_library_agrees_with_the_reference() -> None:
     for loss in LOSSES:
         for penalty in [*PENALTIES, "none"]:
@@ -212,6 +213,7 @@ def test_verdicts() -> None:
     assert verdict(-2e-6, 1e-5) == "OURS NOT CERTIFIED"
 
 
+@pytest.mark.full
 def test_a_missing_peer_is_in_the_table_and_the_reference_steps_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

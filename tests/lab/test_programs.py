@@ -88,3 +88,11 @@ def test_items_that_reach_a_compiled_function_are_those_that_call_its_callers(tm
     assert record.seconds == {"a": 0.5, "b": 0.1, "c": 0.1}
     for line, expected in ((3, {"a"}), (8, {"a"}), (12, {"a"}), (16, {"b"}), (19, {"a", "b"})):
         assert record.items(mutation.Mutant("losses", "dboost/toy.py", 0, line, "")) == expected, line
+
+
+def test_spare_tests_are_slow_ones_whose_functions_others_call() -> None:
+    shared, alone = ("dboost/toy.py", 1), ("dboost/toy.py", 9)
+    calls = {name: {shared} for name in "abcdef"} | {"g": {shared, alone}}
+    seconds = dict.fromkeys(calls, 0.5) | {"a": 2.0, "b": 9.0, "c": 5.0, "d": 1.0, "g": 99.0}
+    # of the seven that call it four stay, and with them the only one that calls another function
+    assert mutation.spare(seconds, calls) == [("b", 9.0), ("c", 5.0), ("a", 2.0)]

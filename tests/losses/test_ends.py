@@ -54,6 +54,7 @@ def test_the_formulas(loss, size):
     assert (reference.loss(y, F) >= loss.floor * (1 - 1e-12)).all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shift", [-50.0, -0.01, 0.0, 1e-6, 3.0])
 def test_the_repair_is_feasible_and_says_what_it_does(loss, shift):
     rows, reference = Rows(loss), reference_of(loss)

@@ -99,6 +99,7 @@ def test_missing_labels_add_nothing_to_the_dual(case):
     assert not rows.dual(missing, F, s, *plain(reference.k)).any()
 
 
+@pytest.mark.full
 def test_the_repair_is_feasible_and_changes_sums_no_more_than_it_says(case):
     """Theta sums to zero, D of it is what ``dual_row`` adds up to, and drift and spill bound X'(Theta - U)."""
     rows, reference, _, F, s, rng = case

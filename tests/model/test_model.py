@@ -83,6 +83,7 @@ def test_sparse_rows_have_the_bits_of_a_product_of_scipy():
         model.decision_function(odd)
 
 
+@pytest.mark.full
 def test_dense_rows_have_the_same_bits_wherever_they_are_cut_and_however_they_are_stored():
     model = make(n=300, active=tuple(range(0, 300, 2)))
     X = np.random.default_rng(2).integers(-3, 4, size=(70, 300)).astype(np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from dboost.compiled.solves.row_prox import diagonal_prox
 from dboost.penalties import L1, L2, CompiledProx, ElasticNet
@@ -52,6 +53,7 @@ def by_bisection(penalty, z, D, lam):
     return (high * u / (D * high + lam * group)).astype(float)
 
 
+@pytest.mark.full
 def test_against_bisection(cases, rng, distance):
     for penalty in COMPILED:
         for k in [1, 2, 5, 30, 1000]:

@@ -53,6 +53,7 @@ def test_quadratic_solve_is_stationary_and_never_beaten(cases, rng):
     assert tried > 30
 
 
+@pytest.mark.full
 def test_exponential_solve_is_stationary_and_never_beaten(cases, rng):
     tried = 0
     for number in range(40):

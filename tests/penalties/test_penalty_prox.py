@@ -10,6 +10,7 @@ from tests.penalties.conftest import ANY, NORMS, PULLING, SEPARABLE
 from tests.penalties.optimality import missed
 
 
+@pytest.mark.full
 def test_prox_optimality(cases, rng, distance):
     for penalty in SEPARABLE:
         for k in [1, 3, 12]:

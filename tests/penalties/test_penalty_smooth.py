@@ -56,6 +56,7 @@ def test_the_step_lowers_bound_plus_penalty_from_any_row(cases, sharpness):
     assert np.count_nonzero(change < 0) > 400
 
 
+@pytest.mark.full
 def test_the_fixed_point_of_the_step_is_the_optimum(cases):
     """Iterated on one fixed bound with one data point on either side it ends where G = lam tanh(b w / 2)."""
     rule, lam = SmoothL1(2.0), np.array([0.7])

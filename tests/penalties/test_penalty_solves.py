@@ -21,6 +21,7 @@ def pull(theta, W, mu_plus, mu_minus, a):
     return (down - up).astype(float), (down + up).astype(float)
 
 
+@pytest.mark.full
 def test_quadratic_residual(cases, rng, distance):
     for penalty in SEPARABLE:
         for k in KS:
@@ -36,6 +37,7 @@ def test_quadratic_residual(cases, rng, distance):
             assert len(worst) == 400 and max(worst) < 1e-13
 
 
+@pytest.mark.full
 def test_exponential_residual(cases, distance):
     """|w / a| up to twenty thousand: everything stays finite, and stationarity holds to the rounding of w / a."""
     for penalty in EXACT:
@@ -78,6 +80,7 @@ def test_zero_row_on_both_sides_of_its_threshold(cases):
             assert np.all((penalty.score_quadratic(G, a, lam) > 0) == alive)
 
 
+@pytest.mark.full
 def test_scores_against_the_decrease(cases, rng, monkeypatch):
     """Equal to what the step gains; for the l2 part under the exponential bound positive and at most that."""
     # a step without an end gains all that there is
@@ -193,6 +196,7 @@ def test_extreme_magnitudes(rng):
         assert np.abs(new - W).max() / a.max() < 1e5
 
 
+@pytest.mark.full
 def test_row_weights_act_row_by_row(cases):
     for penalty in SEPARABLE:
         W, mu_plus, mu_minus, a, lam = cases.exponential(50, 3)

@@ -32,6 +32,7 @@ def test_nothing_is_said_where_nothing_is_known(gaps):
     assert all(left.after(float(at), gap) is None for at, gap in enumerate(gaps, 1))
 
 
+@pytest.mark.full
 def test_estimates_of_a_real_fit_are_within_a_factor_of_three_once_it_is_half_done():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 60))

@@ -209,6 +209,7 @@ def test_a_damaged_champion_gives_way_to_the_last_sound_one_or_to_a_fresh_fit(af
     assert "there is none before it, and the next is made afresh" in said and "promoted" in said
 
 
+@pytest.mark.full
 def test_a_version_that_was_broken_off_and_damaged_begins_anew(folder, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(steps, "compare", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -218,6 +219,7 @@ def test_a_version_that_was_broken_off_and_damaged_begins_anew(folder, monkeypat
     assert retrain(folder).champion == "v0001"
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:alpha_best_=")
 def test_a_run_that_chooses_its_strength_or_has_no_start_is_retrained_every_night(folder, capsys):
     cases = (

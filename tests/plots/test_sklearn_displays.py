@@ -44,6 +44,7 @@ def _closed() -> Iterator[None]:
     plt.close("all")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", DISPLAYS)
 def test_a_classifier_is_drawn(name: str) -> None:
     display = DISPLAYS[name](MODEL)
