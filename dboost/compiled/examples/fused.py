@@ -187,7 +187,10 @@ def hessian_product(
     out: Array,
     total: Array,
 ) -> None:
-    """Add X_A' H (X_A V + 1 v') to `out` and the intercept's part to `total`; computed in the precision of `h`."""
+    """Add X_A' H (X_A V + 1 v') to `out` and the intercept's part to `total`; computed in the precision of `h`.
+
+    V may be padded to the width of `h` already.
+    """
     h = padded(h)
     sums = np.zeros((V.shape[0], h.shape[1]), h.dtype)
     bias = np.zeros(h.shape[1])
