@@ -58,8 +58,8 @@ def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: 
     """X_A' H (X_A V + 1 v') with H at `point`; V may be wider than v (``padded``)."""
     h, rank_one = _remembered(partition, memo, point)
     pointer, slots, values = point.held.cut(partition, memo)
-    out, total = np.zeros((V.shape[0], v.shape[0])), np.zeros_like(v)
-    fused.hessian_product(pointer, slots, values, h, rank_one, V, v, out, total)
+    # of many columns and outputs these sums are larger than the data: they stay in the precision that they have
+    out, total = fused.hessian_sums(pointer, slots, values, h, rank_one, V, v)
     return Sums(add={"out": out, "bias": total})
 
 

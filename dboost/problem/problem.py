@@ -280,7 +280,7 @@ class Problem(ABC):
     def evaluate(self, active: Rows, W: Array, intercept: Array) -> Iterate:
         """L, G_A and the bias sums at a model."""
         sums = self.runner.run(passes.active_gradient, self.point(active, W, intercept), name="gradient")
-        return Iterate(active, W, intercept, sums.add["loss"], sums.add["G"], sums.add["bias"])
+        return Iterate(active, W, intercept, sums.add["loss"], np.ascontiguousarray(sums.add["G"]), sums.add["bias"])
 
     def rows_sums(self, iterate: Iterate, rows: Rows) -> Sums:
         """G (or mu+ and mu-) of some rows of W and of the intercept at a model, and the loss.
@@ -316,7 +316,7 @@ class Problem(ABC):
         def product(V: Array, v: Array) -> tuple[Array, Array]:
             # in the precision that products have, once for all partitions
             sums = self.runner.run(passes.hessian_product, point, padded(V, np.float32), v, name="hessian")
-            return sums.add["out"], sums.add["bias"]
+            return sums.add["out"].astype(np.float64), sums.add["bias"]
 
         return product
 
