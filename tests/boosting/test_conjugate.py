@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,8 +17,8 @@ from dboost.problem.sample import Sample
 from dboost.problem.tuning import Blocks, Tuning
 from dboost.solvers.conjugate import class_blocks, settled_support
 from dboost.solvers.conjugate.preconditioner import HeavyRows
-from dboost.solvers.newton import accuracy
 from dboost.solvers.newton import step as newton
+from dboost.solvers.newton.accuracy import Aim
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 
@@ -145,7 +147,8 @@ def test_a_ridge_is_solved_no_further_than_its_goal(monkeypatch):
         return results
 
     near, exact = path(1e-2), path(1e-8)
-    monkeypatch.setattr(accuracy, "_WANTED", 0.0)
+    of = Aim.of
+    monkeypatch.setattr(Aim, "of", lambda *given: replace(of(*given), gap=0.0))
     further = path(1e-2)
     for one, best in zip(near, exact, strict=True):
         assert one.gap <= 1e-2 and best.objective <= one.objective <= (1.0 + 1e-2) * best.objective
