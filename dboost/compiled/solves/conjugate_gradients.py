@@ -68,8 +68,8 @@ def conjugate_gradients(
     >>> np.round(A @ found.x, 12).tolist(), found.products
     ([1.0, 2.0], 2)
     >>> both = conjugate_gradients(np.eye(2), lambda v: A @ v, lambda r: r, inner=dots, **ends)
-    >>> np.round(A @ both.x, 12).tolist(), both.products
-    ([[1.0, 0.0], [0.0, 1.0]], 2)
+    >>> np.allclose(A @ both.x, np.eye(2)), both.products
+    (True, 2)
     """
     # tables of all outputs may be as large as the data: what changes is changed in place
     x, residual, room = np.zeros_like(right), right, np.empty_like(right)
