@@ -378,8 +378,9 @@ class Fitting:
         self._charged = problem.passes
         held = problem.objective.shown(done.active, done.W)
         return FitResult(
-            active=done.active[held],
-            W=done.W[held],
+            # models of many outputs are large: the state has the same arrays
+            active=done.active if held.all() else done.active[held],
+            W=done.W if held.all() else done.W[held],
             intercept=intercept,
             objective=at_end.objective / weight,
             lower_bound=at_end.lower_bound / weight if loop.certified else math.nan,

@@ -115,6 +115,11 @@ class Point:
     # Without the first fold: the fit that selected the features, and their ridge; the fits to all rows begin there.
     fits: tuple[FitResult, ...] = ()
 
+    @property
+    def bare(self) -> Point:
+        """The point without its fits."""
+        return replace(self, fits=())
+
 
 @dataclass
 class Frontier:
@@ -321,6 +326,7 @@ class Search:
             # the first strengths may use next to nothing
             if idle >= _PATIENCE and (best.most > 0 or idle > 3 * _PATIENCE):
                 break
+        self._release()
         return self.frontier
 
     def both(self, alphas: Iterator[float]) -> Frontier:
@@ -330,7 +336,14 @@ class Search:
         self._path(alphas)
         self._between()
         self._judge_last()
+        self._release()
         return self.frontier
+
+    def _release(self) -> None:
+        """Let go of all fits but those of the point that is taken: of many outputs each is as large as the model."""
+        self._last = taken = self.chosen()
+        self.frontier.points[:] = [point if point is taken else point.bare for point in self.frontier.points]
+        self.folds.clear()
 
     def _all_columns(self) -> Point:
         """The best ridge of all columns, of weaker and weaker ones until it is inside; one of the first ranks."""
@@ -347,7 +360,8 @@ class Search:
             point = frontier.points.pop()
             # wrong labels are few, and their number goes up and down on the way to the best: the loss does not
             fallen = tried[-1][0].loss - point.loss if tried else point.loss
-            tried.append((point, ranks))
+            # the fits of one point at most are needed again
+            tried.append((point.bare, ranks))
             idle += 1
             if best is None or frontier.rank(point) < frontier.rank(best):
                 best, idle = point, 0
@@ -637,7 +651,7 @@ def fitted_to_all(
     else:
         every = RidgeRefits(fitting, engine, None, tol)
         strong = search.ranks.ridge * search.share
-        selected = every.fit(strong, start or next(iter(search.ranks.fits), None), on_refit)
+        selected = every.fit(strong, start, on_refit)
         columns = np.sort(ranked(every.fitting, strong, selected)[: point.size])
     return RidgeRefits(fitting, engine, columns, tol).fit(ridge, begin or selected, on_refit, run), selected, ridge
 

@@ -212,7 +212,7 @@ class RidgeRefits:
             if self.columns is not None:
                 held = np.isin(place, self.columns)
                 place = np.searchsorted(self.columns, place[held])
-            W, intercept = start.W[held], start.intercept
+            W, intercept = start.W if held.all() else start.W[held], start.intercept
             if self.fitting.settings.fit_intercept and not held.all():
                 about = self._whole.problem.statistics
                 intercept = intercept + about.sum[start.active[~held]] / about.weight @ start.W[~held]

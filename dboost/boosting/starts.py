@@ -50,8 +50,10 @@ class FromModel:
         if start is None or not (sparse or not self.lam >= self.lam_max):
             return None
         active = problem.rows_of(start.active, start.state.keys)
-        order = np.argsort(active)
-        active, W = active[order], start.W[order]
+        W = start.W
+        if np.any(active[1:] < active[:-1]):
+            order = np.argsort(active)
+            active, W = active[order], W[order]
         if problem.objective.columns.sign is not None:
             # the line through two optima, and the model of other data, may lie beyond zero
             W = rightly_signed(W, problem.objective.columns.sign[active])
@@ -59,7 +61,8 @@ class FromModel:
             active, W = active[held], W[held]
         # columns that are constant in these data, and were not in those of the start, have no place in a model
         held = np.isfinite(problem.objective.bound(active).weight)
-        active, W = active[held], W[held]
+        if not held.all():
+            active, W = active[held], W[held]
         candidates = self._strong(active)
         # along a path the curvature changes little from strength to strength
         anchor = start.state.memory.anchor if self.before is not None else None

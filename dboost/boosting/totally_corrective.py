@@ -376,8 +376,10 @@ class Loop(Rounds):
         """How far the rows of `iterate` are solved."""
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
         share = _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
-        # where no row may enter any more the restricted problem is all there is to solve
-        alone = self.entering.full(iterate)
+        # where no row may enter any more the restricted problem is all there is to solve: of a penalty that leaves no
+        # row out, those that are not held are of columns that tell nothing
+        all_held = not (self.problem.objective.sparse or self.problem.searched or others_wait)
+        alone = all_held or self.entering.full(iterate)
         guess = is_guess(self.problem, state)
         value = max(self.problem.objective(iterate, self.lam), self.problem.objective.resolution)
         goal = Goal.of(self.lam, value, gap, 0.0 if guess or alone else share, self.settings.tol, self.certified)

@@ -66,6 +66,7 @@ class LocalEngine:
         return self._store.budget
 
     def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
+        self._forget_runs()
         self._plan = EnginePlan(tuple(items), tuple(int(r) for r in rows), f"{run_id}-{self._token}")
         self._runs.add(self._plan.run_id)
 
@@ -182,14 +183,19 @@ class LocalEngine:
         if self._helpers is not None:
             give_back(self._helpers)
             self._helpers = None
-        for run in self._runs:
-            self._store.drop(run)
+        self._forget_runs()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def _forget_runs(self) -> None:
+        """Forget what was remembered for all plans so far: passes ask for nothing but what is of the current one."""
+        for run in self._runs:
+            self._store.drop(run)
+        self._runs.clear()
 
     def _pool(self) -> Helpers | None:
         if self._closed:

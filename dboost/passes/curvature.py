@@ -36,21 +36,30 @@ def curvature_of(partition: Partition, memo: Any, point: Point) -> tuple[NDArray
     return h, rank_one
 
 
+def _remembered(partition: Partition, memo: Any, point: Point) -> tuple[NDArray[np.float32], Array]:
+    """`curvature_of`, kept for the other passes at the point."""
+    found: tuple[NDArray[np.float32], Array] = memo.get(
+        "curvature", point.token, lambda: curvature_of(partition, memo, point)
+    )
+    return found
+
+
 def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept: bool) -> Sums:
     """Diagonal of the curvature of every active row, bounded as in ``descent.curvature_diagonal``; intercept last."""
-    h, rank_one = curvature_of(partition, memo, point)
+    h, rank_one = _remembered(partition, memo, point)
     out = np.zeros((point.held.n + (1 if intercept else 0), point.intercept.shape[0]))
     mine = columns_held(partition, memo, point.held)
-    descent.curvature_diagonal(*mine, h, rank_one, partition.weight, intercept, out, h)
+    room = np.empty_like(h) if rank_one.any() else h
+    descent.curvature_diagonal(*mine, h, rank_one, partition.weight, intercept, out, room)
     return Sums(add={"diagonal": out})
 
 
 def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: Array) -> Sums:
-    """X_A' H (X_A V + 1 v') with H at `point`."""
-    h, rank_one = memo.get("curvature", point.token, lambda: curvature_of(partition, memo, point))
+    """X_A' H (X_A V + 1 v') with H at `point`; V may be wider than v (``padded``)."""
+    h, rank_one = _remembered(partition, memo, point)
     pointer, slots, values = point.held.cut(partition, memo)
-    out, total = np.zeros_like(V), np.zeros_like(v)
-    fused.hessian_product(pointer, slots, values, h, rank_one, V, v, out, total)
+    # of many columns and outputs these sums are larger than the data: they stay in the precision that they have
+    out, total = fused.hessian_sums(pointer, slots, values, h, rank_one, V, v)
     return Sums(add={"out": out, "bias": total})
 
 

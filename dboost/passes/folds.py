@@ -162,7 +162,7 @@ def margins_of_rows(
             continue
         cut = columns.cut_rows(block.indptr, block.rows, block.values, places, block.n_rows)
         pointer, slots, values = columns.take_rows(*cut, rows)
-        yield fused.margins(pointer, slots, values, point.W, point.intercept)
+        yield fused.margins(pointer, slots, values, point.wide, point.intercept)
 
 
 def wrong_share(y: NDArray[Any], F: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused, loss_of_rows
 from dboost.compiled.solves import one_output
+from dboost.compiled.vectors.scaled_rows import padded
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import Loss, get_loss
 from dboost.partition import Partition
@@ -31,11 +33,16 @@ class Point:
     intercept: Array  # (k,): The intercept b.
     token: str  # Names the whole point, for the memo.
 
+    @cached_property
+    def wide(self) -> Array:
+        """W in the shape that loops read, made once for all partitions."""
+        return padded(self.W)
+
 
 def arguments_at(partition: Partition, memo: Any, point: Point) -> Examples:
     """Arguments shared by the fused kernels: the cut, W, b, the target and the weights."""
     cut, start = point.held.cut(partition, memo), start_of(partition.offset, point.intercept)
-    return (*cut, point.W, start, get_loss(point.loss).target(partition.y), partition.weight)
+    return (*cut, point.wide, start, get_loss(point.loss).target(partition.y), partition.weight)
 
 
 def start_of(offset: Array | None, intercept: Array) -> Array:
@@ -52,7 +59,7 @@ def joined_offsets(parts: Iterable[Array | None]) -> Array | None:
 def margins_at(partition: Partition, memo: Any, point: Point) -> Array:
     """Margins (m, k) of a model."""
     start = start_of(partition.offset, point.intercept)
-    return fused.margins(*point.held.cut(partition, memo), point.W, start)
+    return fused.margins(*point.held.cut(partition, memo), point.wide, start)
 
 
 def dual_of_offsets(U: Array, offset: Array | None, target: Any, weight: Array, repair: Sequence[Array]) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dboost.compiled.examples import fused, loss_of_rows
 from dboost.compiled.solves import one_output
 from dboost.compiled.sparse import by_class, columns
+from dboost.compiled.vectors.scaled_rows import width
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes.point import Array, Point, arguments_at, dual_of_offsets, single_margins, single_state
@@ -93,9 +94,10 @@ def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
         sums = np.empty(point.held.n)
         one_output.column_sums(*held, u, sums)
         return Sums(add={"G": sums[:, None], "bias": np.array([u.sum()]), "loss": loss})
-    G, total = np.zeros_like(point.W), np.zeros_like(point.intercept)
+    k = point.intercept.shape[0]
+    G, total = np.zeros((point.W.shape[0], width(k))), np.zeros(k)
     loss = fused.active_gradient(*arguments_at(partition, memo, point), G, total)
-    return Sums(add={"G": G, "bias": total, "loss": loss})
+    return Sums(add={"G": G[:, :k], "bias": total, "loss": loss})
 
 
 def intercept_sums(partition: Partition, memo: Any, point: Point) -> Sums:

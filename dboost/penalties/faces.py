@@ -52,6 +52,20 @@ class Face(ABC):
         """Number of coordinates."""
         return int(np.count_nonzero(self.mask))
 
+    @property
+    def bounded(self) -> bool:
+        """Whether a direction may leave the face."""
+        return True
+
+    @property
+    def apart(self) -> bool:
+        """Whether all entries are coordinates, row by row, and each is penalised by itself."""
+        return False
+
+    @cached_property
+    def _whole(self) -> bool:
+        return bool(self.mask.all())
+
     def places(self) -> npt.NDArray[np.int64]:
         """Coordinate of each entry (rows, k) that is one by itself, -1 for the others."""
         numbers = np.full(self.mask.shape, -1, np.int64)
@@ -67,11 +81,20 @@ class Face(ABC):
         return np.zeros(self.mask.shape)
 
     def restrict(self, G: FloatArray) -> FloatArray:
-        """Gradient in coordinates (dim,) of a function whose gradient in W is G (rows, k): adjoint of ``expand``."""
-        return G[self.mask]
+        """Gradient in coordinates (dim,) of a function whose gradient in W is G (rows, k): adjoint of ``expand``.
+
+        It may share the memory of G, as ``expand`` that of v.
+        """
+        return G.ravel() if self._whole else G[self.mask]
+
+    def restrict_diagonal(self, D: FloatArray) -> FloatArray:
+        """Diagonal in coordinates (dim,) of a matrix whose diagonal in W is D (rows, k), for tied entries their sum."""
+        return self.restrict(D)
 
     def expand(self, v: FloatArray) -> FloatArray:
         """Direction (rows, k) in W of a direction v (dim,) in coordinates."""
+        if self._whole:
+            return v.reshape(self.mask.shape)
         full = np.zeros(self.mask.shape)
         full[self.mask] = v
         return full
@@ -112,11 +135,21 @@ class EntryFace(Face):
     ) -> EntryFace:
         """The face through W (rows, k): nonzero entries, and all entries of rows with lam = 0."""
         free = _unpenalised_rows(lam, len(W))
-        return cls(cls._nonzero(W) | free[:, None], W.copy(), ~free, group, entry, ridge)
+        return cls(cls._nonzero(W) | free[:, None], W, ~free, group, entry, ridge)
 
     @classmethod
     def _nonzero(cls, W: FloatArray) -> BoolArray:
         return np.asarray(W != 0)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a row stays on its side of zero."""
+        return bool(self.held.any())
+
+    @property
+    def apart(self) -> bool:
+        """Whether all entries are free, and no norm ties those of a row."""
+        return self._whole and not self.group
 
     def lines(self) -> FloatArray:
         """w / ||w||_2 for each penalised row of several entries, along which the norm is straight; else zeros."""
@@ -129,27 +162,30 @@ class EntryFace(Face):
     def gradient(self, lam: npt.ArrayLike) -> FloatArray:
         """lam (group w / ||w||_2 + entry sign w + ridge w)."""
         weight = per_row(lam, len(self.at))[:, None]
-        total = self.entry * np.sign(self.at)
+        total = self.entry * np.sign(self.at) if self.entry else np.zeros(self.at.shape)
         if self.ridge:
-            total = total + self.ridge * self.at
+            total += self.ridge * self.at
         if self.group:
-            total = total + self.group * self._units
-        result: FloatArray = (weight * total)[self.mask]
-        return result
+            total += self.group * self._units
+        total *= weight
+        return self.restrict(total)
 
     def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
         """lam (group (v - u <u, v>) / ||w||_2 + ridge v) with u = w / ||w||_2; the l1 part is flat."""
         if not self.group:
-            return self._ridge(lam) * v if self.ridge else np.zeros_like(v)
+            return self.restrict(self._ridge(lam) * self.expand(v)) if self.ridge else np.zeros_like(v)
         full = self.expand(v)
         across = full - self._units * np.einsum("ij,ij->i", self._units, full)[:, None]
-        result: FloatArray = (self._factor(lam)[:, None] * across)[self.mask]
-        return result + self._ridge(lam) * v if self.ridge else result
+        across *= self._factor(lam)[:, None]
+        return self.restrict(across + self._ridge(lam) * full if self.ridge else across)
 
     def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
         """lam (group (1 - u**2) / ||w||_2 + ridge)."""
-        result: FloatArray = (self._factor(lam)[:, None] * (1.0 - self._units**2))[self.mask]
-        return result + self._ridge(lam) if self.ridge else result
+        ridge = np.broadcast_to(self._ridge(lam), self.at.shape)
+        if not self.group:
+            return self.restrict(ridge)
+        across = self._factor(lam)[:, None] * (1.0 - self._units**2)
+        return self.restrict(across + ridge if self.ridge else across)
 
     def _factor(self, lam: npt.ArrayLike) -> FloatArray:
         """lam group / ||w||_2 of each row, 0 of a row of zeros."""
@@ -157,14 +193,14 @@ class EntryFace(Face):
         return np.divide(weight, self._norms, out=np.zeros_like(self._norms), where=self._norms > 0)
 
     def _ridge(self, lam: npt.ArrayLike) -> FloatArray:
-        """lam ridge at each coordinate."""
-        weight = self.ridge * per_row(lam, len(self.at))[:, None]
-        return np.broadcast_to(weight, self.mask.shape)[self.mask]
+        """lam ridge of each row, (rows, 1)."""
+        return self.ridge * per_row(lam, len(self.at))[:, None]
 
     def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
         """W + expand(v); penalised entries that crossed zero are set to zero."""
         new = W + self.expand(v)
-        new[(np.sign(new) * np.sign(W) < 0) & self.held[:, None]] = 0.0
+        if self.bounded:
+            new[(np.sign(new) * np.sign(W) < 0) & self.held[:, None]] = 0.0
         return new
 
     @cached_property
@@ -227,6 +263,10 @@ class BoundFace(Face):
         """Loose entries of G, then for each size the sum of G over its tied entries, with their signs."""
         return np.concatenate([G[self.mask], np.einsum("ij,ij->i", G[self.sized], self.tied[self.sized])])
 
+    def restrict_diagonal(self, D: FloatArray) -> FloatArray:
+        """Loose entries of D, then for each size the sum of D over its tied entries."""
+        return np.concatenate([D[self.mask], np.einsum("ij,ij->i", D[self.sized], np.abs(self.tied[self.sized]))])
+
     def expand(self, v: FloatArray) -> FloatArray:
         """Loose entries as they are; tied entries move together."""
         cut = v.size - self.sized.size
@@ -278,7 +318,17 @@ class SmoothFace(Face):
     @classmethod
     def through(cls, W: FloatArray, slope: FloatArray, bend: FloatArray, tie: FloatArray) -> SmoothFace:
         """The face through W (rows, k)."""
-        return cls(np.ones(W.shape, np.bool_), W.copy(), slope, bend, tie)
+        return cls(np.ones(W.shape, np.bool_), W, slope, bend, tie)
+
+    @property
+    def bounded(self) -> bool:
+        """Never."""
+        return False
+
+    @property
+    def apart(self) -> bool:
+        """Whether nothing ties the entries of a row."""
+        return not self.tie.any()
 
     def gradient(self, lam: npt.ArrayLike) -> FloatArray:
         """lam_j omega'(w)."""
@@ -302,6 +352,11 @@ class SmoothFace(Face):
 @dataclass(frozen=True, eq=False)
 class JointFace(Face):
     """All entries; penalty sqrt(sum_j (lam_j ||W_j||_2)^2), away from zero; there its derivatives are taken as zero."""
+
+    @property
+    def bounded(self) -> bool:
+        """Never."""
+        return False
 
     def _parts(self, lam: npt.ArrayLike) -> tuple[FloatArray, FloatArray, float]:
         """lam_j^2 and gradient, both (dim,), and the penalty."""

@@ -169,7 +169,7 @@ class FreeSteps:
             mean = np.sum(each, axis=1, keepdims=True) / max(int(np.count_nonzero(self.outputs)), 1)
             right = np.where(self._used, (each - mean).ravel(), 0.0)
         return conjugate_gradients(
-            right,
+            right.copy(),
             times,
             lambda residual: residual / self.scale,
             limit=_PRODUCTS * right.size if self._formed else min(_PRODUCTS * right.size, _MOST_PRODUCTS),

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dboost import passes
 from dboost.columns.statistics import Statistics
 from dboost.columns.table import ColumnTable
+from dboost.compiled.vectors.scaled_rows import padded
 from dboost.engine.base import Engine
 from dboost.hypotheses.base import Key
 from dboost.hypotheses.held_by_model import Held
@@ -279,7 +280,7 @@ class Problem(ABC):
     def evaluate(self, active: Rows, W: Array, intercept: Array) -> Iterate:
         """L, G_A and the bias sums at a model."""
         sums = self.runner.run(passes.active_gradient, self.point(active, W, intercept), name="gradient")
-        return Iterate(active, W, intercept, sums.add["loss"], sums.add["G"], sums.add["bias"])
+        return Iterate(active, W, intercept, sums.add["loss"], np.ascontiguousarray(sums.add["G"]), sums.add["bias"])
 
     def rows_sums(self, iterate: Iterate, rows: Rows) -> Sums:
         """G (or mu+ and mu-) of some rows of W and of the intercept at a model, and the loss.
@@ -298,16 +299,24 @@ class Problem(ABC):
 
     def losses_along(self, iterate: Iterate, D: Array, d: Array, steps: Array) -> Array:
         """GRID pass: L at (W + t D, b + t d) for every t in `steps`."""
-        found: Array = self.own_pass(passes.losses_along, iterate, D, d, steps, name="grid").add["loss"]
+        found: Array = self.own_pass(passes.losses_along, iterate, padded(D), d, steps, name="grid").add["loss"]
         return found
 
     def curvature_at(self, iterate: Iterate) -> Callable[[Array, Array], tuple[Array, Array]]:
         """A function (V, v) -> (X_A'H(X_A V + 1 v'), 1'H(...)), one pass a call, the Hessian fixed at the model."""
-        point = self.point(iterate.active, iterate.W, iterate.intercept)
+        return self._products_at(self.point(iterate.active, iterate.W, iterate.intercept))
 
+    def diagonal_and_products(self, iterate: Iterate) -> tuple[Array, Callable[[Array, Array], tuple[Array, Array]]]:
+        """The diagonal of the curvature (a or a + 1, k), the intercept last, and `curvature_at`; of one Hessian."""
+        point = self.point(iterate.active, iterate.W, iterate.intercept)
+        sums = self.runner.run(passes.curvature_diagonal, point, self.fit_intercept, name="diagonal")
+        return sums.add["diagonal"], self._products_at(point)
+
+    def _products_at(self, point: Point) -> Callable[[Array, Array], tuple[Array, Array]]:
         def product(V: Array, v: Array) -> tuple[Array, Array]:
-            sums = self.runner.run(passes.hessian_product, point, V, v, name="hessian")
-            return sums.add["out"], sums.add["bias"]
+            # in the precision that products have, once for all partitions
+            sums = self.runner.run(passes.hessian_product, point, padded(V, np.float32), v, name="hessian")
+            return sums.add["out"].astype(np.float64), sums.add["bias"]
 
         return product
 

@@ -181,7 +181,7 @@ def _direction(
 
     right = joined(*residual(problem, iterate, lam, free))
     found = conjugate_gradients(
-        right,
+        right.copy(),
         times,
         lambda r: joined(*inverse(*parts(r))),
         limit=_MAX_PRODUCTS,

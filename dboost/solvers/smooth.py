@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost import passes
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Memory
@@ -55,7 +54,7 @@ class SmoothSteps:
 
         `iterate`: the model with its sums.
         `lam`: strength of the penalty.
-        `aim`: not needed: these steps are worth their passes at any strength.
+        `aim`: how far a ridge is solved for; these steps are worth their passes at any strength.
         """
         problem = self.problem
         value = problem.objective(iterate, lam)
@@ -63,9 +62,7 @@ class SmoothSteps:
         charged = problem.objective.columns.weight[iterate.active] > 0.0
         if problem.penalty.threshold and not iterate.W[charged].any():
             return self._bound(iterate, lam, value)
-        sums = problem.own_pass(passes.curvature_diagonal, iterate, problem.fit_intercept, name="diagonal")
-        diagonal = sums.add["diagonal"]
-        times, products = problem.curvature_at(iterate), 0
+        (diagonal, times), products = problem.diagonal_and_products(iterate), 0
 
         def product(V: Array, v: Array) -> tuple[Array, Array]:
             nonlocal products
@@ -76,7 +73,9 @@ class SmoothSteps:
         if self.memory.wide and self._blocks is None and self.accelerators.take("heavy_blocks"):
             self._blocks = forming.blocks(problem, iterate)
         limit, blocks = _MAX_PRODUCTS, self._blocks
-        W, d, slope = conjugate_step(problem, iterate, lam, diagonal, product, limit, value, blocks)
+        W, d, slope = conjugate_step(
+            problem, iterate, lam, diagonal, product, limit, value, blocks, gap=aim.gap * value
+        )
         if products > forming.products:
             # the next step begins with blocks, or with those of its own model where these have aged
             self.memory, self._blocks = replace(self.memory, wide=True), None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,11 +12,13 @@ from dboost import passes
 from dboost.compiled.sparse import columns
 from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
 from dboost.penalties import get_penalty
+from dboost.penalties.faces import EntryFace
 from dboost.problem.sample import Sample
 from dboost.problem.tuning import Blocks, Tuning
 from dboost.solvers.conjugate import class_blocks, settled_support
 from dboost.solvers.conjugate.preconditioner import HeavyRows
 from dboost.solvers.newton import step as newton
+from dboost.solvers.newton.accuracy import Aim
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 
@@ -109,6 +113,46 @@ def test_blocks_take_fewer_passes_where_no_feature_is_left_out(kind, penalty):
     assert blocks.state.passes < 0.75 * plain_ones.state.passes
     # with more threads, the same bits
     assert bits(fit(threads=2)) == bits(blocks)
+
+
+def tagged():
+    """Twelve tags, which columns that pull on one another tell."""
+    X, _ = plain.near_copies()
+    rng = np.random.default_rng(5)
+    scores = (X - X.mean(axis=0)) @ rng.normal(size=(X.shape[1], 12)) - rng.uniform(0.0, 3.0, 12)
+    return plain.Data(
+        "multitask", X, np.where(scores + rng.logistic(size=scores.shape) > 0.0, 1.0, -1.0), np.ones(len(X)), 12
+    )
+
+
+def test_outputs_that_share_nothing_have_steps_of_their_own(monkeypatch):
+    """The solve of all of them as one has to tell apart what is soft in each."""
+    plan = {"penalty": "l2_squared", "tol": 1e-8, "accelerators": plain.without("heavy_blocks")}
+    apart = plain.fitting(tagged(), **plan).fit(1e-4)
+    monkeypatch.setattr(EntryFace, "apart", False)
+    as_one = plain.fitting(tagged(), **plan).fit(1e-4)
+    assert max(apart.gap, as_one.gap) <= 1e-8
+    assert apart.objective == pytest.approx(as_one.objective, rel=1e-7)
+    assert apart.passes < 0.7 * as_one.passes
+
+
+def test_a_ridge_is_solved_no_further_than_its_goal(monkeypatch):
+    """A round may end just above its goal: a solve that squares what is left there takes as long as all others."""
+
+    def path(tol):
+        fitting = plain.fitting(tagged(), penalty="l2_squared", tol=tol, accelerators=plain.without("heavy_blocks"))
+        results = [fitting.fit(1e-2)]
+        for place in range(1, 6):
+            results.append(fitting.fit(1e-2 * 0.25**place, results[-1]))
+        return results
+
+    near, exact = path(1e-2), path(1e-8)
+    of = Aim.of
+    monkeypatch.setattr(Aim, "of", lambda *given: replace(of(*given), gap=0.0))
+    further = path(1e-2)
+    for one, best in zip(near, exact, strict=True):
+        assert one.gap <= 1e-2 and best.objective <= one.objective <= (1.0 + 1e-2) * best.objective
+    assert sum(one.passes for one in near) < 0.8 * sum(one.passes for one in further)
 
 
 @pytest.mark.parametrize("loss", ["multinomial", "margin_softmax", "log"])

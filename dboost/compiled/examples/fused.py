@@ -101,12 +101,11 @@ def branches(
 def active_gradient(
     pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, G: Array, total: Array
 ) -> float:
-    """Add G_A = X_A'U to `G` and the column sums of U to `total`; return L."""
-    sums, whole = np.zeros((G.shape[0], width(G.shape[1]))), 0.0
+    """Add G_A = X_A'U to `G`, which has the ``width`` of its outputs, and the column sums of U to `total`; return L."""
+    whole = 0.0
     for some, U, loss in blocks_of_residuals(pointer, slots, values, W, b, target, weight, total):
-        margin_loops.add_rows(pointer, slots, values, some.start, U, sums)
+        margin_loops.add_rows(pointer, slots, values, some.start, U, G)
         whole += loss
-    G += sums[:, : G.shape[1]]
     return whole
 
 
@@ -188,13 +187,21 @@ def hessian_product(
     total: Array,
 ) -> None:
     """Add X_A' H (X_A V + 1 v') to `out` and the intercept's part to `total`; computed in the precision of `h`."""
+    sums, bias = hessian_sums(pointer, slots, values, h, rank_one, V, v)
+    out += sums
+    total += bias
+
+
+def hessian_sums(
+    pointer: Any, slots: Any, values: Any, h: NDArray[Any], rank_one: Array, V: NDArray[Any], v: Array
+) -> tuple[NDArray[Any], Array]:
+    """What `hessian_product` adds, in the precision of `h`; V may be padded to the width of `h` already."""
     h = padded(h)
     sums = np.zeros((V.shape[0], h.shape[1]), h.dtype)
     bias = np.zeros(h.shape[1])
     V, v_row = padded(V, h.dtype), padded(v[None], h.dtype)[0]
     padded_hessian_product(pointer, slots, values, h, rank_one, V, v_row, sums, bias)
-    out += sums[:, : v.shape[0]]
-    total += bias[: v.shape[0]]
+    return sums[:, : v.shape[0]], bias[: v.shape[0]]
 
 
 @njit(nogil=True, cache=True)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.solves.conjugate_gradients import Solution, conjugate_gradients, dot
+from dboost.compiled.solves.conjugate_gradients import Solution, conjugate_gradients, dot, dots
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 from dboost.solvers.conjugate.preconditioner import Preconditioner
@@ -29,7 +31,7 @@ _LOOSE = 0.1
 # A solve that leaves more than this share of the squared residual got nowhere.
 _NOWHERE = 0.1
 PATIENCE = 5
-"""Products after which it is looked at whether a solve got anywhere, and from there on whether it leaves the face."""
+"""Products after which it is looked at whether a solve got anywhere, and from there on whether it may end."""
 _CENTRED = 0.01
 # Where the face changes more than this share of the step's energy, what it changed is fixed and the rest solved again.
 _PULLED = 0.02
@@ -57,6 +59,7 @@ def conjugate_step(
     blocks: Preconditioner | None = None,
     wider: Callable[[], Preconditioner] | None = None,
     residual: float = RESIDUAL,
+    gap: float = 0.0,
 ) -> tuple[Array, Array, float]:
     """One inexact Newton step on the support.
 
@@ -69,6 +72,7 @@ def conjugate_step(
     `blocks`: blocks of the curvature that precondition together with the diagonal.
     `wider`: blocks of more rows, to go on with where the solve gets nowhere.
     `residual`: share of the gradient, under the preconditioner, that the solve may leave.
+    `gap`: what the model of a step under a ridge may have for a gap, sum form: no solve goes further than there.
     Returns `W`, (a, k): new rows, entries that would have left the face pulled back to it. `d`, (k,): step of the
     intercept. `slope`: decrease that the gradient promises for the unit step (sum of gradient times step).
     """
@@ -78,7 +82,7 @@ def conjugate_step(
     size = face.dim
 
     def join(rows: Array, bias: Array) -> Array:
-        return np.concatenate([face.restrict(rows), bias]) if problem.fit_intercept else face.restrict(rows)
+        return np.concatenate([rows, bias] if problem.fit_intercept else [rows])
 
     def rows_of(v: Array) -> Array:
         return np.asarray(face.expand(v[:size]))
@@ -86,36 +90,26 @@ def conjugate_step(
     def bias_of(v: Array) -> Array:
         return v[size:] if problem.fit_intercept else np.zeros(k)
 
-    gradient = -join(iterate.G, iterate.bias)
+    gradient = join(face.restrict(iterate.G), iterate.bias)
+    np.negative(gradient, out=gradient)
     gradient[:size] += face.gradient(strength)
-    # the sign makes the entries of a tied size add up instead of cancelling
-    sign = np.where(iterate.W < 0.0, -1.0, 1.0)
-    scale = np.abs(join(diagonal[:a] * sign, diagonal[a] if problem.fit_intercept else np.zeros(k)))
+    scale = join(face.restrict_diagonal(diagonal[:a]), diagonal[a] if problem.fit_intercept else np.zeros(k))
+    np.abs(scale, out=scale)
     # without the penalty's share, rows about to vanish (curvature lam / ||w||) stall the solve
     scale[:size] += face.diagonal(strength)
     # where no example is curved a step would not be finite; its first product then ends the solve
     flat = _FLAT * max(float(np.abs(gradient).max(initial=0.0)), np.finfo(float).tiny / _FLAT)
     # each in the units of its own column, of which one may be 1e24 times another
     squares = np.broadcast_to(problem.statistics.square[iterate.active, None], (a, k))
-    unit = np.abs(join(squares * sign, np.full(k, problem.statistics.weight)))
-    curved = scale / np.where(unit > 0.0, unit, np.inf)
-    scale = np.maximum(scale, np.maximum(_LEAST_CURVED * float(curved.max(initial=0.0)) * unit, flat))
+    unit = join(face.restrict_diagonal(squares), np.full(k, problem.statistics.weight))
+    curved = np.divide(scale, unit, out=np.zeros_like(scale), where=unit > 0.0).max(initial=0.0)
+    scale = np.maximum(scale, np.maximum(_LEAST_CURVED * float(curved) * unit, flat))
+    del unit, curved
 
     mean = np.zeros(0)
     if value is not None and problem.fit_intercept:
-        # a step of a row moves all margins by its mean times the step: with the intercept taking that up, rows of
-        # columns far from zero no longer pull on one another (the solve of centred columns, on those as they are)
-        plain = np.broadcast_to((problem.statistics.sum[iterate.active] / problem.statistics.weight)[:, None], (a, k))
-        # The mean that counts is that of the curved examples, whose square is no more than the curvature of the row
-        # beside that of the intercept. Where labels are separated the plain one is far beyond, and the solve would end
-        # at a residual that only looks small.
-        # Each root is drawn by itself: the quotient overflows where no example is curved, and a curvature of weights
-        # over many decades may be rounded below zero.
-        intercept = np.maximum(diagonal[a], np.finfo(float).tiny)
-        most = np.sqrt(np.maximum(diagonal[:a], 0.0)) / np.sqrt(intercept)
-        mean = np.clip(plain, -most, most)
-        centred = diagonal[:a] - mean**2 * diagonal[a]
-        scale[:size] += face.restrict(np.maximum(centred, _CENTRED * diagonal[:a]) - diagonal[:a])
+        mean = _curved_means(problem, iterate, diagonal)
+        scale[:size] += face.restrict(_centred(diagonal, mean))
 
     def solver_of(formed: Preconditioner) -> Callable[[Array], Array]:
         shifts = not problem.loss.separable
@@ -124,19 +118,24 @@ def conjugate_step(
     def by_diagonal(r: Array) -> Array:
         if not mean.size:
             return r / scale
-        bias = r[size:] / scale[size:]
-        rows = (r[:size] - face.restrict(mean * r[size:])) / scale[:size]
-        bias = bias - np.sum(mean * rows_of(rows), axis=0)
-        return np.concatenate([rows, bias])
+        z = r.copy()
+        z[:size] -= face.restrict(mean * r[size:])
+        z /= scale
+        z[size:] -= dots(mean, rows_of(z))
+        return z
 
-    # of the columns, in the coordinates of the face
-    lengths = np.sqrt(unit)
+    lengths = np.sqrt(np.append(problem.statistics.square[iterate.active], problem.statistics.weight))
 
     def times(x: Array) -> Array:
+        V, v = rows_of(x), bias_of(x)
         # the margins that a step moves are numbers of float32 too, of columns of 1e21 as of ordinary ones
-        unit = unit_of(np.maximum(np.abs(x), np.abs(lengths * x)))
-        rows, bias = product(rows_of(x / unit), bias_of(x / unit))
-        q = unit * join(rows, bias)
+        farthest = np.append(np.maximum(V.max(axis=1, initial=0.0), -V.min(axis=1, initial=0.0)), np.abs(v).max())
+        unit = unit_of(np.maximum(farthest, lengths * farthest))
+        rows, bias = product(V, v) if unit == 1.0 else product(V / unit, v / unit)
+        q = join(face.restrict(rows), bias)
+        del rows
+        if unit != 1.0:
+            q *= unit
         q[:size] += face.hessian(x[:size], strength)
         return q
 
@@ -147,24 +146,40 @@ def conjugate_step(
         # the square has the dimension of the objective
         return min(_LOOSE**2, max(start, 0.0) / max(value, np.finfo(float).tiny)) * start
 
-    # coordinates that the face pulls back, beyond the rounding of W + step - W
-    rounding = np.append(_ROUNDING * np.abs(face.coordinates(iterate.W)), np.zeros(gradient.size - size))
-
     def pulled(x: Array) -> Array:
         """A step as the face pulls it back; what W + step - W rounds is no pull."""
+        if not face.bounded:
+            return x
         back = np.append(face.coordinates(face.retract(iterate.W, x[:size]) - iterate.W), x[size:])
+        rounding = np.append(_ROUNDING * np.abs(face.coordinates(iterate.W)), np.zeros(gradient.size - size))
         return np.where(np.abs(back - x) <= _MOVED * np.abs(x) + rounding, x, back)
 
     def leaves(x: Array) -> bool:
-        return bool(np.sum(scale * (pulled(x) - x) ** 2) > _PULLED * np.sum(scale * x**2))
+        return face.bounded and bool(np.sum(scale * (pulled(x) - x) ** 2) > _PULLED * np.sum(scale * x**2))
 
+    ridge = gap > 0.0 and face.apart and problem.penalty.degree == 2 and bool(strength.min(initial=np.inf) > 0.0)
+
+    def solved(left: Array) -> bool:
+        """Whether the model of the step has the gap at such a residual: the conjugate of a ridge is a square too."""
+        if not ridge:
+            return False
+        rows = rows_of(left)
+        rest = 0.5 * float(np.sum(np.einsum("ij,ij->i", rows, rows) / strength))
+        return rest + float(np.sum(np.abs(bias_of(left)) * (1.0 + np.abs(iterate.intercept)))) <= gap
+
+    # where outputs share nothing each has steps of its own: the solve of all as one would have to tell them apart
+    shape = (-1, k) if k > 1 and problem.loss.separable and face.apart else (-1,)
     preconditioned = by_diagonal if blocks is None else solver_of(blocks)
-    x, right, held = np.zeros_like(gradient), -gradient, np.zeros(gradient.shape, np.bool_)
+    x, right, held = np.zeros(gradient.size), -gradient, np.zeros(gradient.shape, np.bool_)
     least, left = enough(preconditioned), limit
     while left > 0:
         free = Free(times, preconditioned, held)
-        found = solve(free, np.where(held, 0.0, right), left, least, wider is not None, x, leaves)
-        x, left = x + found.x, left - found.products
+
+        def ended(step: Array, rest: Array, begun: Array = x) -> bool:
+            return solved(rest) or (face.bounded and leaves(begun + step))
+
+        found = solve(free, free.moving(right), left, least, wider is not None, ended, shape)
+        x, left = np.add(x, found.x, out=found.x), left - found.products
         out = leaves(x)
         if wider is not None and not out and found.left > _NOWHERE * found.start:
             preconditioned, right, left = solver_of(wider()), found.residual, limit
@@ -182,6 +197,33 @@ def conjugate_step(
     return np.asarray(face.retract(iterate.W, x[:size])), bias_of(x), -dot(gradient, x)
 
 
+def _curved_means(problem: Problem, iterate: Iterate, diagonal: Array) -> Array:
+    """The mean of each row (a, k) over the curved examples.
+
+    A step of a row moves all margins by its mean times the step: with the intercept taking that up, rows of columns far
+    from zero no longer pull on one another (the solve of centred columns, on those as they are).
+    """
+    a, k = iterate.W.shape
+    plain = np.broadcast_to((problem.statistics.sum[iterate.active] / problem.statistics.weight)[:, None], (a, k))
+    # The mean that counts is that of the curved examples, whose square is no more than the curvature of the row beside
+    # that of the intercept. Where labels are separated the plain one is far beyond, and the solve would end at a
+    # residual that only looks small.
+    # Each root is drawn by itself: the quotient overflows where no example is curved, and a curvature of weights over
+    # many decades may be rounded below zero.
+    most = np.maximum(diagonal[:a], 0.0)
+    np.sqrt(most, out=most)
+    most /= np.sqrt(np.maximum(diagonal[a], np.finfo(float).tiny))
+    return np.clip(plain, -most, most)
+
+
+def _centred(diagonal: Array, mean: Array) -> Array:
+    """What the diagonal (a, k) of rows loses where the intercept takes up their means."""
+    rows = diagonal[: mean.shape[0]]
+    centred = rows - mean**2 * diagonal[-1]
+    result: Array = np.maximum(centred, _CENTRED * rows) - rows
+    return result
+
+
 @dataclass(frozen=True)
 class Free:
     """A system, and what preconditions it, without the coordinates that are held."""
@@ -190,39 +232,58 @@ class Free:
     solver: Callable[[Array], Array]
     held: NDArray[np.bool_]
 
+    @cached_property
+    def _whole(self) -> bool:
+        return not self.held.any()
+
+    def moving(self, v: Array) -> Array:
+        return v if self._whole else np.where(self.held, 0.0, v)
+
     def times(self, v: Array) -> Array:
-        return np.where(self.held, 0.0, self.product(v))
+        return self.moving(self.product(v))
 
     def preconditioned(self, r: Array) -> Array:
-        return np.where(self.held, 0.0, self.solver(r))
+        return self.moving(self.solver(r))
 
 
 def solve(
-    system: Free, right: Array, limit: int, least: float, impatient: bool, begun: Array, leaves: Callable[[Array], bool]
+    system: Free,
+    right: Array,
+    limit: int,
+    least: float,
+    impatient: bool,
+    over: Callable[[Array, Array], bool],
+    shape: tuple[int, ...] = (-1,),
 ) -> Solution:
     """Conjugate gradients from zero on a system, until the square of the residual is `least`.
 
-    No further than to where the step, with `begun` added, leaves the face; where it is `impatient`, no further than
-    `PATIENCE` products that have made the residual no smaller.
+    No further than to where it is `over`, given the step and the residual, which is looked at from `PATIENCE` products
+    on; where it is `impatient`, no further than so many that have made the residual no smaller. `shape`: of the right
+    side, whose columns are systems of their own.
     """
 
-    def curved(p: Array, curvature: float, left: float) -> bool:
+    def curved(p: Array, curvature: Any, left: Any) -> bool:
         # where nothing is curved a step would be of any length, and the model means nothing there
-        return 0.0 < curvature < math.inf and left / curvature * float(np.abs(p).max()) <= _FARTHEST
+        longest, some = np.abs(p).max(axis=0), np.asarray(left > 0.0)
+        if not np.all((curvature > 0.0) & (curvature < math.inf) | ~some):
+            return False
+        return bool(np.all(longest * np.where(some, left, 0.0) <= _FARTHEST * np.where(some, curvature, 1.0)))
 
-    def ended(products: int, start: float, left: float, x: Array) -> bool:
+    def ended(products: int, start: float, left: float, x: Array, residual: Array) -> bool:
         nowhere = impatient and products == PATIENCE and left > start
-        return products >= PATIENCE and (nowhere or leaves(begun + x))
+        return products >= PATIENCE and (nowhere or over(x.ravel(), residual.ravel()))
 
-    return conjugate_gradients(
-        right,
-        system.times,
-        system.preconditioned,
+    found = conjugate_gradients(
+        right.reshape(shape),
+        lambda v: system.times(v.ravel()).reshape(shape),
+        lambda r: system.preconditioned(r.ravel()).reshape(shape),
         limit=limit,
         least=lambda start: least,
         curved=curved,
         ended=ended,
+        inner=dot if len(shape) == 1 else dots,
     )
+    return replace(found, x=found.x.ravel(), residual=found.residual.ravel())
 
 
 def unit_of(v: Array) -> float:

@@ -35,6 +35,7 @@ class Aim:
     # How many steps of descent lead to the goal, each gaining what the last step did; infinitely many where none do.
     descents: float
     residual: float  # Share of the gradient that a solve by conjugate gradients may leave.
+    gap: float  # Relative gap that the model of a step may keep.
 
     @classmethod
     def of(cls, target: float, rest: float, before: float, price: float) -> Aim:
@@ -49,7 +50,7 @@ class Aim:
         gap = min(rest, 1.0)
         price = max(price, _CHEAPEST)
         whole, sampled = max(closest, _WHOLE * gap) / price, max(closest, _SAMPLED * gap) / price
-        return cls(whole, sampled, _descents(target, rest, before), _residual(target, rest))
+        return cls(whole, sampled, _descents(target, rest, before), _residual(target, rest), _WANTED * target)
 
     def near(self, whole: bool) -> bool:
         """Whether steps of descent alone are the cheapest way to the goal, on all examples or on a sample."""
