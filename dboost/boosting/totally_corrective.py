@@ -378,10 +378,12 @@ class Loop(Rounds):
         share = _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
         # where no row may enter any more the restricted problem is all there is to solve: of a penalty that leaves no
         # row out, those that are not held are of columns that tell nothing
-        all_held = not (self.problem.objective.sparse or self.problem.searched or others_wait)
+        objective = self.problem.objective
+        leaves_out = objective.sparse or objective.columns.group is not None
+        all_held = not (leaves_out or self.problem.searched or others_wait)
         alone = all_held or self.entering.full(iterate)
         guess = is_guess(self.problem, state)
-        value = max(self.problem.objective(iterate, self.lam), self.problem.objective.resolution)
+        value = max(objective(iterate, self.lam), objective.resolution)
         goal = Goal.of(self.lam, value, gap, 0.0 if guess or alone else share, self.settings.tol, self.certified)
         if self.certified and not guess:
             rest = self.inner.restricted_gap(iterate, self.lam, Step("", 0.0, 0.0))

@@ -195,7 +195,6 @@ class LocalEngine:
         """Forget what was remembered for all plans so far: passes ask for nothing but what is of the current one."""
         for run in self._runs:
             self._store.drop(run)
-        self._runs.clear()
 
     def _pool(self) -> Helpers | None:
         if self._closed:
