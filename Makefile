@@ -46,9 +46,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PIP) install --no-compile -c constraints.txt -e .
 	@touch $(INSTALLED)
 
-# What the tests need beyond what a run does.
+# What the tests need beyond what a run does; dboost itself is there, and building it anew takes seconds.
 $(TESTED): $(INSTALLED)
-	$(PIP) install --no-compile -c constraints.txt -e ".[test,plots]"
+	@$(BIN)/python -c "import tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
+	    print(*extras['test'], *extras['plots'], sep='\n')" > $(VENV)/tested.txt
+	$(PIP) install --no-compile -c constraints.txt -r $(VENV)/tested.txt
 	@touch $(TESTED)
 
 # Kernels are compiled once, so that no run waits for them; of those that are kept, only what a change reaches is compiled

@@ -96,6 +96,7 @@ def test_columns_that_all_pull_on_one_another_are_solved_for_together(penalty, t
     assert resumed.W.tobytes() == wide.W.tobytes() and resumed.passes == wide.passes
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("penalty", ["none", "l2", "l2_squared"])
 @pytest.mark.parametrize("kind", ["multinomial", "log"])
 def test_blocks_take_fewer_passes_where_no_feature_is_left_out(kind, penalty):

@@ -87,6 +87,7 @@ class ByColumn(ReadAgain):
     load_rows = load
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_fit_has_the_same_bits_on_threads_on_a_cluster_and_streamed(dtype, one_worker, two_processes):
     far, _ = moved(dense("multinomial"), 3e4)

@@ -144,6 +144,7 @@ def test_the_other_loops_end_by_passes_and_seconds_too(name):
 PLACES = {**dict.fromkeys(LOOPS, 1), "budgeted": 2, "shareboost": 2, "back": 5}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name,place", PLACES.items())
 def test_a_round_that_a_limit_cut_short_is_made_again_without_the_limit(name, place):
     settings, loss, alpha = (LOOPS | SYSTEMS)[name]

@@ -147,6 +147,7 @@ def mixed(loss="multinomial"):
     return data
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rule", COSTLY)
 @pytest.mark.parametrize("loss", ["multinomial", "log"])
 def test_without_a_shortlist_the_best_of_all_candidates_enters(rule, loss):
@@ -158,6 +159,7 @@ def test_without_a_shortlist_the_best_of_all_candidates_enters(rule, loss):
     assert bits(every) == bits(whole)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rule", COSTLY)
 def test_candidates_that_are_tried_in_pieces_are_the_same(rule, monkeypatch):
     groups = tuple(np.arange(12) // 3)
@@ -199,6 +201,7 @@ def left(data, penalty, lam, rows, W, b):
     return data.X[:, rows].T @ U - face.gradient(np.full(len(W), lam)).reshape(W.shape), U.sum(axis=0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("penalty", ["l2_squared", "smooth_l1", "smooth_l1/linf"])
 def test_corrective_steps_end_with_no_gradient_on_the_rows_held(loss, penalty):
@@ -343,6 +346,7 @@ NEWTON = ShareBoost("row", 2, keep=2), 3, 5
 PAPERS = ShareBoost("row", None, corrective="nesterov"), 2, 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "family,case",
     [(None, NEWTON), (Products(max_degree=2), NEWTON), (Stumps(), NEWTON), (None, PAPERS)],

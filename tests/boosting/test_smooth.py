@@ -63,6 +63,7 @@ def test_a_path_needs_strengths_where_there_is_no_largest(loss):
     assert all(result.gap <= 1e-6 for result in results)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss,update", [pair for pair in plain.DEFINED if pair[1] != "gradboost"])
 def test_smooth_l1_as_a_booster_adds_one_feature_a_round(solve, loss, update):
     """Dekel et al.'s baseline: the best feature by score, then all held are re-optimised; nothing ever leaves."""

@@ -76,6 +76,7 @@ def test_terms_that_occur_once_do_not_reach_the_driver(tmp_path, monkeypatch):
     assert len(set(folders.values())) == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("more", [{"min_df": 3}, {"min_df": 2, "max_features": 20, "binary": True}, {"hashing": 64}])
 def test_terms_of_a_table_are_counted_in_shards_too(tmp_path, monkeypatch, more):
     texts = documents_with_identifiers(tmp_path / "d.parquet")

@@ -117,6 +117,7 @@ def test_signs_are_kept_where_features_cannot_be_refitted() -> None:
     assert np.all(model.coef_ >= 0.0) and model.coef_[0, 0] > 0.5 and model.frontier_[-1]["ridge"] == 0.0
 
 
+@pytest.mark.full
 def test_a_dask_array_gives_the_same_model(chosen: Any) -> None:
     da = pytest.importorskip("dask.array")
     other = dboost.BoostedClassifier().fit(da.from_array(X, chunks=(240, 6)), da.from_array(LABELS, chunks=240))

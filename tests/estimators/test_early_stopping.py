@@ -72,6 +72,7 @@ def test_a_gain_that_is_asked_for_ends_it_sooner(seen, unseen):
     assert model.n_iter_ == stop.best_round_ + 2 and max(stop.scores_) <= best + 0.05
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scoring", [None, "neg_log_loss"])
 @pytest.mark.parametrize("binary", [False, True])
 def test_rows_of_every_kind_give_the_same_scores(seen, unseen, tmp_path, scoring, binary):

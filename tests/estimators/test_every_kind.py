@@ -147,9 +147,9 @@ def bits(model):
 
 @functools.cache
 def fitted(name):
-    """The fit to rows in memory, which two tests read."""
-    estimator, y = KINDS[name]
-    return clone(estimator).fit(X, LABELS[y])
+    """The fit to rows in memory, which three tests read."""
+    estimator, y = (KINDS | SAVED)[name]
+    return clone(estimator).fit(FRAME, LABELS[y])
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -169,14 +169,12 @@ def test_every_input_on_both_engines_gives_one_model(name, client, tmp_path):
         assert model.objective_ == pytest.approx(expected.objective_, rel=5e-8)
         found = [shown(model, given) for given in inputs]
         assert all(other.tobytes() == found[0].tobytes() for other in found)
-        np.testing.assert_allclose(found[0], shown(expected, X), atol=2e-3)
+        np.testing.assert_allclose(found[0], shown(expected, FRAME), atol=2e-3)
 
 
 @pytest.mark.parametrize("name", [*KINDS, *SAVED])
 def test_what_is_saved_comes_back(name, tmp_path):
-    estimator, task = (KINDS | SAVED)[name]
-    y = LABELS[task]
-    model = clone(estimator).fit(FRAME, y)
+    model, y = fitted(name), LABELS[(KINDS | SAVED)[name][1]]
     model.save(tmp_path / "model")
     loaded = dboost.load_model(tmp_path / "model")
     for again in (loaded, pickle.loads(pickle.dumps(model)), model.to_local()):
@@ -208,13 +206,13 @@ def test_a_killed_fit_goes_on_with_the_same_bits(name, tmp_path):
     assert whole.n_iter_ > 1
     kept = clone(estimator).set_params(checkpoint=tmp_path / "state")
     with pytest.raises(Killed):
-        clone(kept).set_params(callbacks=[killer(after := whole.n_iter_ // 2)]).fit(X, y)
+        clone(kept).set_params(callbacks=[killer(after := whole.n_iter_ // 2)]).fit(FRAME, y)
     rounds = []
-    resumed = clone(kept).set_params(callbacks=[lambda record: rounds.append(record["round"])]).fit(X, y)
+    resumed = clone(kept).set_params(callbacks=[lambda record: rounds.append(record["round"])]).fit(FRAME, y)
     assert rounds[0] == after + 1 and bits(resumed) == bits(whole)
     assert resumed.duality_gap_ == pytest.approx(whole.duality_gap_, rel=0.0, abs=0.0, nan_ok=True)
     # a fit that has ended ends again where it ended
-    assert bits(clone(kept).fit(X, y)) == bits(whole)
+    assert bits(clone(kept).fit(FRAME, y)) == bits(whole)
 
 
 # What another fit asks for, and the settings that the refusal names.

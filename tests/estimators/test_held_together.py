@@ -93,6 +93,7 @@ def test_groups_without_a_meaning_are_refused(files: Any) -> None:
             model.fit(X, y, groups=groups)
 
 
+@pytest.mark.full
 def test_a_run_keeps_the_column_of_the_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

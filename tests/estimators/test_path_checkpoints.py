@@ -52,6 +52,7 @@ CASES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::dboost.errors.DboostWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_a_path_that_is_broken_off_again_and_again_ends_with_the_same_bits(name, multiclass, binary, tmp_path):

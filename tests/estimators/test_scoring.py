@@ -165,6 +165,7 @@ def test_a_class_in_one_fold_only_is_never_predicted():
     assert np.all(by_classes.fold_scores_ == 4.0)
 
 
+@pytest.mark.full
 def test_a_fold_that_lacks_a_class_is_scored_or_refused_with_a_remedy(client):
     y = np.where(KIND == "emu", "dog", KIND)
     y[::38] = "emu"

@@ -28,6 +28,7 @@ def solved(engine, X, y, task, **settings):
     return fit(plan, engine, FitSettings(LOSSES[task], alpha=0.005, tol=1e-10, **settings))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("task", "penalty", "support", "input"),
     [

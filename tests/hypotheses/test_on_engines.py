@@ -25,6 +25,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 def test_a_fit_has_the_same_bits_on_threads_and_on_a_cluster(family, one_worker, two_processes):
     data = plain.make("multinomial", m=120, n=4, weights=True, seed=60)

@@ -105,6 +105,7 @@ def test_every_system_takes_what_it_takes_of_the_explicit_matrix(name, monkeypat
     np.testing.assert_allclose(matrix.decision_function(H), scores, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.full
 def test_blocks_have_the_same_bits_on_a_cluster(two_processes, monkeypatch):
     in_blocks(monkeypatch, 1500)
     data = plain.make("multinomial", m=80, n=8, density=0.3, weights=True, seed=61)

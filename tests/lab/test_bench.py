@@ -189,6 +189,7 @@ def test_the_child_gets_its_threads_and_no_path_of_ours(monkeypatch: pytest.Monk
     assert interpreter(OURS) == interpreter(PEERS["saga"]) == sys.executable
 
 
+@pytest.mark.full
 def test_a_short_run_is_the_median_of_three_and_the_layout_is_charged(binary: Stored) -> None:
     taken = iter((0.06, 0.0, 0.02, 0.3))
     seen: list[float] = []

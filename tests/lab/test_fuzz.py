@@ -162,6 +162,7 @@ def test_a_certificate_of_a_model_that_is_no_optimum_is_seen() -> None:
     assert judge.judged(case, zero, ["it warned"], outcome).kind == "FALSE certificate"
 
 
+@pytest.mark.full
 def test_a_single_case_is_shown_with_its_parameters(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--only", "1"]) == 0
     shown = capsys.readouterr().out

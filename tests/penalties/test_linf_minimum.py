@@ -60,6 +60,7 @@ def test_functions_whose_coordinates_are_apart(k):
         assert found.residual <= 1e-12 * (1 + lam)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("k", [2, 6])
 def test_a_function_that_is_bounded_by_its_curvature(k):
     rng = np.random.default_rng(k)

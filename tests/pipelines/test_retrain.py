@@ -255,6 +255,7 @@ def test_a_challenger_of_other_classes_begins_from_nothing(folder, capsys):
     assert "the challenger begins from nothing: the classes differ" in said and "promoted: v0002" in said
 
 
+@pytest.mark.full
 def test_old_versions_are_deleted_where_that_is_asked_for(folder, capsys):
     home = Home(folder / "retraining")
     (folder / "nightly.toml").write_text(FILE.replace("[gates]", "keep = 1\n[gates]"))
