@@ -182,7 +182,6 @@ def test_max_rounds_warns_with_the_gap(loss):
     assert caught[0].filename == __file__
 
 
-@pytest.mark.full
 def test_a_tolerance_of_zero_ends_at_the_precision_of_the_numbers(loss, penalty):
     data = plain.make(loss, m=80, n=8, seed=15)
     result = plain.fitting(data, penalty=penalty, tol=0.0).fit("auto")

@@ -113,7 +113,6 @@ def test_kappa_is_the_largest_curvature(case):
     assert eigenvalues.max() == pytest.approx(loss.kappa, rel=1e-12)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.3, 1.32, 3.0, 30.0, 1000.0])
 def test_kappa_and_floor_of_every_epsilon(epsilon):
     loss = EpsilonInsensitive(epsilon)

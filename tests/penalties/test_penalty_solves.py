@@ -80,7 +80,6 @@ def test_zero_row_on_both_sides_of_its_threshold(cases):
             assert np.all((penalty.score_quadratic(G, a, lam) > 0) == alive)
 
 
-@pytest.mark.full
 def test_scores_against_the_decrease(cases, rng, monkeypatch):
     """Equal to what the step gains; for the l2 part under the exponential bound positive and at most that."""
     # a step without an end gains all that there is
