@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.examples.margins import dense_scores, sparse_scores
+from dboost.compiled.read_only import read_only
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import (
     ARRAYS_FILE,
@@ -201,11 +202,12 @@ class Model:
             X = X if X.has_sorted_indices else X.sorted_indices()
             values = X.data if X.dtype in (np.float32, np.float64) else X.data.astype(np.float64)
             pointer = X.indptr.astype(np.int64, copy=False)
-            finite = sparse_scores(pointer, X.indices, values, X.shape[1], places, W, found)
+            stored = read_only(pointer), read_only(X.indices), read_only(values)
+            finite = sparse_scores(*stored, X.shape[1], read_only(places), read_only(W), found)
         else:
             if X.dtype not in (np.float32, np.float64) or not (X.flags.c_contiguous or X.flags.f_contiguous):
                 X, places = X[:, places].astype(np.float64), np.arange(len(places))
-            finite = dense_scores(X, places, W, found)
+            finite = dense_scores(read_only(X), read_only(places), read_only(W), found)
         if not finite:
             raise DataError(_NOT_FINITE)
         return found

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Float32, Float64, Int32, Int64, UInt8, Values
 from dboost.compiled.kept import njit
+from dboost.compiled.read_only import read_only
 from dboost.compiled.sparse.transpose import turn
 from dboost.compiled.vectors.room import greater, room, zeros
 from dboost.compiled.vectors.scaled_rows import gather, padded
@@ -189,7 +190,8 @@ def _turned(first: Any, last: Any, begin: Any, end: Any, index: Any, values: Any
     _tally(begin, end, index, pointer[1:])
     np.cumsum(pointer, out=pointer)
     lines, out = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], values.dtype)
-    turn(first, last, index, values, 0, pointer[:-1].copy(), lines, out)
+    lies = read_only(first), read_only(last), read_only(index), read_only(values)
+    turn(*lies, 0, pointer[:-1].copy(), lines, out)
     return pointer, lines, out
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dboost.compiled.read_only import read_only
 from dboost.data.sparse.csr import CsrPiece, any_repeats, dense_to_csr
 from dboost.errors import DataError, UsageError, without_values
 
@@ -69,7 +70,7 @@ def dense_piece(dense: NDArray[Any], dtype: np.dtype[Any]) -> CsrPiece:
     indptr = np.zeros(dense.shape[0] + 1, dtype=np.int64)
     indices = np.empty(nnz, dtype=np.int32)
     values = np.empty(nnz, dtype=dtype)
-    dense_to_csr(dense, indptr, indices, values)
+    dense_to_csr(read_only(dense), indptr, indices, values)
     return CsrPiece(indptr, indices, values)
 
 
@@ -151,7 +152,7 @@ def _is_clean(matrix: Any) -> bool:
     """Whether a CSR matrix stores no zeros, and no column of a row twice."""
     stored = matrix.data[: matrix.indptr[-1]]
     # the order within a row is lost on the way to columns: it need not be made
-    repeats = any_repeats(matrix.indptr, matrix.indices, matrix.shape[1])
+    repeats = any_repeats(read_only(matrix.indptr), read_only(matrix.indices), matrix.shape[1])
     return not repeats and int(np.count_nonzero(stored)) == stored.shape[0]
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Int32, Int64, Values
 from dboost.compiled.kept import njit
+from dboost.compiled.read_only import read_only
 from dboost.compiled.sparse.transpose import turn
 from dboost.compiled.vectors.new_arrays import new_arrays
 from dboost.compiled.vectors.room import lesser
@@ -175,6 +176,7 @@ def dense_to_csc(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
     """As ``to_csc`` of a dense block (m, n) that is not put by row first; ``Unclean`` where a value is not finite."""
     indptr = np.zeros(dense.shape[1] + 1, dtype=np.int64)
+    dense = read_only(dense)
     if not _count_dense(dense, indptr):
         raise Unclean
     np.cumsum(indptr, out=indptr)
@@ -226,7 +228,8 @@ def to_csc(
     indptr = np.zeros(n_features + 1, dtype=np.int64)
     for number, piece in enumerate(pieces):
         mine = target[bounds[number] : bounds[number + 1]]
-        code, row, position = _count(piece.indptr, piece.indices, piece.values, mine, n_features, indptr)
+        stored = read_only(piece.indptr), read_only(piece.indices), read_only(piece.values)
+        code, row, position = _count(*stored, mine, n_features, indptr)
         if code != _OK:
             raise _refusal(piece, code, row, position, n_features, names)
     np.cumsum(indptr, out=indptr)
@@ -235,7 +238,8 @@ def to_csc(
     duplicates = 0
     for number, piece in enumerate(pieces):
         mine = target[bounds[number] : bounds[number + 1]]
-        duplicates += _place(piece.indptr, piece.indices, piece.values, mine, indptr, cursor, rows, values)
+        stored = read_only(piece.indptr), read_only(piece.indices), read_only(piece.values)
+        duplicates += _place(*stored, mine, indptr, cursor, rows, values)
     return _without_duplicates(indptr, rows, values) if duplicates else (indptr, rows, values)
 
 
@@ -296,7 +300,8 @@ def _counted(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]) 
             return None
         if piece.n_rows and int(np.diff(piece.indptr).min()) < 0:
             return None
-        offsets, indices, values = piece.indptr - first, piece.indices[first:stop], piece.values[first:stop]
+        offsets = read_only(piece.indptr - first)
+        indices, values = read_only(piece.indices[first:stop]), read_only(piece.values[first:stop])
         if not usual(indices, values, n_features):
             return None
         _count_usual(indices, counts)

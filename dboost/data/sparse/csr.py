@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Int32, Int64, Values
 from dboost.compiled.kept import njit
+from dboost.compiled.read_only import read_only
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ def as_rows_of(pieces: Sequence[CsrPiece], n_features: int) -> tuple[Any, Any, A
             return None
         indices, values = piece.indices[first:stop], piece.values[first:stop]
         pointer = piece.indptr - first
-        if not (usual(indices, values, n_features) and ascending(pointer, indices)):
+        seen = read_only(indices)
+        if not (usual(seen, read_only(values), n_features) and ascending(read_only(pointer), seen)):
             return None
         pointers.append(pointer[1:] + first_value)
         index.append(indices)
