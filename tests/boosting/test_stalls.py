@@ -71,9 +71,8 @@ def classes(m=1500, n=8, k=6):
     """Columns of two hidden numbers and little else, of which each class follows its own sum."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(m, 2)) @ rng.normal(size=(2, n)) + 0.3 * rng.normal(size=(m, n))
-    return plain.Data(
-        "multinomial", X, (X @ rng.normal(size=(n, k)) + rng.gumbel(size=(m, k))).argmax(1), np.ones(m), k
-    )
+    y = (X @ rng.normal(size=(n, k)) + rng.gumbel(size=(m, k))).argmax(1).astype(np.int32)
+    return plain.Data("multinomial", X, y, np.ones(m), k)
 
 
 @pytest.mark.parametrize("penalty", [pytest.param("l1", marks=pytest.mark.full), "l1/linf", "l1/l2"])

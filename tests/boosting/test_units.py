@@ -114,7 +114,7 @@ def power(loss, y):
 
     def value(unit):
         labels = unit * (y if y.ndim > 1 else y[:, None])
-        return loss_of_margins(0.5 * labels, in_unit(loss, unit).target(unit * y), np.ones(len(y)))
+        return loss_of_margins(0.5 * labels, in_unit(loss, unit).target((unit * y).astype(y.dtype)), np.ones(len(y)))
 
     found = np.log2(value(2.0) / value(1.0)), np.log2(value(8.0) / value(1.0)) / 3.0
     return round(found[0]) if np.allclose(found, round(found[0]), atol=1e-9) else None

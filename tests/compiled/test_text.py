@@ -19,7 +19,7 @@ from tests.data.unicode_documents import random_documents
 
 def laid_out(texts: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
     """Texts side by side and their offsets, with nothing behind them, as Arrow may have them."""
-    data = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+    data = np.frombuffer(b"".join(texts) or b"\0", np.uint8).copy()
     return data, np.cumsum([0, *map(len, texts)]).astype(np.int64)
 
 

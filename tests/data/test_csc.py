@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dboost.compiled.read_only import read_only
 from dboost.data.sparse import csc
 from dboost.data.sparse.csc import to_csc
 from dboost.data.sparse.csr import CsrPiece, any_repeats
@@ -151,7 +152,7 @@ def test_columns_that_a_row_names_twice_are_found_in_any_order_and_spare_storage
         rows = [np.sort(row) for row in rows] if number % 2 else rows
         indptr = np.concatenate([[0], np.cumsum([row.shape[0] for row in rows])])
         spare = [[], [0, 0], [5]][number % 3]
-        found.append(any_repeats(indptr, np.concatenate([*rows, spare]).astype(np.int32), 12))
+        found.append(any_repeats(read_only(indptr), read_only(np.concatenate([*rows, spare]).astype(np.int32)), 12))
         assert found[-1] is any(np.unique(row).shape[0] < row.shape[0] for row in rows)
     assert 50 < sum(found) < 250
-    assert not any_repeats(np.zeros(2, np.int64), np.zeros(0, np.int32), 12)
+    assert not any_repeats(read_only(np.zeros(2, np.int64)), read_only(np.zeros(0, np.int32)), 12)

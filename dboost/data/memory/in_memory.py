@@ -152,7 +152,8 @@ def _is_clean(matrix: Any) -> bool:
     """Whether a CSR matrix stores no zeros, and no column of a row twice."""
     stored = matrix.data[: matrix.indptr[-1]]
     # the order within a row is lost on the way to columns: it need not be made
-    repeats = any_repeats(read_only(matrix.indptr), read_only(matrix.indices), matrix.shape[1])
+    pointer = read_only(matrix.indptr.astype(np.int64, copy=False))
+    repeats = any_repeats(pointer, read_only(matrix.indices), matrix.shape[1])
     return not repeats and int(np.count_nonzero(stored)) == stored.shape[0]
 
 

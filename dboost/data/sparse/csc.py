@@ -300,7 +300,7 @@ def _counted(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]) 
             return None
         if piece.n_rows and int(np.diff(piece.indptr).min()) < 0:
             return None
-        offsets = read_only(piece.indptr - first)
+        offsets = read_only((piece.indptr - first).astype(np.int64, copy=False))
         indices, values = read_only(piece.indices[first:stop]), read_only(piece.values[first:stop])
         if not usual(indices, values, n_features):
             return None

@@ -104,7 +104,7 @@ def as_rows_of(pieces: Sequence[CsrPiece], n_features: int) -> tuple[Any, Any, A
         if first < 0 or stop > piece.indices.shape[0] or (piece.n_rows and int(np.diff(piece.indptr).min()) < 0):
             return None
         indices, values = piece.indices[first:stop], piece.values[first:stop]
-        pointer = piece.indptr - first
+        pointer = (piece.indptr - first).astype(np.int64, copy=False)
         seen = read_only(indices)
         if not (usual(seen, read_only(values), n_features) and ascending(read_only(pointer), seen)):
             return None
