@@ -23,7 +23,7 @@ KERNELS := $(shell grep -rlE "numba|njit" --include=*.py dboost)
 
 help:
 	@echo "make demo          from the source code that this machine has to a certified model, its page and new labels"
-	@echo "make test          installs what it needs, then ruff, mypy and one test of each kind (aimed at 10 minutes)"
+	@echo "make test          installs what it needs, then ruff, mypy and one test of each kind (under 10 minutes on two cores)"
 	@echo "make test-all      the same with every test there is"
 	@echo "make lint          ruff and mypy only"
 	@echo "make test-lowest   tests of data, models and fits under the lowest versions that pyproject.toml allows"
@@ -64,6 +64,7 @@ demo: $(INSTALLED)
 
 lint: $(TESTED)
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 
 # Compiling keeps one core busy, and installing what tests need, linting and reading the tests the other one: what pytest

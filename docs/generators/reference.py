@@ -40,9 +40,9 @@ PARTS = {
     "penalties": "What ties the weights of a feature. A penalty is named by a word, or given as an object.",
     "hypotheses": "What every family of hypotheses has, for those who write one.",
     "metrics": "Measures of predictions, margins and sparsity.",
-    "onnx": "Models as ONNX graphs (`pip install \"dboost[onnx]\"`).",
-    "mlflow": "A flavour of MLflow (`pip install \"dboost[mlflow]\"`).",
-    "plots": "Pictures with matplotlib (`pip install \"dboost[plots]\"`).",
+    "onnx": 'Models as ONNX graphs (`pip install "dboost[onnx]"`).',
+    "mlflow": 'A flavour of MLflow (`pip install "dboost[mlflow]"`).',
+    "plots": 'Pictures with matplotlib (`pip install "dboost[plots]"`).',
 }
 
 

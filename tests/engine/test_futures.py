@@ -56,7 +56,7 @@ def test_futures_are_items(two_processes, futures):
         engine.set_plan(futures, ROWS, "run")
         before = blocks_fetched(two_processes)
         assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), expected)
-        # Each bundle's blocks have moved to the worker that sums them, once; what an idle worker stole moves from there.
+        # Each block has moved once to the worker that sums it, and on from one that stole it while idle.
         moved = blocks_fetched(two_processes) - before
         assert moved and set(moved.values()) == {1}
         for _ in range(2):

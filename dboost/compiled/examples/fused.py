@@ -104,6 +104,8 @@ def active_gradient(
     """Add G_A = X_A'U to `G`, which has the ``width`` of its outputs, and the column sums of U to `total`; return L."""
     whole = 0.0
     for some, U, loss in blocks_of_residuals(pointer, slots, values, W, b, target, weight, total):
+        # the loop would write beyond the end of narrower rows
+        assert G.shape[1] == U.shape[1], f"G has {G.shape[1]} outputs to a row, expected {U.shape[1]}"
         margin_loops.add_rows(pointer, slots, values, some.start, U, G)
         whole += loss
     return whole
