@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from dboost.redact import redact, redact_urls
 
-# What other libraries quote of the data: what stands in quotation marks, an array, and the fields of a row.
-_QUOTED = re.compile(r"""array=\[.*\]|["'].*["']|["'].*""", re.DOTALL)
+# What other libraries quote of the data: what stands in quotation marks, an array, and the fields of a row. The name of
+# a type stands in quotation marks too.
+_QUOTED = re.compile(r"""array=\[.*\]|\n\s*\[.*|["'].*["']|["'].*""", re.DOTALL)
+_TYPE = re.compile(r"""dtype(=|\()['"]([\w<>|]+)['"]""")
 _FIELDS = re.compile(r"(, got \d+): .*", re.DOTALL)
 _CONVERTED = re.compile(r"Could not convert .*(?= with type )", re.DOTALL)
 
@@ -32,7 +34,7 @@ def without_values(fault: object) -> str:
     'could not convert string to float: (a value)'
     """
     said = _CONVERTED.sub("Could not convert (a value)", _FIELDS.sub(r"\1", str(fault)))
-    return _QUOTED.sub("(a value)", said).strip()
+    return _QUOTED.sub("(a value)", _TYPE.sub(r"dtype\1\2", said)).strip()
 
 
 def type_name(value: object) -> str:

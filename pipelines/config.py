@@ -29,7 +29,7 @@ from typing import (
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
-from dboost.errors import UsageError
+from dboost.errors import UsageError, type_name
 from dboost.files.paths import local_path
 from dboost.former_names import PARAMETERS, warn_renamed
 
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 Settings = TypeVar("Settings", bound="LogSettings")
 S = TypeVar("S", bound="DataSettings")
+
+# Characters of a value in a message.
+_SHOWN = 60
 
 
 # ---- types ---------------------------------------------------------------------------------------------------------
@@ -322,6 +325,12 @@ def dialect_of(settings: Any) -> Dialect:
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
+def shown(value: object) -> str:
+    """A value of a parameter in a line: a table, or anything long, by its type."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN and "\n" not in text else type_name(value)
+
+
 def near(word: str, known: Iterable[str]) -> str:
     """The sentence that names the nearest known word, or nothing."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
@@ -359,7 +368,7 @@ def read_keys(
         try:
             found[name] = TypeAdapter(known[name]).validate_python(value)
         except ValidationError:
-            said = f"{called(name)}: found {value!r}, expected {expected(known[name], value)}"
+            said = f"{called(name)}: found {shown(value)}, expected {expected(known[name], value)}"
             raise UsageError(said, file=file) from None
     return found
 

@@ -494,13 +494,15 @@ def warn_if_empty(result: FitResult) -> None:
     """Warn of a model without features, which predicts the same of every row."""
     if len(result.active):
         return
-    above = result.alpha >= result.alpha_max > 0.0
-    why = f"alpha={result.alpha:.4g} is at or above alpha_max={result.alpha_max:.4g}" if above else "none helps"
-    warn_user(
-        f"no feature is used, and every prediction is the same: {why}"
-        + ("; give a smaller alpha" if above else "; check the features and the labels"),
-        DboostWarning,
-    )
+    if not result.alpha_max > 0.0:
+        why, remedy = "none helps", "check the features and the labels"
+    elif result.alpha >= result.alpha_max:
+        why = f"alpha={result.alpha:.4g} is at or above alpha_max={result.alpha_max:.4g}"
+        remedy = "give a smaller alpha"
+    else:
+        why = f"the fit ended by {result.stop_reason!r} before the first feature"
+        remedy = "give a smaller tol" if result.stop_reason == "tol" else "raise this limit"
+    warn_user(f"no feature is used, and every prediction is the same: {why}; {remedy}", DboostWarning)
 
 
 def warn_if_dropped(fitting: Fitting) -> None:

@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import math
 import numbers
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,6 +51,10 @@ class Features:
                 )
             return member
         if self.names is None:
+            # what a model calls features of data without names, as scikit-learn does
+            called = re.fullmatch(r"x(0|[1-9][0-9]*)", member)
+            if called and int(called[1]) < self.n:
+                return int(called[1])
             raise UsageError(
                 f"{parameter} has the feature {member!r} by name{within}, and the features of the data have no names",
                 hint="give it by place, counted from 0, or a table with named columns",
@@ -77,7 +82,7 @@ class PerColumn:
     parameter: str
     usual: float
     values: Array | None = None
-    named: Mapping[str, float] | None = None
+    named: Mapping[Member, float] | None = None
 
     def of_columns(self, features: Features) -> Array:
         """The number of every column, shape (n,)."""
@@ -90,8 +95,13 @@ class PerColumn:
                 )
             return self.values
         found = np.full(n, self.usual)
-        for name, number in (self.named or {}).items():
-            found[features.place(name, self.parameter)] = number
+        places: set[int] = set()
+        for member, number in (self.named or {}).items():
+            place = features.place(member, self.parameter)
+            if place in places:
+                raise UsageError(f"{self.parameter} has {features.called(place)} twice", hint="give it once")
+            places.add(place)
+            found[place] = number
         return found
 
     def has(self, number: float) -> bool:
@@ -104,12 +114,15 @@ class PerColumn:
         """All that it says, as a text."""
         values = None if self.values is None else self.values.tolist()
         every = self.usual if values is None and self.named is None else None
-        return repr((self.parameter, values, sorted((self.named or {}).items()), every))
+        return repr((self.parameter, values, self._in_order(), every))
 
     def digest(self) -> str:
         """A name for it, of fixed length however many columns there are."""
-        said = self.values.tobytes() if self.values is not None else repr(sorted((self.named or {}).items())).encode()
+        said = self.values.tobytes() if self.values is not None else repr(self._in_order()).encode()
         return hashlib.sha256(said).hexdigest()
+
+    def _in_order(self) -> list[tuple[Member, float]]:
+        return sorted((self.named or {}).items(), key=lambda item: str(item[0]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PerColumn) and self.spelled() == other.spelled()
@@ -137,7 +150,7 @@ class Parameter:
         if value is None:
             return PerColumn(self.name, self.usual)
         if isinstance(value, Mapping):
-            named = {_text(name, self.name, "a feature"): self._number(one, repr(name)) for name, one in value.items()}
+            named = {_member(name, self.name): self._number(one, repr(name)) for name, one in value.items()}
             return PerColumn(self.name, self.usual, named=named)
         if self.for_all and _is_real(value):
             return PerColumn(self.name, self._number(value, "every feature"))
@@ -399,6 +412,11 @@ def _text(name: Any, parameter: str, what: str) -> str:
     if not isinstance(name, str):
         raise UsageError(f"{parameter} names {what} {name!r}", hint=f"expected the name of {what}, a text")
     return name
+
+
+def _member(given: Any, parameter: str) -> Member:
+    """A feature by its place, counted from 0, or by its name."""
+    return int(given) if _is_whole(given) and given >= 0 else _text(given, parameter, "a feature")
 
 
 def _is_real(value: Any) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dboost.data.absent_column import listed, nearest
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, type_name
 
 WEIGHT, GROUPS = "sample_weight", "groups"
 # The attribute of rows that a transform made in which they keep what they were made from.
@@ -29,9 +29,12 @@ def refuse_unread(X: Any) -> None:
 
 def names_of_rows(X: Any) -> list[Any] | None:
     """Names of the columns of rows that are dicts; None of anything else."""
-    if isinstance(X, list) and X and isinstance(X[0], Mapping):
-        return list(dict.fromkeys(name for row in X for name in row))
-    return None
+    if not isinstance(X, list) or not isinstance(next((row for row in X if row is not None), None), Mapping):
+        return None
+    for number, row in enumerate(X):
+        if not isinstance(row, Mapping):
+            raise DataError(f"row {number} is {type_name(row)}, expected a dict", hint="drop it, or give {} for it")
+    return list(dict.fromkeys(name for row in X for name in row))
 
 
 def as_named(X: Any) -> Any:
@@ -112,8 +115,19 @@ def split_named(X: Any, y: Any, sample_weight: Any, groups: Any = None) -> tuple
         if isinstance(value, str):
             named[what] = value
             rest, found[what] = take_column(X if table is None else table, value, what)
+            if table is not None and what != "y":
+                _refuse_feature(behind(X).transform, value, what)
             X = rest if table is None else X
     return X, found["y"], found[WEIGHT], found[GROUPS], named
+
+
+def _refuse_feature(transform: Any, name: str, what: str) -> None:
+    """A transform has made features of all columns that it was not told to drop; the label alone it knows of."""
+    if getattr(transform, "kinds_", {}).get(name, "drop") != "drop":
+        raise UsageError(
+            f"{what}={name!r} is a column that the transform before has made features of",
+            hint=f'tell the transform to leave it out: columns={{"{name}": "drop"}}',
+        )
 
 
 def as_trained(given: Sequence[Any], trained: Sequence[Any]) -> list[Any]:

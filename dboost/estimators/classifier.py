@@ -18,6 +18,7 @@ from dboost.estimators import predicting
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.params import FitParameters, ObjectiveParameters, parameters
 from dboost.estimators.scoring import ClassifyingMixin, accuracy, labels_and_weights
+from dboost.hypotheses.base import is_whole
 from dboost.metrics import Evaluation, margin_norm, partial, summarise
 from dboost.model.tasks import best_f1, least_with_precision
 
@@ -326,16 +327,18 @@ class MultiTaskBoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParam
         if at_least is not None and not 0.0 < at_least <= 1.0:
             raise UsageError(f"at_least={at_least!r}", hint="give a share above 0, at most 1")
         for name, value, low in (("top", top, 1), ("fewest", fewest, 0)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < low):
+            if value is not None and not is_whole(value, low):
                 raise UsageError(f"{name}={value!r}", hint=f"give a whole number of at least {low}")
+        if top is not None and fewest > top:
+            raise UsageError(f"fewest={fewest} is above top={top}", hint="give top= at least as many as fewest=")
         F, signs, weight = self._judged(X, y, sample_weight)
         model = self._fitted_attribute("thresholds_")
         if model.tags is None:
             raise UsageError(
                 "the model was fitted on columns of labels, not on lists of tags", hint="give lists to fit"
             )
-        rule: dict[str, Any] = {} if top is None else {"top": top}
-        rule |= {"fewest": fewest} if fewest else {}
+        rule: dict[str, Any] = {} if top is None else {"top": int(top)}
+        rule |= {"fewest": int(fewest)} if fewest else {}
         if by != "half":
             kept = weight > 0
             P, true, weight = model.probabilities(F)[kept], signs[kept] > 0, weight[kept]

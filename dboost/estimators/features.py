@@ -61,7 +61,7 @@ class ColumnFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _defaults(self, kind: str = "number") -> Told:
         """What is said of all columns."""
-        return Told(kind, self.missing, self.min_count, self.max_values, self.scale).check("columns")
+        return Told(kind, self.missing, self.min_count, self.max_values, self.scale).check()
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Learn the kinds of the columns, their values and terms.

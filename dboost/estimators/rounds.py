@@ -38,7 +38,7 @@ import numpy as np
 from sklearn.base import clone
 
 from dboost import notebook_html as page
-from dboost.errors import UsageError
+from dboost.errors import UsageError, type_name
 from dboost.files.documents import plain
 from dboost.former_names import UnderBothNames, column_now
 from dboost.progress import Remaining, words
@@ -193,6 +193,8 @@ class ModelCallback(ABC):
 def split(callbacks: Any) -> tuple[list[Any], list[Any]]:
     """Part the list into objects with scikit-learn's hooks, and plain functions of a record or callbacks of models."""
     hooks, functions = [], []
+    if callbacks is not None and not isinstance(callbacks, list | tuple):
+        raise UsageError(f"callbacks is {type_name(callbacks)}, expected a list", hint="give callbacks=[it]")
     for callback in callbacks or ():
         named = not isinstance(callback, type) and hasattr(callback, "on_fit_task_end")
         if named and HAS_PROTOCOL and isinstance(callback, FitCallback):

@@ -29,7 +29,7 @@ from ..config import (
 )
 from ..console import Console, finite
 from ..inputs import is_text_table, open_data, read_model, refuse_existing
-from ..predicting.judged import UnseenLabels, labelled_rows, sums_of
+from ..predicting.judged import UnseenLabels, labelled_rows, sums_of, with_labels
 from ..predicting.rows import are_raw
 
 MARKER = "evaluation.json"
@@ -57,7 +57,7 @@ def done(settings: EvaluateSettings, console: Console, client: Any = None) -> di
     folder = find_model(str(settings.model))
     model = read_model(folder)
     if not are_raw(settings, read_transform(folder)) and not is_text_table(settings):
-        open_data(settings, "test", model)  # refused before a cluster starts
+        open_data(with_labels(settings, folder), "test", model)  # refused before a cluster starts
     with ClusterSession(settings, console, client, [settings.data]) as cluster:
         there = cluster.client()
         with console.stage("evaluate"):

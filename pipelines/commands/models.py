@@ -37,7 +37,7 @@ from ..config import (
 )
 from ..console import Console
 from ..fitting_table import grid
-from ..inputs import for_a_while, open_data, read_model, staging_for
+from ..inputs import abbreviated, for_a_while, open_data, read_model, staging_for
 from ..predicting.rows import are_raw, check_transform, feature_positions, raw_rows
 from ..report_page.held_out import look_at
 from ..report_page.page import html, read_json
@@ -127,6 +127,10 @@ def do_explain(settings: ExplainSettings, console: Console) -> int:
 
 
 def _of_text(settings: ExplainSettings, model: Model, transform: Any) -> tuple[Contributions, dict[str, Any]]:
+    reads = sorted(getattr(transform, "kinds_", {}))
+    if reads:
+        what = f"the model reads the columns of a table, {abbreviated(reads)}, and no single text"
+        raise DataError(what, file=str(settings.model), hint="give a file with them: --data and --row")
     if not isinstance(transform, DocumentFeatures | TextFeatures):
         raise DataError(
             "the model holds no transform of documents", file=str(settings.model), hint="give --data and --row"
@@ -142,11 +146,12 @@ def _of_row(settings: ExplainSettings, model: Model, transform: Any) -> tuple[Co
         check_transform(model, transform, str(settings.model))
         with staging_for(settings, None) as staging, engine_on(None) as engine:
             for piece in raw_rows(settings, transform, (), staging, engine).pieces:
-                row = piece.row(settings.row - before)
-                if row is not None:
-                    made = transform.transform(row)[:, model.inputs]
+                found = piece.row(settings.row - before, transform)
+                if found is not None:
+                    row, made = found
                     holds = row.to_pylist()[0] if isinstance(row, pa.Table) else {}
-                    return contributions(model, made, getattr(transform, "feature_columns_", None)), holds
+                    origins = getattr(transform, "feature_columns_", None)
+                    return contributions(model, made[:, model.inputs], origins), holds
                 before += sum(span[3] - span[2] for span in piece.chunk.spans)
     else:
         with for_a_while(settings) as found:

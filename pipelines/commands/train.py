@@ -158,6 +158,11 @@ def why_empty(trained: Trained) -> str:
     if model is None or len(trained.estimator.active_features_) > 0:
         return ""
     found = model.certificate
+    if not found.alpha_max > 0.0:
+        return (
+            "the model uses no feature and says the same of every row: no feature says anything of the labels; check "
+            "that the features vary, and that the rows of features and labels belong together"
+        )
     return (
         f"the model uses no feature and says the same of every row: alpha {found.alpha:.4g} is not below "
         f"{found.alpha_max:.4g}, the least that uses none; give a smaller --alpha, or --cv 5"

@@ -18,11 +18,13 @@ from dboost.data.labels.factorise import factorise
 from dboost.data.labels.labels import check_weight
 from dboost.data.labels.tags import are_tags, flat_tags, tag_signs, tags_in_texts
 from dboost.data.labels.targets import many_targets, regression_targets, task_labels
+from dboost.data.manifest import MANIFEST
 from dboost.data.named_columns import as_trained
 from dboost.data.parquet.plan import blocks_of
 from dboost.errors import DataError, UsageError
 from dboost.estimators.model_folders import read_transform
-from dboost.files.store_folders import local_copy
+from dboost.files.store_folders import current, local_copy
+from dboost.files.stores import any_path
 from dboost.metrics import Evaluation
 from dboost.model.fitted import Model
 from dboost.partition import NUMBERS, SEVERAL, Sums
@@ -59,7 +61,7 @@ def labelled_rows(
     settings: DataSettings, model: Model, folder: str, client: Any, keep: Sequence[str] = ()
 ) -> Iterator[Labelled]:
     """The labelled rows that settings name, documents with `keep` beside them; copies of them are gone afterwards."""
-    transform = read_transform(folder)
+    transform, settings = read_transform(folder), with_labels(settings, folder)
     if not are_raw(settings, transform):
         ending = ENDING if is_text_table(settings) else ""
         with for_a_while(settings, client) as found:
@@ -84,11 +86,27 @@ def labelled_rows(
         yield Labelled(read.pieces, transform, labels, str(settings.data))
 
 
-def _labels_of(settings: DataSettings, model: Model, folder: str) -> Labels:
-    """The labels of raw documents: in the columns that are named, else in those of the training."""
+def with_labels(settings: DataSettings, folder: str) -> DataSettings:
+    """The settings with the columns of the labels, which are those of the training where none are named.
+
+    Prepared data says by itself where its labels are.
+    """
+    trained = tuple(_trained(folder).get("label") or ())
+    if settings.label or not trained or settings.data is None:
+        return settings
+    prepared = (current(any_path(str(settings.data), "data")) / MANIFEST).is_file()
+    return settings if prepared else replace(settings, label=trained)
+
+
+def _trained(folder: str) -> dict[str, Any]:
+    """What was written beside a model of how it was trained; nothing where it was saved by Python."""
     file = Path(local_copy(folder)) / "run.json"
-    trained = json.loads(file.read_bytes()) if file.is_file() else {}
-    columns = tuple(settings.label or trained.get("label") or ())
+    return dict(json.loads(file.read_bytes())) if file.is_file() else {}
+
+
+def _labels_of(settings: DataSettings, model: Model, folder: str) -> Labels:
+    """The labels of raw documents."""
+    trained, columns = _trained(folder), tuple(settings.label or ())
     if not columns:
         raise UsageError("which column of the documents has their labels?", hint="name it with label=")
     separator = getattr(settings, "label_separator", None)

@@ -137,20 +137,22 @@ class RawRows:
         found = pa.chunked_array([chunk for _, read in self._read() for chunk in read.chunks], pa.large_string())
         return [str(text) for text in found.take(list(rows)).to_pylist()]
 
-    def row(self, number: int) -> pa.Table | None:
-        """One row of a table that the transform is given; None where there are fewer rows."""
+    def row(self, number: int, transform: Any) -> tuple[Any, Any] | None:
+        """What the transform is given of one row, and its features; None where there are fewer rows."""
         for ref, group, start, stop in self.chunk.spans:
             if number < stop - start:
-                one = replace(self.chunk, spans=((ref, group, start + number, start + number + 1),))
-                return next(replace(self, chunk=one)._read())[1]
+                alone = replace(self.chunk, spans=((ref, group, start + number, start + number + 1),))
+                one = replace(self, chunk=alone)
+                return next(one._read())[1], next(one._transformed(transform))
             number -= stop - start
         return None
 
     def _transformed(self, transform: Any) -> Iterator[Any]:
         """The features of its rows, span by span; an error names the file and the row group."""
         for (ref, group, _, _), read in self._read():
-            with at(ref.path, group, ""):
-                yield transform.transform(read)
+            with in_own_names(self.origin), at(ref.path, group, ""):
+                found = transform.transform(read)
+            yield found
 
     def _read(self) -> Iterator[tuple[Any, Any]]:
         """Each span with what the transform is given of it: texts, or the columns of a table."""

@@ -51,6 +51,8 @@ SAID = {
         [
             ({"penalty_factors": FACTORS}, "array"),
             ({"penalty_factors": {n: f for n, f in zip(NAMES, FACTORS, strict=True) if f != 1.0}}, "table"),
+            ({"penalty_factors": {n: f for n, f in zip(NAMES, FACTORS, strict=True) if f != 1.0}}, "array"),
+            ({"penalty_factors": {np.int64(j): f for j, f in enumerate(FACTORS) if f != 1.0}}, "table"),
         ],
         lambda coef: not coef[:, 3].any(),
     ),
@@ -226,6 +228,7 @@ def test_an_adaptive_refit_is_less_biased_and_keeps_out_what_the_first_did_not_u
     "given,said",
     [
         ({"upper": {"x9": 0.0}}, "upper names 'x9'.*did you mean 'x"),
+        ({"penalty_factors": {"x1": 2.0, 1: 2.0}}, "penalty_factors has 'x1' twice"),
         ({"lower": 0, "upper": {"x1": 0.0}}, "lower and upper are both 0 for 'x1'"),
         ({"positive": True, "penalty": "smooth_l1"}, "need a certificate.*penalty 'smooth_l1' has none"),
         ({"positive": True, "hypotheses": dboost.Products(max_degree=2)}, "made in the fit"),

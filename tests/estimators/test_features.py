@@ -508,3 +508,61 @@ def test_what_a_table_may_not_hold_is_refused_with_its_column():
             TableFeatures().fit(table)
     with pytest.raises(UsageError, match="missing='drop'.*refuse, zero, indicator"):
         TableFeatures(missing="drop").fit(pa.table(FEW))
+
+
+def test_day_and_hour_of_a_date_are_those_of_its_place_whatever_holds_it():
+    zoned = pd.date_range("2024-01-01", periods=50, freq="7h", tz="Europe/Berlin")
+    features = Features().fit(pd.DataFrame({"when": zoned}))
+    assert features.kinds_.why["when"].endswith("when.year is 0 in 2024; when.age is 0 on 2024-01-15")
+    rows = features.transform(pd.DataFrame({"when": zoned})).toarray()
+    names = features.get_feature_names_out().tolist()
+    assert rows[0, names.index("when.hour=0")] == rows[0, names.index("when.weekday=monday")] == 1.0
+    for texts in (
+        zoned.map(str),
+        [t.isoformat() for t in zoned],
+        zoned.strftime("%Y-%m-%d %H:%M:%SZ"),
+        zoned.tz_localize(None),
+    ):
+        assert np.array_equal(features.transform(pd.DataFrame({"when": texts})).toarray(), rows)
+
+
+def test_a_value_is_the_same_category_in_whatever_type_it_comes():
+    codes = [4006381333931, 4006381333948]
+    features = Features({"ean": "category"}, missing="zero").fit(pd.DataFrame({"ean": codes * 3}))
+    for table in (pd.DataFrame({"ean": [codes[0], None]}), pl.DataFrame({"ean": [codes[0], None]})):
+        assert features.transform(table).toarray().tolist() == [[1.0, 0.0], [0.0, 0.0]]
+    days = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", "2024-02-01"] * 3)})
+    features = Features({"day": "category"}).fit(days)
+    assert features.transform(pl.DataFrame(days)).sum() == 6.0
+    flags = [True, False, True]
+    for learned, kind in (([str(flag) for flag in flags], "category"), (flags, "category"), (flags, "boolean")):
+        features = Features({"new": kind}).fit(pd.DataFrame({"new": learned}))
+        expected = [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
+        assert features.transform(pd.DataFrame({"new": flags})).toarray().tolist() == expected
+        if kind == "boolean":
+            texts = pd.DataFrame({"new": ["True", "false", " TRUE"]})
+            assert features.transform(texts).toarray().tolist() == expected
+            with pytest.raises(DataError, match="expected true and false"):
+                features.transform(pd.DataFrame({"new": ["yes", "no"]}))
+
+
+def test_weights_by_name_are_no_feature():
+    table = pd.DataFrame({"price": np.arange(40.0), "wt": [1.0, 2.0] * 20, "y": ["a"] * 20 + ["b"] * 20})
+    model = BoostedClassifier(alpha=0.02)
+    with pytest.raises(
+        UsageError, match="sample_weight='wt' is a column that the transform before has made features of"
+    ):
+        make_pipeline(Features(), model).fit(table, "y", boostedclassifier__sample_weight="wt")
+    pipeline = make_pipeline(Features({"wt": "drop"}), model).fit(table, "y", boostedclassifier__sample_weight="wt")
+    assert pipeline[-1].active_features_ == ["price"]
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers_and_rows_are_dicts(tmp_path):
+    features = Features(min_count=np.int64(2), max_values=np.int32(9)).fit([{"a": "x"}, {"a": "x"}, {"a": "y"}])
+    assert features.get_feature_names_out().tolist() == ["a=x", "a is rare"]
+    model = make_pipeline(clone(features), BoostedClassifier(alpha=0.1))
+    dboost.save_model(model.fit([{"a": "x"}, {"a": "y"}] * 5, ["u", "v"] * 5), tmp_path / "m")
+    assert dboost.load_pipeline(tmp_path / "m").predict([{"a": "y"}]).tolist() == ["v"]
+    for rows, bad in (([{"a": "x"}, None], 1), ([None, {"a": "x"}], 0)):
+        with pytest.raises(DataError, match=f"row {bad} is a NoneType, expected a dict"):
+            features.transform(rows)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
 import dboost
-from dboost.errors import DataError
+from dboost.errors import DataError, DboostWarning, UsageError
 
 RNG = np.random.RandomState(0)
 X = RNG.randn(60, 4)
@@ -161,3 +161,24 @@ def test_losses_of_counts_say_that_targets_are_positive():
         assert tagged(kind, "poisson") and not tagged(kind, "squared") and not tagged(kind, "no such loss")
     several = dboost.MultiTaskBoostedRegressor
     assert tagged(several, ["poisson", "poisson"]) and not tagged(several, ["poisson", "log"])
+
+
+@pytest.mark.filterwarnings("ignore:the fit stopped:dboost.errors.ConvergenceWarning")
+def test_a_fit_that_ends_before_its_first_feature_says_what_ended_it():
+    y = X[:, 0] > 0
+    for limit, said in (
+        ({"max_passes": 1}, "ended by 'max_passes' before the first feature; raise this limit"),
+        ({"tol": 2.0}, "ended by 'tol' before the first feature; give a smaller tol"),
+    ):
+        with pytest.warns(DboostWarning, match=said):
+            dboost.BoostedClassifier(alpha=1e-3, **limit).fit(X, y)
+    with pytest.raises(UsageError, match=r"callbacks is .* expected a list; give callbacks=\[it\]"):
+        dboost.BoostedClassifier(alpha=0.1, callbacks=print).fit(X, y)
+
+
+def test_what_scikit_learn_says_of_types_is_whole_and_of_values_is_not_said():
+    y = X[:, 0] > 0
+    with pytest.raises(ValueError, match=r"a value too large for dtype\(float64\)"):
+        dboost.BoostedRegressor(alpha=0.1).fit(X, np.where(y, 1.0, np.inf))
+    with pytest.raises(ValueError, match=r"Complex data not supported\(a value\)$"):
+        dboost.BoostedClassifier(alpha=0.1).fit(X + 1j, y)

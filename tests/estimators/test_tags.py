@@ -149,3 +149,15 @@ def test_what_tags_may_not_be_is_said_in_one_line():
         dboost.BoostedClassifier(alpha="quick").fit(np.ones((2500, 1)), ids)
     with pytest.raises(DataError, match="2,500 different tags in 2,400 rows, of at most 20,000"):
         model().fit(np.ones((2400, 1)), [[ids[i], ids[-1 - i]] for i in range(2400)])
+
+
+def test_rows_without_tags_may_come_first_or_alone(fitted):
+    tags = [[]] * 1000 + TAGS
+    assert model().fit(np.vstack([np.zeros((1000, 3)), X]), tags).classes_.tolist() == ["sea", "sky"]
+    assert fitted.judge(X[:2], [[], []]).error <= 1.0
+    with pytest.raises(UsageError, match="fewest=2 is above top=1"):
+        fitted.choose_thresholds(X, TAGS, by="half", top=1, fewest=2)
+    assert set(map(len, model().fit(X, TAGS).choose_thresholds(X, TAGS, by="half", top=np.int64(1)).predict(X))) <= {
+        0,
+        1,
+    }

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 import dboost
 import pipelines
+from dboost.errors import UsageError
 from pipelines.cli import main
 from tests.pipelines.conftest import LOCAL, figures, give, labelled
 
@@ -180,6 +181,28 @@ def test_a_table_that_python_fitted_is_read_by_its_columns(tmp_path):
         assert figures(shown)["error"] == pytest.approx(float(np.mean(expected != label)))
 
 
+def test_a_table_is_judged_by_the_labels_of_the_training_and_told_by_the_name_of_its_file(tmp_path, refused):
+    table = pd.DataFrame({"size": np.arange(40.0) % 9, "colour": ["red", "blue"] * 20})
+    table = table.assign(right=np.where(table["size"] > 4, "a", "b"))
+    (tmp_path / "new").mkdir()
+    for name in ("t.csv", "new/1.csv", "new/2.csv"):
+        table.to_csv(tmp_path / name, index=False)
+    numbers = table[["size", "right"]].assign(other=table["size"] ** 2)
+    numbers.to_csv(tmp_path / "n.csv", index=False)
+    give("train", tmp_path / "n.csv", "--label", "right", "--alpha", "0.01", "--out", tmp_path / "n")
+    give("evaluate", tmp_path / "n", tmp_path / "n.csv", "--out", tmp_path / "e")
+    assert figures(tmp_path / "e")["error"] < 0.2
+    give("prepare", tmp_path / "t.csv", "--column", "find", "--label", "right", "--out", tmp_path / "p")
+    give("train", tmp_path / "p", "--alpha", "0.01", "--out", tmp_path / "m")
+    said = refused("explain", tmp_path / "m", "red and large", code=3)
+    assert "the model reads the columns of a table, 'colour', 'size', and no single text" in said
+    (tmp_path / "new" / "2.csv").write_text("size,colour\n1,red\nabc,red\n")
+    said = refused("predict", tmp_path / "m", tmp_path / "new", "--out", tmp_path / "o", *LOCAL, code=3)
+    assert "'abc'" in said and str(tmp_path / "new" / "2.csv") in said and "unfinished" not in said
+    with pytest.raises(UsageError, match="data: found a DataFrame, expected a text that is not empty$"):
+        pipelines.predict(tmp_path / "m", table, out=tmp_path / "x")
+
+
 # ---- what is said ----------------------------------------------------------------------------------------------------
 
 
@@ -202,6 +225,19 @@ def test_a_model_without_a_feature_and_folds_without_a_row_are_said(day, tmp_pat
     give("prepare", day / "docs.csv", "--label", "topic", "--out", tmp_path / "p")
     give("train", tmp_path / "p", "--alpha", "5", "--out", tmp_path / "m")
     assert "the model uses no feature and says the same of every row: alpha 5 is not below" in capsys.readouterr().out
+    pd.DataFrame({"size": [1.0] * 20, "colour": ["red"] * 20, "right": ["a", "b"] * 10}).to_csv(tmp_path / "c.csv")
+    give(
+        "prepare",
+        tmp_path / "c.csv",
+        "--column",
+        "size=number,colour=category",
+        "--label",
+        "right",
+        "--out",
+        tmp_path / "q",
+    )
+    give("train", tmp_path / "q", "--alpha", "0.1", "--out", tmp_path / "e")
+    assert "no feature says anything of the labels; check" in capsys.readouterr().out
     said = refused("train", tmp_path / "p", "--cv", "1000", "--out", tmp_path / "n", *LOCAL)
     assert "--cv 1000, but there are 200 rows" in said
 

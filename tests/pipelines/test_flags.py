@@ -33,7 +33,7 @@ SENTENCES = [
     ("choose another folder, or use --force (force=True)", "choose another folder, or use --force"),
     ("choose another path, or pass force=True (--force)", "choose another path, or pass --force"),
     ("name them: ParquetData(path, features=[...])", "name them: --features NAME,NAME"),
-    ("leave class_weight out, or use sample_weight", "leave --class-weight out, or use --weight"),
+    ("leave class_weight out; sample_weight weighs rows", "leave --class-weight out; --weight weighs rows"),
     ("such as dboost.Products(max_degree=2)", """such as --hypotheses '{"family": "products", "max_degree": 2}'"""),
     (
         "alpha_best_=0.1 is the weakest of 5 strengths; give a smaller eps than 0.2",

@@ -17,6 +17,7 @@ from scipy import sparse
 from dboost.data.named_columns import as_named, names_of_rows, refuse_unread
 from dboost.errors import DataError, UsageError, without_values
 
+_EXACT = 2.0**53
 _PAIRS = pa.map_(pa.large_string(), pa.float64())
 
 
@@ -133,12 +134,26 @@ def row_of(flags: Any) -> int:
 
 
 def texts_of(values: Any) -> Any:
-    """Values as text: ``true`` and ``false``, categories as they are written, a number as Python writes it."""
+    """Values as text: ``true`` and ``false``, categories as they are written, a whole number without a point."""
     if pa.types.is_dictionary(values.type):
         values = pc.cast(values, values.type.value_type)
     if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
         return pc.cast(pc.cast(values, pa.large_binary()), pa.large_string())
-    return pc.cast(values, pa.large_string())
+    if pa.types.is_timestamp(values.type):
+        # pandas has nanoseconds and polars microseconds of the same times
+        values = pc.cast(values, pa.timestamp("us", values.type.tz), safe=False)
+    texts = pc.cast(values, pa.large_string())
+    if not pa.types.is_floating(values.type):
+        return texts
+    # whole numbers become floats where one is missing, and large floats would be written with an exponent
+    whole = pc.and_(pc.equal(values, pc.floor(values)), pc.less_equal(pc.abs(values), _EXACT))
+    integers = pc.cast(pc.if_else(whole, values, pa.scalar(0, values.type)), pa.int64())
+    return pc.if_else(whole, pc.cast(integers, pa.large_string()), texts)
+
+
+def are_flags(values: Any) -> bool:
+    """Whether values are true and false, or categories of both."""
+    return bool(pa.types.is_boolean(values.type.value_type if pa.types.is_dictionary(values.type) else values.type))
 
 
 def flat_lists(values: Any) -> tuple[NDArray[np.int64], Any]:

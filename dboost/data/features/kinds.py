@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 # Texts among numbers and dates that stand for a value that is missing.
 MISSING_MARK = r"(?i)^\s*(|na|n/a|n\.a\.|#n/a|<na>|nan|nat|null|none|nil|-+|\?|\.)\s*$"
 _YEAR = 365.25 * 24 * 3600 * 1e6
+# A clock in a text, and the zone that may stand behind it.
+_ZONED = r"([T ][0-9:.]+)(Z|[-+][0-9]{2}(:?[0-9]{2})?)$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+(Z|[-+][0-9:]+)?)?$"
 
 
@@ -50,27 +53,28 @@ class Told:
     # made of numbers; else the type of the column told it, and another one is refused.
     given: bool = False
 
-    def check(self, name: str) -> Told:
-        """Itself, or an error that says which of its values has no meaning."""
+    def check(self, name: str = "") -> Told:
+        """Itself, or an error that says which of its values has no meaning, of which column if it is said of one."""
+        column = name or None
         for what, value, known in (
             ("kind", self.kind, KINDS),
             ("missing", self.missing, MISSING),
             ("scale", self.scale, SCALES),
         ):
             if value not in known:
-                raise UsageError(f"{what}={value!r}", column=name, hint=f"use one of {', '.join(known)}")
+                raise UsageError(f"{what}={value!r}", column=column, hint=f"use one of {', '.join(known)}")
         for what, number in (("min_count", self.min_count), ("max_values", self.max_values)):
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise UsageError(f"{what}={number!r}", column=name, hint="give a whole number of at least 1")
+            if not _is_whole(number) or number < 1:
+                raise UsageError(f"{what}={number!r}", column=column, hint="give a whole number of at least 1")
         if not self.parts or set(self.parts) - set(PARTS):
-            raise UsageError(f"parts={self.parts!r}", column=name, hint=f"give some of {', '.join(PARTS)}")
+            raise UsageError(f"parts={self.parts!r}", column=column, hint=f"give some of {', '.join(PARTS)}")
         if len(set(self.parts)) < len(self.parts):
-            raise UsageError(f"parts={self.parts!r} names one twice", column=name, hint="name each once")
+            raise UsageError(f"parts={self.parts!r} names one twice", column=column, hint="name each once")
         if self.separator is not None and (not isinstance(self.separator, str) or not self.separator):
-            raise UsageError(f"separator={self.separator!r}", column=name, hint="give a text, such as ';'")
+            raise UsageError(f"separator={self.separator!r}", column=column, hint="give a text, such as ';'")
         if not isinstance(self.given, bool):
-            raise UsageError("field given: expected true or false", column=name)
-        return self
+            raise UsageError("field given: expected true or false", column=column)
+        return replace(self, min_count=int(self.min_count), max_values=int(self.max_values))
 
 
 OPTIONS = tuple(one.name for one in fields(Told) if one.name not in ("kind", "given"))
@@ -244,7 +248,7 @@ def refuse_missing(name: str, values: Any, told: Told) -> tuple[Any, NDArray[np.
         raise DataError(
             f"{int(gone.sum())} of {len(gone)} values are missing ({what}), the first in row {arrow.row_of(gone)}",
             column=name,
-            hint='fill them, or give missing="zero" or missing="indicator"',
+            hint='fill them, or learn the features with missing="zero" or missing="indicator"',
         )
     return values, gone
 
@@ -335,6 +339,11 @@ class _Category:
     @classmethod
     def entries(cls, column: Column, values: Any) -> Entries:
         texts = cls.texts(column.name, values, column.told.given)
+        if arrow.are_flags(values):
+            # the texts that a category was learned from may have been True and False, as Python writes them
+            for known in {"true", "false", *map(str.lower, column.values)} & {"true", "false"}:
+                if known not in column.values and known.title() in column.values:
+                    texts = pc.if_else(pc.equal(texts, known), known.title(), texts)
         there = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
         return _of_values(column, there, texts.drop_null(), np.ones(there.size))
 
@@ -344,10 +353,13 @@ class _Boolean(_Category):
 
     @staticmethod
     def texts(name: str, values: Any, given: bool) -> Any:
-        inner = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-        if not pa.types.is_boolean(inner):
-            raise _other_type(name, values, "true and false")
-        return arrow.texts_of(values)
+        texts = _as_texts(name, values)
+        if not arrow.are_flags(values):
+            texts = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
+            others = pc.invert(pc.is_in(texts.drop_null(), pa.array(["true", "false"], texts.type)))
+            if not arrow.is_text(values.type) or pc.any(others).as_py():
+                raise _other_type(name, values, "true and false")
+        return texts
 
 
 class _Tags:
@@ -484,18 +496,18 @@ class _Date:
 
     @staticmethod
     def times(name: str, values: Any) -> Any:
-        """As timestamps of microseconds, or of what they are where they have a zone."""
+        """As timestamps of microseconds: day and hour as their place has them, in a typed column as in a text."""
         if pa.types.is_dictionary(values.type):
             values = pc.cast(values, values.type.value_type)
         if arrow.is_text(values.type):
-            for form in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
-                try:
-                    return pc.cast(values, form)
-                except pa.ArrowInvalid:
-                    continue
-            return _each(name, values, pa.timestamp("us"), "date")
+            written = pc.replace_substring_regex(values, _ZONED, r"\1")
+            try:
+                return pc.cast(written, pa.timestamp("us"))
+            except pa.ArrowInvalid:
+                return _each(name, written, pa.timestamp("us"), "date")
         if pa.types.is_timestamp(values.type):
-            return pc.cast(values, pa.timestamp("us", values.type.tz), safe=False)
+            local = values if values.type.tz is None else pc.local_timestamp(values)
+            return pc.cast(local, pa.timestamp("us"), safe=False)
         if pa.types.is_date(values.type):
             return pc.cast(values, pa.timestamp("us"))
         raise _other_type(name, values, "dates")
@@ -549,6 +561,11 @@ _OF_KIND: Mapping[str, Any] = {
     "embedding": _Embedding,
     "weights": _Weights,
 }
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether a parameter is an integer, of Python or of NumPy."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _time(microseconds: int) -> Any:

@@ -280,7 +280,7 @@ def plan_labels(
 def _refuse_for(task: str, **given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise UsageError(f"{name} has no meaning for {task}", hint=f"leave {name} out, or use sample_weight")
+            raise UsageError(f"{name} has no meaning for {task}", hint=f"leave {name} out; sample_weight weighs rows")
 
 
 def _check_tasks(stats: LabelStats, names: Sequence[str] | None) -> None:

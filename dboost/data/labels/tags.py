@@ -40,7 +40,7 @@ def are_tags(labels: Any) -> bool:
     if not isinstance(labels, list | tuple):
         return False
     rows = [row for row in labels[:_LOOKED_AT] if row is not None]
-    return bool(rows) and all(_is_row(row) for row in rows) and any(len(row) for row in rows)
+    return bool(rows) and all(_is_row(row) for row in rows)
 
 
 def _is_row(row: Any) -> bool:

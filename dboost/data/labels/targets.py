@@ -77,7 +77,7 @@ def task_values(labels: Any) -> NDArray[Any]:
     if array.ndim != 2 or not array.shape[1]:
         raise DataError(
             f"labels of several tasks have shape {array.shape}, expected (m, k): one column per task",
-            hint="use BoostedClassifier for one column of labels",
+            hint="use BoostedClassifier for one label in each row, and give lists of texts for tags",
         )
     if array.dtype.kind == "O":
         try:
