@@ -267,7 +267,9 @@ def solve(
         longest, some = np.abs(p).max(axis=0), np.asarray(left > 0.0)
         if not np.all((curvature > 0.0) & (curvature < math.inf) | ~some):
             return False
-        return bool(np.all(longest * np.where(some, left, 0.0) <= _FARTHEST * np.where(some, curvature, 1.0)))
+        # what is too large for a number is too far
+        with np.errstate(over="ignore"):
+            return bool(np.all(longest * np.where(some, left, 0.0) <= _FARTHEST * np.where(some, curvature, 1.0)))
 
     def ended(products: int, start: float, left: float, x: Array, residual: Array) -> bool:
         nowhere = impatient and products == PATIENCE and left > start
