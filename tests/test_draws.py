@@ -103,12 +103,13 @@ def test_two_rows_share_a_fold_as_often_as_chance_has_it():
     assert np.all(np.abs(found.mean(axis=0) - 2) < 0.16)
 
 
-def test_a_sample_depends_on_the_seed_and_the_partition():
-    part = labelled(np.zeros(4000, np.int32))
+def test_a_sample_depends_on_the_seed_and_the_rows_and_not_on_the_name_of_the_partition():
+    part = partition(np.ones((4000, 1)), np.zeros(4000, np.int32))
     rows = sampled(part, 0.3, 1)
     assert abs(len(rows) - 1200) < 150 and np.array_equal(rows, sampled(part, 0.3, 1))
     assert not np.array_equal(rows, sampled(part, 0.3, 2))
-    assert not np.array_equal(rows, sampled(labelled(part.y, "q"), 0.3, 1))
+    assert np.array_equal(rows, sampled(replace(part, key="q"), 0.3, 1))
+    assert not np.array_equal(rows, sampled(replace(part, y=part.y + 1), 0.3, 1))
     assert np.array_equal(sampled(part, np.where(np.arange(4000) < 10, 1.0, 0.0), 1), np.arange(10))
 
 

@@ -34,6 +34,9 @@ from dboost.partition import Partition, Sums
 
 Counts = NDArray[np.int64]
 
+# A sample within a partition is drawn by so many of its first stored values' rows and of its first labels.
+_TOLD_BY = 1024
+
 
 def strata_of(partition: Partition, k: int) -> Counts:
     """The class of each row, 0..k-1, int64 (m,); zeros where k is 1."""
@@ -153,11 +156,14 @@ def _hands(groups: Groups, count: int, draw: str, seed: int) -> NDArray[np.int32
 
 
 def sampled(partition: Partition, share: float | NDArray[np.float64], seed: int) -> NDArray[np.int64]:
-    """The rows of a random sample, ascending; they depend on the seed and the partition alone, not on the engine.
+    """The rows of a random sample, ascending; they depend on the seed and the rows alone, not on the engine.
 
     Each is drawn by itself, as steps of a solver ask for other samples again and again and need none to be exact.
-    `share` is that of all, or of the likes of each row (m,).
+    `share` is that of all, or of the likes of each row (m,). A draw by the key of the partition would be another one of
+    the same rows in a file of another name, in memory and on Dask; partitions that begin alike are drawn alike.
     """
-    digest = hashlib.sha256(f"{seed}:{partition.key}".encode()).digest()
+    said = f"{seed}:{partition.n_rows}:{partition.values.shape[0]}".encode()
+    beginning = partition.rows[:_TOLD_BY].tobytes() + partition.y[:_TOLD_BY].tobytes()
+    digest = hashlib.sha256(said + beginning).digest()
     rng = np.random.Generator(np.random.Philox(int.from_bytes(digest[:8], "little")))
     return np.flatnonzero(rng.random(partition.n_rows) < share)
