@@ -56,7 +56,9 @@ NUMBERS = {
     "=True; expected": True,
     r"=array\(\[\[": np.ones((2, 2)),
     r"=\[\[1\], \[1, 2\]\]; expected": [[1], [1, 2]],
-    "names a feature 1; expected the name of a feature": {1: inf},
+    "names a feature 1.5; expected the name of a feature": {1.5: inf},
+    "has feature 4, and the data has 4 features": {4: inf},
+    "has 'a' twice; give it once": {"a": inf, 0: inf},
     "has 'a' twice in its index": pd.Series([inf, inf], index=["a", "a"]),
 }
 GROUPS = {
