@@ -82,12 +82,13 @@ def bar(share: float, text: str) -> Left:
 
 
 def signed_bar(part: float, scale: float) -> Left:
-    """A number over a bar from the middle of its cell: to the right where it speaks for, to the left against."""
-    half = 50.0 * min(1.0, abs(part) / scale) if scale > 0 else 0.0
-    low, high = (50.0, 50.0 + half) if part > 0 else (50.0 - half, 50.0)
+    """A number, and beside it a bar from one middle: to the right where it speaks for, to the left against."""
+    middle, longest = 70.0, 30.0
+    size = longest * min(1.0, abs(part) / scale) if scale > 0 else 0.0
+    low, high = (middle, middle + size) if part > 0 else (middle - size, middle)
     colour = f"rgba({FOR if part > 0 else AGAINST},.55)"
     stops = f"transparent {low:.0f}%,{colour} {low:.0f}%,{colour} {high:.0f}%,transparent {high:.0f}%"
-    fill = f";background:linear-gradient(to right,{stops})" if half else ""
+    fill = f";background:linear-gradient(to right,{stops})" if size else ""
     return Left(f"<td class='dboost-left' style='min-width:11em{fill}'>{part:+.3f}</td>")
 
 
