@@ -501,7 +501,8 @@ def warn_if_empty(result: FitResult) -> None:
         remedy = "give a smaller alpha"
     else:
         why = f"the fit ended by {result.stop_reason!r} before the first feature"
-        remedy = "give a smaller tol" if result.stop_reason == "tol" else "raise this limit"
+        limit = result.stop_reason.startswith("max_")
+        remedy = "raise this limit" if limit else "give a smaller tol, or see why it ended"
     warn_user(f"no feature is used, and every prediction is the same: {why}; {remedy}", DboostWarning)
 
 

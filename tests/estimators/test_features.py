@@ -531,6 +531,9 @@ def test_a_value_is_the_same_category_in_whatever_type_it_comes():
     features = Features({"ean": "category"}, missing="zero").fit(pd.DataFrame({"ean": codes * 3}))
     for table in (pd.DataFrame({"ean": [codes[0], None]}), pl.DataFrame({"ean": [codes[0], None]})):
         assert features.transform(table).toarray().tolist() == [[1.0, 0.0], [0.0, 0.0]]
+    halves = pa.table({"ean": pa.array(np.array([1.5, 2.0], np.float16))})
+    features = Features({"ean": "category"}).fit(halves)
+    assert features.get_feature_names_out().tolist() == ["ean=1.5", "ean=2"]
     days = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", "2024-02-01"] * 3)})
     features = Features({"day": "category"}).fit(days)
     assert features.transform(pl.DataFrame(days)).sum() == 6.0

@@ -190,8 +190,8 @@ def _turned(first: Any, last: Any, begin: Any, end: Any, index: Any, values: Any
     _tally(begin, end, index, pointer[1:])
     np.cumsum(pointer, out=pointer)
     lines, out = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], values.dtype)
-    lies = read_only(first), read_only(last), read_only(index), read_only(values)
-    turn(*lies, 0, pointer[:-1].copy(), lines, out)
+    stored = read_only(first), read_only(last), read_only(index), read_only(values)
+    turn(*stored, 0, pointer[:-1].copy(), lines, out)
     return pointer, lines, out
 
 

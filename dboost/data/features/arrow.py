@@ -145,6 +145,8 @@ def texts_of(values: Any) -> Any:
     texts = pc.cast(values, pa.large_string())
     if not pa.types.is_floating(values.type):
         return texts
+    if pa.types.is_float16(values.type):
+        values = pc.cast(values, pa.float32())  # Arrow does no arithmetic with these
     # whole numbers become floats where one is missing, and large floats would be written with an exponent
     whole = pc.and_(pc.equal(values, pc.floor(values)), pc.less_equal(pc.abs(values), _EXACT))
     integers = pc.cast(pc.if_else(whole, values, pa.scalar(0, values.type)), pa.int64())

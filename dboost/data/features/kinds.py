@@ -341,7 +341,7 @@ class _Category:
         texts = cls.texts(column.name, values, column.told.given)
         if arrow.are_flags(values):
             # the texts that a category was learned from may have been True and False, as Python writes them
-            for known in {"true", "false", *map(str.lower, column.values)} & {"true", "false"}:
+            for known in ("true", "false"):
                 if known not in column.values and known.title() in column.values:
                     texts = pc.if_else(pc.equal(texts, known), known.title(), texts)
         there = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
