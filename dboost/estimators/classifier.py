@@ -226,7 +226,8 @@ class MultiTaskBoostedClassifier(ClassifyingMixin, FitParameters, ObjectiveParam
     Notes
     -----
     Y has shape (m, k) with labels 0/1, -1/+1 or booleans, and NaN or None where a label is missing. Predictions are
-    0 and 1, shape (m, k); probabilities are those of the positive label, shape (m, k).
+    called as the labels were, 0 and 1 or -1 and 1, shape (m, k); probabilities are those of the positive label, shape
+    (m, k).
 
     Y may also be one list of tags (texts) for each example: every tag is a task, `classes` names those that are
     learned where these are not all (``dboost.frequent_tags``), and predictions are lists of tags. Which are named is a

@@ -341,6 +341,7 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
                 "notes": list(plan.notes),
                 "named": plain(dict(parts.named)),
                 **({TAGS: {}} if plan.coder.kind == TAGS else {}),
+                **({"negative": -1} if plan.coder.negative else {}),
             },
             "versions": dict(_installed()),
         },

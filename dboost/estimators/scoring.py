@@ -666,7 +666,10 @@ class HeldOut:
             y = labels_of(np.concatenate(found["y"]), plan.task, plan.classes)
             weight = np.concatenate(found["weight"]) if self._weighted else None
             # a fit without a fold may have fewer classes; its plan is this one of these
-            parts = replace(self._parts, plan=cast(Plan, fitting.plan), settings=fitting.settings)
+            fitted = cast(Plan, fitting.plan)
+            # scikit-learn's measures of several labels take -1 for a label, as all that is not zero
+            fitted = replace(fitted, coder=replace(fitted.coder, negative=0))
+            parts = replace(self._parts, plan=fitted, settings=fitting.settings)
             models = [model_of(self._template, parts, result) for result in results]
             if self._X is not None:
                 starts = np.cumsum([0, *plan.rows[:-1]])

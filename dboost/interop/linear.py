@@ -40,6 +40,8 @@ class Linear:
     n_features: int
     # What the prediction of a regression is of the linear function.
     links: tuple[Link, ...]
+    # As in ``Model``.
+    negative: int = 0
 
     @classmethod
     def of(cls, estimator: Any) -> Linear:
@@ -64,6 +66,7 @@ class Linear:
             classes=model.classes,
             n_features=model.n_features,
             links=links,
+            negative=model.negative,
         )
 
     @property
@@ -118,7 +121,8 @@ def to_sklearn(estimator: Any) -> Any:
     if linear.task == "multitarget":
         return _named(_targets(linear, names), linear, names)
     if linear.task == "multitask":
-        parts = [_named(_logistic(linear, [r], np.array([0, 1])), linear, names) for r in range(linear.W.shape[1])]
+        called = np.array([linear.negative, 1])
+        parts = [_named(_logistic(linear, [r], called), linear, names) for r in range(linear.W.shape[1])]
         made = MultiOutputClassifier(LogisticRegression())
         made.estimators_ = parts
         made.classes_ = [part.classes_ for part in parts]

@@ -194,7 +194,8 @@ def _convert_estimator(scope: Any, operator: Any, container: Any) -> None:
         above = ops.OnnxCast(ops.OnnxGreater(scores, np.zeros(1), **opset), to=_INT64, **opset)
         if linear.task == "multitask":
             ops.OnnxIdentity(positive, output_names=[chances], **opset).add_to(scope, container)
-            ops.OnnxIdentity(above, output_names=[name], **opset).add_to(scope, container)
+            called = np.array([linear.negative, 1])
+            ops.OnnxGather(called, above, axis=0, output_names=[name], **opset).add_to(scope, container)
             return
         negative = ops.OnnxSigmoid(ops.OnnxNeg(scores, **opset), **opset)
         ops.OnnxConcat(negative, positive, axis=1, output_names=[chances], **opset).add_to(scope, container)

@@ -241,20 +241,28 @@ class Model:
         return log_probabilities(self.task, self.loss, F)
 
     def labels(self, F: Float) -> NDArray[Any]:
-        """Predictions from scores: (m,) of `classes`, int64 (m, k) of 0 and 1 for tasks, numbers of regressions.
+        """Predictions from scores: (m,) of `classes`, int64 (m, k) for tasks, numbers of regressions.
 
-        Of a model of tags they are lists of these.
+        Those of tasks are `negative` and 1. Of a model of tags they are lists of tags.
         """
         if self.tags is not None:
             return tag_lists(self.chosen_tags(F), self.classes)
-        return labels(self.task, self.loss, self.classes, F)
+        return labels(self.task, self.loss, self.classes, F, self.negative)
 
     @property
     def tags(self) -> dict[str, Any] | None:
         """How tags are predicted, of a model of lists of them: ``thresholds`` of probabilities, ``top``; else None."""
-        about = self.manifest.get("data")
-        found = about.get("tags") if isinstance(about, dict) else None
+        found = self._of_data("tags")
         return found if isinstance(found, dict) else None
+
+    @property
+    def negative(self) -> int:
+        """What a label of a task that is not positive is called: -1 where it was in training, else 0."""
+        return -1 if self._of_data("negative") == -1 else 0
+
+    def _of_data(self, name: str) -> Any:
+        about = self.manifest.get("data")
+        return about.get(name) if isinstance(about, dict) else None
 
     def chosen_tags(self, F: Float) -> NDArray[np.bool_]:
         """Which tasks are predicted of each row, (m, k): those above their thresholds, and of these the best few."""

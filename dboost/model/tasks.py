@@ -130,14 +130,14 @@ def decision(task: str, loss: str, F: Float) -> Float:
     return F[:, 0] if task in ("binary", "regression") else _named(loss).shown(F)
 
 
-def labels(task: str, loss: str, classes: NDArray[Any], F: Float) -> NDArray[Any]:
-    """Predictions from scores (m, k): (m,) of `classes`, 0 and 1 (m, k) for tasks, numbers of regressions."""
+def labels(task: str, loss: str, classes: NDArray[Any], F: Float, negative: int = 0) -> NDArray[Any]:
+    """Predictions from scores (m, k): (m,) of `classes`, `negative` and 1 (m, k) for tasks, numbers of regressions."""
     if task == "regression":
         return _named(loss).predicted(F)[:, 0]
     if task == "multitarget":
         return _named(loss).predicted(F)
     if task == "multitask":
-        return (F > 0).astype(np.int64)
+        return np.where(F > 0, 1, negative)
     codes = np.argmax(F, axis=1) if task == "multiclass" else (F[:, 0] > 0).astype(np.int64)
     found: NDArray[Any] = classes[codes]
     return found

@@ -33,6 +33,21 @@ def test_weights_and_intercept_are_those_that_the_certificate_is_about():
         getattr(dboost.BoostedRegressor(), "intercept_")  # noqa: B009
 
 
+def test_tasks_are_predicted_as_their_labels_are_called(tmp_path):
+    known = np.column_stack([Y == 0, X[:, 3] > 0])
+    for negative in (0, -1):
+        signs = np.where(known, 1, negative)
+        fitted = dboost.MultiTaskBoostedClassifier(alpha=0.02).fit(X, signs)
+        fitted.save(tmp_path / f"of{negative}")
+        for model in (fitted, dboost.load_model(tmp_path / f"of{negative}")):
+            assert np.unique(model.predict(X)).tolist() == [negative, 1]
+            assert (model.predict(X) == signs).mean() == model.score(X, signs) > 0.8
+        # scikit-learn's own measures take -1 for a label, so a search among strengths asks them about 0 and 1
+        judged = dboost.MultiTaskBoostedClassifierCV(cv=3, n_alphas=4, eps=1e-3, scoring="f1_macro").fit(X, signs)
+        assert 0.5 < max(row["mean_test_score"] for row in judged.cv_results_) < 1.0
+        assert np.unique(judged.predict(X)).tolist() == [negative, 1]
+
+
 def test_a_target_that_does_not_vary_is_predicted():
     for fitted in (
         dboost.BoostedRegressor(),

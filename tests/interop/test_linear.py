@@ -29,7 +29,7 @@ def data(task):
     X, y = load_diabetes(return_X_y=True)
     if task == "multitarget":
         return X, np.column_stack([y, np.where(y > 200, np.nan, y**2 / 100)])
-    return X, y if task == "regression" else np.column_stack([y > 80, y > 150, y > 220]).astype(int)
+    return X, y if task == "regression" else np.where(np.column_stack([y > 80, y > 150, y > 220]), 1, -1)
 
 
 @cache

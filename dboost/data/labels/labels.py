@@ -103,6 +103,8 @@ class LabelCoder:
     factors: NDArray[np.float64] | None = None
     # Every weight is multiplied by 2**exponent, which changes no objective and no digit (``ranges``).
     exponent: int = 0
+    # What an observed label of a task that is not positive was called, 0 or -1: predictions call it so again.
+    negative: int = 0
 
     def codes(self, labels: Any) -> NDArray[np.int64]:
         """Class numbers of labels, or of what ``factorise`` found, int64 (m,); unknown ones are a DataError."""
@@ -247,7 +249,8 @@ def plan_labels(
     if task == "multitask":
         _refuse_for(task, classes=classes, class_weight=class_weight)
         _check_tasks(stats, task_names)
-        return LabelCoder("multitask", kind="int", exponent=exponent)
+        assert stats.tasks is not None
+        return LabelCoder("multitask", kind="int", exponent=exponent, negative=-1 if np.any(stats.tasks[:, 0]) else 0)
     kind, sorted_classes = _class_set(stats, classes)
     if len(sorted_classes) < 2:
         raise DataError(
