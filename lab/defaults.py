@@ -35,7 +35,7 @@ from lab.datasets import arxiv, imdb, libsvm, numbers, reuters, stackoverflow, u
 COLUMNS = (
     "data", "rows", "columns", "peer", "default", "se", "within", "used", "few", "used by few", "s", "fits", "peer s"
 )  # fmt: skip
-PICTURED = ("stackoverflow", "arxiv", "imdb", "grain")
+PICTURED = ("stackoverflow", "arxiv", "imdb", "grain", "usps", "a9a")
 
 
 def _split(load: Callable[[], Any]) -> Callable[[], tuple[Any, Any]]:
@@ -188,7 +188,9 @@ def main(arguments: Sequence[str]) -> int:
             warnings.simplefilter("ignore")
             record, (parts, _) = measure(name, asked.rows, asked.seed)
             if asked.picture is not None and name in PICTURED:
-                curves[name] = frontier(parts, [100, 200, 400, 800, 1600])
+                n = parts[0].shape[1]
+                sizes = [100, 200, 400, 800, 1600] if n > 3200 else [n // 16, n // 8, n // 4, n // 2]
+                curves[name] = frontier(parts, sizes)
         records.append(record)
         print(tables.markdown([record], COLUMNS).splitlines()[-1], flush=True)
     within = sum(record["within"] == "yes" for record in records)
@@ -202,8 +204,13 @@ def main(arguments: Sequence[str]) -> int:
     if curves:
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(5 * len(curves), 4), layout="constrained")
-        for axes, (name, curve) in zip(np.atleast_1d(figure.subplots(1, len(curves))), curves.items(), strict=True):
+        across = min(len(curves), 3)
+        down = -(-len(curves) // across)
+        figure = Figure(figsize=(5 * across, 4 * down), layout="constrained")
+        every = np.ravel(figure.subplots(down, across))
+        for axes in every[len(curves) :]:
+            axes.set_axis_off()
+        for axes, (name, curve) in zip(every, curves.items(), strict=False):
             for way, at in curve.items():
                 axes.plot(*zip(*sorted(at), strict=True), marker="o", label=way)
             axes.set(xscale="log", xlabel="features", ylabel="accuracy", title=name)

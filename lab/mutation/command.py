@@ -238,24 +238,36 @@ def run_apart(mutants: Sequence[Mutant], folder: Path, seconds: float, out: Path
     found = Record(folder)
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch, "copy")
-        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv*", ".peers*", "runs", "dist", "build"))
-        for mutant in mutants:
+        shutil.copytree(ROOT, copy, ignore=_left_out)
+        chosen = [affordable(found.items(one) or near(one, found), found.seconds, seconds) for one in mutants]
+        # What fails on a copy by itself would find every mutant: a test that asks git, or one of comments, which a
+        # changed file has lost.
+        sources = {one.file: (copy / one.file).read_text(encoding="utf-8") for one in mutants}
+        for name, source in sources.items():
+            (copy / name).write_text(ast.unparse(ast.parse(source)), encoding="utf-8")
+        by_itself = _failing(copy, sorted({item for items, _ in chosen for item in items}), f"{SHORT} or {REST}", 0)
+        for mutant, (names, left) in zip(mutants, chosen, strict=True):
+            names = [name for name in names if name not in by_itself]
             began, path = time.perf_counter(), copy / mutant.file
-            source = path.read_text(encoding="utf-8")
-            path.write_text(ast.unparse(changed(source, mutant.site)), encoding="utf-8")
+            plain = path.read_text(encoding="utf-8")
+            path.write_text(ast.unparse(changed(sources[mutant.file], mutant.site)), encoding="utf-8")
             lanes: dict[str, Any] = {}
-            names = found.items(mutant) or near(mutant, found)
             for lane in (SHORT, REST):
-                chosen, left = affordable(names, found.seconds, seconds)
-                by = _failing(copy, chosen, lane)
+                by = next(iter(_failing(copy, names, lane)), "")
                 lanes |= {lane: FOUND if by else MISSED, f"{lane}, by": by, f"{lane}, not tried": left}
                 if lanes[lane] == FOUND:
                     break
-            path.write_text(source, encoding="utf-8")
+            path.write_text(plain, encoding="utf-8")
             line = {**asdict(mutant), "lanes": lanes, "seconds": time.perf_counter() - began, "fork": False}
             with open(out, "a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
     return 0
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """What lies in the checkout and is no part of it; a folder of the sources may be called the same."""
+    ours = {name for name in names if name.startswith((".git", ".venv", ".peers"))}
+    return ours | ({"runs", "dist", "build"} & set(names)) if Path(folder) == ROOT else set()
 
 
 def near(mutant: Mutant, found: Record) -> set[str]:
@@ -264,18 +276,19 @@ def near(mutant: Mutant, found: Record) -> set[str]:
     return {name for name in found.seconds if name.startswith(f"tests/{folder}/")}
 
 
-def _failing(copy: Path, names: Sequence[str], lane: str) -> str:
-    """The item of a lane that fails on a changed copy of the checkout; "" where none does."""
+def _failing(copy: Path, names: Sequence[str], lane: str, most: int = 1) -> list[str]:
+    """The items of a lane that fail on a copy of the checkout, the first `most` of them, or all for 0."""
     if not names:
-        return ""
+        return []
     listed = copy / "items.txt"
     listed.write_text("\n".join(names), encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", *QUIETLY, "-m", lane, f"@{listed}"]
+    command = [sys.executable, "-m", "pytest", *QUIETLY, f"--maxfail={most}", "-m", lane, f"@{listed}"]
     environment = {**os.environ, "PYTHONPATH": str(copy)}
     done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, encoding="utf-8")
-    failed = [line.split()[1] for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    said = [line.partition(" ") for line in done.stdout.splitlines()]
+    failed = [rest.partition(" - ")[0] for word, _, rest in said if word in ("FAILED", "ERROR")]
     # 5: the lane has none of these items
-    return (failed or [f"process ended with {done.returncode}"])[0] if done.returncode not in (0, 5) else ""
+    return (failed or [f"process ended with {done.returncode}"]) if done.returncode not in (0, 5) else []
 
 
 def told(path: Path) -> list[dict[str, Any]]:
