@@ -110,7 +110,7 @@ def test_a_silent_worker_is_left_out_until_it_speaks_again(two_processes, tmp_pa
         start = time.monotonic()
         try:
             with stopped, pytest.warns(DboostWarning, match=f"worker {address} showed no sign of life"):
-                total = engine.map_reduce(leaves.slow, 0.2, str(marks), name="slow")
+                total = engine.map_reduce(leaves.slow, 0.5, str(marks), name="slow")
             assert same_bits(total, undisturbed(leaves.slow, 0.0, str(tmp_path / "other")))
             assert time.monotonic() - start < 15
             with warnings.catch_warnings():
