@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dboost.compiled.vectors.softmax import LONGEST
 from dboost.errors import UsageError
 from dboost.losses import LOSSES, EpsilonInsensitive, get_loss
 from dboost.losses.real import RealLoss
@@ -51,6 +52,18 @@ def test_values_and_residuals_follow_the_formula(case):
     np.testing.assert_allclose(rows.residual_loss(y, F, s), rows.value(y, F, s), rtol=1e-15)
     expected = (s[:, None] * reference.residual(y, F)).astype(float)
     np.testing.assert_allclose(rows.residual(y, F, s), expected, rtol=3e-14)
+
+
+@pytest.mark.parametrize("name", ["multinomial", "margin_softmax"])
+def test_more_classes_than_one_loop_holds_follow_the_formula(name):
+    # up to so many classes another loop computes the row
+    rng, k = np.random.default_rng(3), 2 * LONGEST + 1
+    rows, reference = Rows(name), type(REFERENCES[name])(k)
+    F, s = rng.normal(size=(M, k)) * 3.0, rng.uniform(0.5, 2.0, M)
+    y = reference.labels(rng, M)
+    np.testing.assert_allclose(rows.residual_loss(y, F, s), (s * reference.loss(y, F)).astype(float), rtol=3e-14)
+    expected = (s[:, None] * reference.residual(y, F)).astype(float)
+    np.testing.assert_allclose(rows.residual(y, F, s), expected, rtol=1e-12, atol=1e-15)
 
 
 def test_no_residual_is_longer_than_the_longest(name):
