@@ -56,7 +56,7 @@ def test_values_and_residuals_follow_the_formula(case):
 
 @pytest.mark.parametrize("name", ["multinomial", "margin_softmax"])
 def test_more_classes_than_one_loop_holds_follow_the_formula(name):
-    # up to so many classes another loop computes the row
+    # Rows of at most LONGEST classes are computed by another loop, which the references above are short enough for.
     rng, k = np.random.default_rng(3), 2 * LONGEST + 1
     rows, reference = Rows(name), type(REFERENCES[name])(k)
     F, s = rng.normal(size=(M, k)) * 3.0, rng.uniform(0.5, 2.0, M)
