@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.data.blocks import rows_per_block
 from dboost.data.labels.groups import group_numbers
 from dboost.data.labels.labels import LabelCoder, LabelStats, check_weight, label_notes, scan
 from dboost.data.memory.in_memory import Rows, as_rows, check_names
@@ -30,6 +31,7 @@ from dboost.data.planned import (
     count_rows,
     joined_digest,
     known,
+    n_outputs,
     partition_digest,
     plan_coder,
     take_rows,
@@ -59,6 +61,7 @@ class BlockReport:
     n_features: int
     names: tuple[str, ...] | None
     dtype: str
+    stored: int  # Values of its features that are not zero.
     nbytes: int
 
 
@@ -76,18 +79,20 @@ def plan_collection(
     column_names = task_names if task in SEVERAL else None
     coder, task_classes = plan_coder(stats, task, classes, class_weight, column_names)
     n_features, names, dtype = _check_alike(reports)
-    used = [i for i, report in enumerate(reports) if report.stats.n_kept]
+    numbers, parts, rows = _parts(reports, n_features, n_outputs(coder, stats), raws, engine)
+    mine = [raws[i] for i in numbers]
     items: list[Any]
     if client is None:
-        items = [encode_raw(raws[i], coder, dtype) for i in used]
+        items = [encode_raw(raw, part, coder, dtype) for raw, part in zip(mine, parts, strict=True)]
     else:
         items = client.map(
             encode_raw,
-            [raws[i] for i in used],
+            mine,
+            parts,
             coder=coder,
             dtype=dtype,
             pure=False,
-            key=[f"dboost-encode-{token}-{i}" for i in used],
+            key=[f"dboost-encode-{token}-{i}-{start}" for i, (start, _) in zip(numbers, parts, strict=True)],
         )
     about = coder.task, n_features, names, class_list(coder)
     fingerprint = joined_digest(about, engine.map(partition_digest, items, name="fingerprint"))
@@ -95,15 +100,37 @@ def plan_collection(
         coder,
         stats,
         items=tuple(items),
-        rows=tuple(reports[i].stats.n_kept for i in used),
+        rows=tuple(rows),
         n_features=n_features,
         feature_names=names,
         classes=task_classes,
         digest=known(fingerprint),
-        nbytes_estimate=sum(reports[i].nbytes for i in used),
+        nbytes_estimate=sum(reports[i].nbytes for i in set(numbers)),
         streams=False,
         notes=label_notes(stats.count, {}) if classes is None else (),
     )
+
+
+def _parts(
+    reports: Sequence[BlockReport], n_features: int, outputs: int, raws: Sequence[Any], engine: Mapper
+) -> tuple[list[int], list[tuple[int, int]], list[int]]:
+    """For each block the number of its partition, its first row there and the end, and how many of its rows count.
+
+    Partitions of more rows than a block are cut, as rows in memory are; small ones stay where they are, on their
+    worker.
+    """
+    n_rows = sum(report.stats.n_kept for report in reports)
+    cost = n_rows + sum(report.stored for report in reports)
+    size = rows_per_block(n_rows, cost, n_features, outputs)
+    of = [(i, report.stats.n_rows) for i, report in enumerate(reports) if report.stats.n_kept]
+    found = [(i, (start, min(start + size, n))) for i, n in of for start in range(0, n, size)]
+    numbers, parts = [i for i, _ in found], [part for _, part in found]
+    if all(reports[i].stats.n_kept == n for i, n in of):
+        return numbers, parts, [stop - start for start, stop in parts]
+    rows = engine.map(rows_kept, [raws[i] for i, _ in of], size, name="count-rows")
+    counts = [count for counts in rows for count in counts]
+    some = [at for at, count in enumerate(counts) if count]
+    return [numbers[at] for at in some], [parts[at] for at in some], [counts[at] for at in some]
 
 
 def refuse_gone(**collections: Any) -> None:
@@ -269,8 +296,14 @@ def scan_raw(raw: RawBlock, task: str) -> BlockReport:
         stats = scan(task, raw.y, raw.weight) if rows.n_rows else LabelStats()
     except DataError as fault:
         raise _in_partition(fault, raw.number) from fault
-    nbytes = 8 * (rows.n_features + 1) + int(rows.indptr[-1]) * (4 + rows.dtype.itemsize) + 12 * rows.n_rows
-    return BlockReport(stats, rows.n_features, rows.names, rows.dtype.str, nbytes)
+    stored = int(rows.indptr[-1] - rows.indptr[0])
+    nbytes = 8 * (rows.n_features + 1) + stored * (4 + rows.dtype.itemsize) + 12 * rows.n_rows
+    return BlockReport(stats, rows.n_features, rows.names, rows.dtype.str, stored, nbytes)
+
+
+def rows_kept(raw: RawBlock, size: int) -> list[int]:
+    """Of each block of so many rows, how many have a positive weight. Runs on workers."""
+    return [int(np.count_nonzero(raw.weight[a : a + size])) for a in range(0, raw.rows.n_rows, size)]
 
 
 def _check_alike(reports: Sequence[BlockReport]) -> tuple[int, tuple[str, ...] | None, np.dtype[Any]]:
@@ -290,17 +323,20 @@ def _check_alike(reports: Sequence[BlockReport]) -> tuple[int, tuple[str, ...] |
     return first.n_features, first.names, np.result_type(*[np.dtype(report.dtype) for _, report in filled])
 
 
-def encode_raw(raw: RawBlock, coder: LabelCoder, dtype: np.dtype[Any]) -> Partition:
-    """One block as a partition. Runs on workers."""
+def encode_raw(raw: RawBlock, part: tuple[int, int], coder: LabelCoder, dtype: np.dtype[Any]) -> Partition:
+    """The rows of a block from the first of a part to its end as a partition. Runs on workers."""
+    start, stop = part
     rows, keep = raw.rows, raw.weight > 0
-    everything = bool(np.all(keep))
-    piece = rows.piece()
+    keep[:start] = keep[stop:] = False
+    kept = keep[start:stop]
+    piece = rows.piece(start, stop)
     piece = replace(piece, values=piece.values.astype(dtype, copy=False))
+    every = bool(np.all(kept))
+    name = f"block-{raw.number:05d}" + (f"[{start}:{stop}]" if stop - start < rows.n_rows else "")
     try:
-        columns = to_csc([piece], rows.n_features, dtype=dtype, keep=None if everything else keep, names=rows.names)
-        labels = raw.y if everything else take_rows(raw.y, keep)
-        codes, weight = coder.encode(labels, raw.weight[keep])
+        columns = to_csc([piece], rows.n_features, dtype=dtype, keep=None if every else kept, names=rows.names)
+        codes, weight = coder.encode(raw.y if bool(np.all(keep)) else take_rows(raw.y, keep), raw.weight[keep])
     except DataError as fault:
         raise _in_partition(fault, raw.number) from fault
     group = None if raw.group is None else raw.group[keep]
-    return Partition(*columns, codes, weight, f"block-{raw.number:05d}", group)
+    return Partition(*columns, codes, weight, name, group)

@@ -146,14 +146,7 @@ def _blocks(
     strict: bool,
 ) -> tuple[Partition, ...]:
     """The rows to keep as partitions, on threads; `strict` refuses rows that are not clean (``csc.Unclean``)."""
-    # in place: what is let go of before the blocks are made is memory that they do not take again
-    cost = np.zeros(rows.n_rows + 1, dtype=np.int64)
-    each = np.subtract(rows.indptr[1:], rows.indptr[:-1], out=cost[1:])
-    each += 1
-    each *= keep
-    np.cumsum(each, out=each)
-    bounds = block_bounds(cost, rows.n_features, outputs)
-    del cost, each
+    bounds = block_bounds(rows, keep, outputs)
     offsets = np.cumsum([0, *(np.count_nonzero(keep[a:b]) for a, b in itertools.pairwise(bounds))])
 
     alone = len(bounds) == 2

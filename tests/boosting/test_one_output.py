@@ -86,9 +86,7 @@ def test_a_quadratic_model_does_not_keep_the_columns_alive(problem):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_bits_do_not_depend_on_where_the_columns_are(problem, blocks, dtype, monkeypatch):
-    from dboost.data.memory import in_memory
-
-    monkeypatch.setattr(in_memory, "BLOCK_COST", 400 * 60 // blocks)
+    monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 400 * 60 // blocks)
     # several parts for threads
     monkeypatch.setattr(slices, "PART", 500)
     here = fitted(problem, dtype=dtype)

@@ -11,9 +11,8 @@ from distributed import Client
 from scipy import sparse
 
 import dboost
-from dboost.data import build_plan
+from dboost.data import ParquetData, build_plan
 from dboost.data.budget import block_budget, memory_budget
-from dboost.data.memory import in_memory
 from dboost.errors import DataError, UsageError
 
 NAMES = list("abcdefg")
@@ -65,10 +64,39 @@ def test_unknown_sizes_and_empty_chunks(small, plan, blocks):
     blocks(plan(X[weight >= 0], y[weight >= 0]))
 
 
-def test_one_block_is_the_block_of_memory(small, plan, same, monkeypatch):
-    monkeypatch.setattr(in_memory, "BLOCK_COST", 10**9)
-    X, y, weight = chunked(small, 60)
-    same(plan(X, y, weight), plan(small.X, small.y, small.weight))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_partitions_row_groups_and_memory_are_cut_at_the_same_rows(
+    small, plan, same, write, lists, as_lists, monkeypatch, tmp_path, weighted
+):
+    """Blocks of 16 rows, from partitions and row groups that have as many, or that are cut."""
+    monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 50)
+    weight = np.where(np.arange(60) % 32 < 16, 2.0, 1.0) if weighted else None
+    memory = plan(small.X, small.y, weight)
+    assert memory.rows == (16, 16, 16, 12)
+    table = lists(small.X, small.y, **({"weight": weight} if weighted else {}))
+    for number, sizes in enumerate([(60,), (16, 16, 16, 12), (32, 28)]):
+        X, y, _ = chunked(small, *sizes)
+        weights = da.from_array(weight, chunks=(sizes,)) if weighted else None
+        same(plan(X.map_blocks(sparse.csr_matrix), y, weights), memory)
+        starts = np.cumsum((0, *sizes[:-1]))
+        files = [table.slice(start, size) for start, size in zip(starts, sizes, strict=True)]
+        for rows in (60, 16):
+            write(tmp_path / str(number), *files, rows=rows)
+            data = ParquetData(tmp_path / str(number), n_features=7, weight="weight" if weighted else None, **as_lists)
+            same(plan(data), memory)
+
+
+def test_parts_that_no_row_of_positive_weight_is_in_are_left_out(
+    small, plan, same, write, lists, as_lists, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 50)
+    weight = np.ones(60)
+    weight[16:32], weight[40:44] = 0.0, 0.0
+    X, y, _ = chunked(small, 60)
+    found = plan(X.map_blocks(sparse.csr_matrix), y, da.from_array(weight, 60))
+    assert found.rows == (16, 12, 12)
+    write(tmp_path, lists(small.X, small.y, weight=weight), rows=60)
+    same(plan(ParquetData(tmp_path, n_features=7, weight="weight", **as_lists)), found)
 
 
 def frame(small):

@@ -9,8 +9,7 @@ import pytest
 from scipy import sparse
 
 from dboost.data import build_plan
-from dboost.data.memory import in_memory
-from dboost.data.memory.in_memory import block_bounds
+from dboost.data.blocks import GROUP_ROWS, rows_per_block
 from dboost.data.sparse import csc
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, UsageError
@@ -47,7 +46,7 @@ def _frozen(array):
 
 @pytest.mark.parametrize("blocks", [1, 4])
 def test_every_container_gives_the_same_bits(small, plan, same, monkeypatch, blocks):
-    monkeypatch.setattr(in_memory, "BLOCK_COST", 230 if blocks == 1 else 50)
+    monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 230 if blocks == 1 else 50)
     reference = plan(small.X, small.y, small.weight)
     assert len(reference.items) == blocks
     for name, X, names in containers(small.X):
@@ -60,7 +59,7 @@ def test_every_container_gives_the_same_bits(small, plan, same, monkeypatch, blo
 
 
 def test_blocks_hold_the_matrix(small, plan, monkeypatch):
-    monkeypatch.setattr(in_memory, "BLOCK_COST", 50)
+    monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 50)
     found = plan(small.X, small.y)
     parts = [sparse.csc_array((p.values, p.rows, p.indptr), shape=(p.n_rows, 7)).toarray() for p in found.items]
     np.testing.assert_array_equal(np.vstack(parts), small.X.toarray())
@@ -95,7 +94,7 @@ def test_duplicates_zeros_and_unsorted_columns_change_nothing(small, plan, same)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("blocks", [1, 4])
 def test_threads_and_a_digest_that_is_made_aside_change_nothing(small, plan, same, monkeypatch, blocks, threads):
-    monkeypatch.setattr(in_memory, "BLOCK_COST", 230 if blocks == 1 else 50)
+    monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 230 if blocks == 1 else 50)
     reference = plan(small.X, small.y, small.weight)
     monkeypatch.setattr("dboost.data.plan.ASIDE_BYTES", 0)
     monkeypatch.setattr(csc, "PART_VALUES", 10)
@@ -118,7 +117,7 @@ def test_damaged_matrices_are_refused(small, plan, fault):
 
 
 def test_weight_zero_is_absence(small, plan, same, monkeypatch):
-    monkeypatch.setattr(in_memory, "BLOCK_COST", 50)
+    monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 50)
     keep = small.weight > 0
     y = small.y.copy()
     y[~keep] = "never seen"
@@ -149,37 +148,29 @@ def test_non_finite_values_name_row_and_column(small, plan, value, shown):
         assert caught.value.column == name
 
 
-def test_the_cut_depends_on_cost_only():
-    cost = np.arange(1001, dtype=np.int64) * 10_000
-    bounds = block_bounds(cost, 5)
-    assert bounds[0] == 0 and bounds[-1] == 1000 and len(bounds) == 11
-    assert len(block_bounds(cost, 125_000)) == 11
-    assert len(block_bounds(cost, 250_000)) == 9
-    assert len(block_bounds(cost, 625_000)) == 5
-    assert len(block_bounds(cost, 1_250_000)) == 3
-    assert len(block_bounds(cost * 1000, 5)) == 65
-    skewed = np.concatenate([[0], np.cumsum([3_000_000, 1, 1, 1])]).astype(np.int64)
-    assert block_bounds(skewed, 5)[-1] == 4
+def test_blocks_cost_a_million_to_two_unless_rows_or_columns_are_many():
+    for rows, cost, n_features, expected in [
+        (10_000, 10_000_000, 5, 1024),  # 1.02 million each
+        (1_000_000, 10_000_000, 5, 131_072),
+        (100, 900_000, 5, 128),  # one block of all
+        (100_000, 10_000_000, 625_000, 32_768),  # columns cost each block 2.5 million
+        (100_000, 100_000_000, 5, 8192),  # as many as a row group is cut into
+        (10_000_000, 10**10, 5, GROUP_ROWS),  # of many rows no group is cut
+    ]:
+        assert rows_per_block(rows, cost, n_features) == expected
 
 
 def test_little_data_is_cut_where_threads_can_share_a_pass():
-    for rows, n_features, n_outputs, blocks in [
-        (1000, 50, 1, 1),
-        (1000, 50, 19, 1),
-        (1000, 50, 20, 2),
-        (1000, 50, 79, 4),
-        (1000, 50, 2000, 8),
-        (1000, 10_000, 79, 2),
-    ]:
-        cost = np.arange(rows + 1, dtype=np.int64) * 100
-        assert len(block_bounds(cost, n_features, n_outputs)) == blocks + 1
+    for n_features, n_outputs, blocks in [(50, 1, 1), (50, 19, 1), (50, 20, 2), (50, 79, 8), (50, 2000, 8)]:
+        assert -(-1024 // rows_per_block(1024, 102_400, n_features, n_outputs)) == blocks
+    assert rows_per_block(1024, 102_400, 10_000, 79) == 512
 
 
 def test_the_cut_of_many_classes(plan):
     rng = np.random.default_rng(0)
     X = sparse.random(3000, 40, density=0.5, format="csr", rng=rng)
     few, many = (plan(X, np.arange(3000) % k, task="multiclass") for k in (3, 100))
-    assert (len(few.items), len(many.items)) == (1, 4)
+    assert (len(few.items), len(many.items)) == (1, 6)
     assert sum(few.rows) == sum(many.rows) == 3000
 
 

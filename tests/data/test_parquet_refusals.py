@@ -214,7 +214,8 @@ def test_memory_budget_decides_streaming_and_refuses_giants(tmp_path, write, sma
     class Small(InProcess):
         memory_budget = 2500
 
-    monkeypatch.setattr(parquet_plan, "BLOCK_COST", 50)
+    monkeypatch.setattr(parquet_plan, "GROUP_ROWS", 1)
+    monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 50)
     write(tmp_path / "d", lists(small.X, small.y), rows=10)
     data = ParquetData(tmp_path / "d", n_features=7, **as_lists)
     assert build_plan(data, task="classification", engine=Small()).streams

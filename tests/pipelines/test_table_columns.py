@@ -87,10 +87,12 @@ def test_a_table_is_prepared_learned_and_predicted_with_the_bits_of_memory(tmp_p
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask's own calls of pandas
 @pytest.mark.parametrize("parts", [1, 3])
-def test_a_dask_frame_and_files_cut_at_the_same_rows_give_a_model_of_the_same_bits(tmp_path, monkeypatch, parts):
+def test_a_dask_frame_files_and_memory_give_a_model_of_the_same_bits(tmp_path, monkeypatch, parts):
     dd = pytest.importorskip("dask.dataframe")
     monkeypatch.setattr("dboost.data.prepared.prepare.GROUP_ROWS", N // parts)
-    monkeypatch.setattr("dboost.data.parquet.plan.BLOCK_COST", 1)  # row groups of little data are joined
+    for module in ("parquet.plan", "collections", "memory.in_memory"):
+        monkeypatch.setattr(f"dboost.data.{module}.rows_per_block", lambda *_: N // parts)
+    monkeypatch.setattr("dboost.data.parquet.plan.GROUP_ROWS", N // parts)
     (tmp_path / "rows").mkdir()
     for part in range(3):
         pq.write_table(TABLE.drop_columns("id").slice(20 * part, 20), tmp_path / "rows" / f"{part}.parquet")
@@ -101,9 +103,11 @@ def test_a_dask_frame_and_files_cut_at_the_same_rows_give_a_model_of_the_same_bi
     assert frame.npartitions == parts and len(list((tmp_path / "p" / "train").iterdir())) == parts
     learner = dboost.BoostedClassifier(penalty="l1", alpha=0.001)
     lazy = make_pipeline(dboost.Features(), clone(learner)).fit(frame, "topic")
+    rows = pq.read_table(tmp_path / "rows").to_pandas()
+    held = make_pipeline(dboost.Features(), clone(learner)).fit(rows.drop(columns="topic"), rows["topic"])
     command = dboost.load_pipeline(tmp_path / "m")
     features = learner.fit(dboost.ParquetData(tmp_path / "p", label="topic"))
-    for found in (command[-1], features):
+    for found in (command[-1], features, held[-1]):
         assert found.coef_.tobytes() == lazy[-1].coef_.tobytes() and found.coef_.any()
         assert found.intercept_.tobytes() == lazy[-1].intercept_.tobytes()
 

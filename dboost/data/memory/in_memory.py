@@ -3,7 +3,7 @@
 Covers: NumPy arrays, SciPy sparse matrices and arrays, pandas and Arrow tables (and what exports an Arrow stream).
 Does not cover: labels (``labels``), collections of Dask (``collections``), files (``parquet``).
 
-The cut depends on the data only: never on threads, workers, or on the type that holds the rows.
+How many rows a block has depends on the data only (``blocks``), not on the type that holds the rows.
 """
 
 from __future__ import annotations
@@ -17,20 +17,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dboost.compiled.read_only import read_only
+from dboost.data.blocks import rows_per_block
 from dboost.data.sparse.csr import CsrPiece, any_repeats, dense_to_csr
 from dboost.errors import DataError, UsageError, without_values
-
-BLOCK_COST = 1_000_000
-MAX_BLOCKS = 64
-BLOCK_WORK = 1_000_000
-"""Cost times outputs from which a block is worth a thread of its own: about a millisecond of a pass."""
-COLUMN_COST = 4
-"""Cost in each block of a column: an offset, and sums of its own in every pass, whatever the block holds of it."""
-LARGE_SHARE = 2
-"""A block of much data costs so often what its columns cost, or more; one that threads are to share, as much."""
-SHARED_BLOCKS = 8
-"""So many blocks keep the threads of most machines busy; each more costs a pass its own sums of all columns."""
-
 
 _ENCODE = "make features of this column by dboost.Features, or drop it"
 
@@ -79,27 +68,18 @@ def value_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if dtype in (np.dtype(np.float32), np.dtype(np.float16)) else np.float64)
 
 
-def block_bounds(cost: NDArray[np.int64], n_features: int, n_outputs: int = 1) -> NDArray[np.int64]:
-    """First rows of the blocks, and the end: int64 (number of blocks + 1,).
+def block_bounds(rows: Rows, keep: NDArray[np.bool_], n_outputs: int) -> NDArray[np.int64]:
+    """First rows of the blocks, and the end: int64 (number of blocks + 1,); only rows to keep count.
 
-    Blocks are of about equal cost (a row costs 1 plus its nonzeros), of about a million each but no more than 64 of
-    them. Little data is cut into 2, 4 or 8 where a pass over it is long enough to be shared by threads. There are fewer
-    where the columns alone would cost a block as much: an eighth of a million of them and more.
-
-    `cost`: int64 array, shape (m + 1,). Cumulated cost of the rows, starting with 0.
+    `keep`: bool array, shape (m,). The other rows leave no trace.
     `n_outputs`: A pass works so often on what is stored.
     """
-    n_rows = cost.shape[0] - 1
-    total = int(cost[-1])
-    columns = COLUMN_COST * max(n_features, 1)
-    large = -(-total // max(BLOCK_COST, LARGE_SHARE * columns))
-    shared = min(total * n_outputs // BLOCK_WORK, total // columns, SHARED_BLOCKS)
-    # a power of two: as many for one thread as for another
-    even = 1 << max(shared.bit_length() - 1, 0)
-    blocks = min(max(large, even), MAX_BLOCKS)
-    goals = np.array([total * i // blocks for i in range(1, blocks)], dtype=np.int64)
-    inner = np.searchsorted(cost, goals, side="left")
-    return np.unique(np.concatenate([[0], inner, [n_rows]])).astype(np.int64)
+    every = bool(np.all(keep))
+    n_rows = rows.n_rows if every else int(np.count_nonzero(keep))
+    stored = int(rows.indptr[-1] - rows.indptr[0]) if every else int(np.diff(rows.indptr)[keep].sum())
+    size = rows_per_block(n_rows, n_rows + stored, rows.n_features, n_outputs)
+    inner = np.arange(size, n_rows, size)
+    return np.concatenate([[0], inner if every else np.flatnonzero(keep)[inner], [rows.n_rows]]).astype(np.int64)
 
 
 def as_rows(X: Any, clean: bool = True) -> Rows:

@@ -1,4 +1,4 @@
-"""The unit a fit reads from Parquet: consecutive row groups that decode to one partition.
+"""The unit a fit reads from Parquet: consecutive row groups, or a part of one, that decode to one partition.
 
 Covers: ``ParquetBlock`` (picklable, read anywhere), its raw rows, its labels, weights and groups.
 Does not cover: which row groups form a block (``parquet_plan``).
@@ -76,7 +76,7 @@ class RawRows:
 
 @dataclass(frozen=True)
 class ParquetBlock:
-    """Row groups that decode to one partition."""
+    """Row groups, or a part of one, that decode to one partition."""
 
     spans: tuple[tuple[FileRef, tuple[int, ...]], ...]  # Files and their row groups, in order.
     layout: Layout
@@ -90,6 +90,7 @@ class ParquetBlock:
     coder: LabelCoder | None = None  # None before the labels were scanned.
     manifest: str | None = None  # Folder of the manifest, for feature names in messages.
     group: str | None = None  # The column whose values tell which rows belong together.
+    part: tuple[int, int] | None = None  # Of the rows of its only row group, the first and the end; None for all.
 
     def load(self) -> Partition:
         """Decode, check and encode; a DataError names file, column and row group."""
@@ -153,17 +154,20 @@ class ParquetBlock:
         if label:
             named = dict.fromkeys([*self.label, self.weight, self.group])
             wanted += [name for name in named if name is not None and name not in wanted]
+        first, stop = self.part or (0, None)
         for ref, groups in self.spans:
             check_unchanged(ref)
             with as_data_errors(ref.path), open_file(ref.path) as file:
                 for group in groups:
                     table = read_group(file, ref, group, wanted)
+                    if stop is not None:
+                        table = table.slice(first, stop - first)
                     if features and dense:
                         arrays.append(self._array(table, ref.path, group))
                     elif features:
-                        pieces.extend(decode_features(table, self.layout, ref.path, group))
+                        pieces.extend(decode_features(table, self.layout, ref.path, group, first))
                     if label:
-                        n = file.metadata.row_group(group).num_rows
+                        n = file.metadata.row_group(group).num_rows if stop is None else stop - first
                         weights.append(self._weights(table, n, ref.path, group))
                         labels.append(self._labels(table, ref.path, group))
                         if self.group is not None:
@@ -248,6 +252,12 @@ def at(path: str, group: int, column: str) -> Iterator[None]:
 def scan_block(block: ParquetBlock, task: str) -> LabelStats:
     """``block.scan_labels(task)``, importable on workers."""
     return block.scan_labels(task)
+
+
+def kept_rows(block: ParquetBlock) -> int:
+    """Rows of positive weight, of which there may be none; importable on workers."""
+    weights = block.read(features=False, label=True).weights
+    return sum(int(np.count_nonzero(weight)) for weight in weights)
 
 
 def block_width(block: ParquetBlock) -> int:

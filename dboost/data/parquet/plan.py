@@ -3,8 +3,8 @@
 Covers: schema drift (compared by name), the feature layout, blocks of row groups, the plan of a fit.
 Does not cover: decoding (``parquet_read``, ``parquet_block``).
 
-Row groups are joined until a block costs about a million stored values; a row group is never split, and a block leaves
-its file only while it is small. Only footers and the number of features decide the cut.
+Row groups are joined to blocks of as many rows as rows in memory are cut into (``blocks``), and those that ``prepare``
+writes are cut likewise where there are few. Footers, the number of features and that of outputs decide the cut.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dboost.data.absent_column import absent_column
+from dboost.data.blocks import GROUP_ROWS, rows_per_block
 from dboost.data.budget import block_budget, memory_budget
 from dboost.data.labels.labels import LabelStats, coder_of_one, label_notes, stats_of_one
 from dboost.data.manifest import Manifest
 from dboost.data.meaning import FILE, column_kind, fits, joint_type, say_index
-from dboost.data.memory.in_memory import BLOCK_COST
-from dboost.data.parquet.block import ParquetBlock, block_width, scan_block
+from dboost.data.parquet.block import ParquetBlock, block_width, kept_rows, scan_block
 from dboost.data.parquet.read import NUMBERS, FileInfo, Layout, inspect_file, say_folders, with_folders
-from dboost.data.planned import Plan, class_list, plan_coder
+from dboost.data.planned import Plan, class_list, n_outputs, plan_coder
 from dboost.data.prepared.mapper import InProcess, Mapper
 from dboost.errors import DataError, UsageError
 from dboost.notices import warn_user
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 # Data of so many bytes is kept for long and read again and again: a bit of it that changes is worth a word.
 WORTH_CHECKSUMS = 1 << 30
+# No row groups are joined to a block that costs so many times what one does on average.
+_UNEVEN = 4
 _HOW_TEXT_IS_READ = (
     "`dboost prepare --column find` or dboost.Features makes features of columns of any kind, `dboost prepare` of "
     "documents; to leave the column out, name the others in features="
@@ -56,11 +60,13 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     coder, task_classes = plan_coder(stats, task, classes, class_weight, task_names)
     if one is not None:
         coder = coder_of_one(coder, one, kind)
-    ready = [
-        replace(block, rows=report.n_kept, coder=coder)
-        for block, report in zip(blocks, reports, strict=True)
-        if report.n_kept
-    ]
+    kept = [report.n_kept for report in reports]
+    first = blocks[0]
+    parts = _cut(infos, first.layout, first.label, data, first.manifest, n_outputs(coder, stats))
+    if parts != blocks:
+        every = all(block.n_rows == n for block, n in zip(blocks, kept, strict=True))
+        kept = [block.n_rows for block in parts] if every else engine.map(kept_rows, parts, name="count-rows")
+    ready = [replace(block, rows=n, coder=coder) for block, n in zip(parts, kept, strict=True) if n]
     layout = ready[0].layout
     names = layout.columns if layout.kind == "columns" else None
     if manifest is not None and layout.kind == "lists":
@@ -363,54 +369,67 @@ def _cut(
     label: tuple[str, ...],
     data: ParquetData | None,
     manifest: str | None,
+    outputs: int | None = None,
 ) -> list[ParquetBlock]:
-    """Join row groups into blocks of about equal cost; `data` names the columns of weights and groups."""
-    goal = max(BLOCK_COST, layout.n_features)
+    """Join row groups into blocks, which begin at multiples of ``rows_per_block`` where row groups do.
+
+    `data`: names the columns of weights and groups.
+    `outputs`: columns of W; where they are known, row groups of more rows than a block are cut.
+    """
+    found = [
+        (info, group, n, info.leaves[group][layout.columns[0]] if layout.kind == "lists" else n * layout.n_features)
+        for info in infos
+        for group, n in enumerate(info.rows)
+        if n
+    ]
+    n_rows, n_stored = sum(n for _, _, n, _ in found), sum(stored for _, _, _, stored in found)
+    size = rows_per_block(n_rows, n_rows + n_stored, layout.n_features, outputs or 1)
+    size = max(size, GROUP_ROWS) if outputs is None else size
+    # no block is to be far larger than others because its rows are
+    most = _UNEVEN * size * (n_rows + n_stored) / max(n_rows, 1)
+
+    def block(held: list[tuple[FileInfo, int, int, int]], part: tuple[int, int] | None = None) -> ParquetBlock:
+        spans = tuple((info, tuple(one[1] for one in ours)) for info, ours in groupby(held, key=itemgetter(0)))
+        (first, groups), (last, ends) = spans[0], spans[-1]
+        key = f"{first.ref.name}#{groups[0]}..{last.ref.name}#{ends[-1]}"
+        rows, stored = sum(n for _, _, n, _ in held), sum(nnz for _, _, _, nnz in held)
+        if part is not None:
+            key = f"{key}[{part[0]}:{part[1]}]"
+            stored = -(-stored * (part[1] - part[0]) // rows)
+            rows = part[1] - part[0]
+        return ParquetBlock(
+            spans=tuple((info.ref, groups) for info, groups in spans),
+            layout=layout,
+            label=label,
+            weight=None if data is None else data.weight,
+            group=None if data is None else data.groups,
+            key=key,
+            n_rows=rows,
+            rows=rows,
+            stored=stored,
+            nbytes_estimate=8 * (max(layout.n_features, 0) + 1)
+            + stored * (4 + layout.dtype.itemsize)
+            + rows * (12 if len(label) < 2 else 8 + len(label)),
+            manifest=manifest,
+            part=part,
+        )
+
     blocks: list[ParquetBlock] = []
-    spans: list[tuple[FileInfo, list[int]]] = []
-    cost = rows = nnz = 0
-
-    def close() -> None:
-        nonlocal spans, cost, rows, nnz
-        if spans:
-            first, last = spans[0], spans[-1]
-            key = f"{first[0].ref.name}#{first[1][0]}..{last[0].ref.name}#{last[1][-1]}"
-            blocks.append(
-                ParquetBlock(
-                    spans=tuple((info.ref, tuple(groups)) for info, groups in spans),
-                    layout=layout,
-                    label=label,
-                    weight=None if data is None else data.weight,
-                    group=None if data is None else data.groups,
-                    key=key,
-                    n_rows=rows,
-                    rows=rows,
-                    stored=nnz,
-                    nbytes_estimate=8 * (max(layout.n_features, 0) + 1)
-                    + nnz * (4 + layout.dtype.itemsize)
-                    + rows * (12 if len(label) < 2 else 8 + len(label)),
-                    manifest=manifest,
-                )
-            )
-        spans, cost, rows, nnz = [], 0, 0, 0
-
-    for info in infos:
-        if 2 * cost >= goal:
-            close()
-        for group, n in enumerate(info.rows):
-            if n == 0:
-                continue
-            stored = info.leaves[group][layout.columns[0]] if layout.kind == "lists" else n * layout.n_features
-            if cost and cost + n + stored > goal + goal // 4:
-                close()
-            if not spans or spans[-1][0] is not info:
-                spans.append((info, []))
-            spans[-1][1].append(group)
-            cost, rows, nnz = cost + n + stored, rows + n, nnz + stored
-            if cost >= goal:
-                close()
-    close()
-    return blocks
+    held: list[tuple[FileInfo, int, int, int]] = []
+    start = cost = window = 0
+    for one in found:
+        _, _, n, stored = one
+        cut = size < min(n, GROUP_ROWS) and n <= 2 * GROUP_ROWS
+        if held and (cut or start // size != window or cost + n + stored > most):
+            blocks.append(block(held))
+            held, cost = [], 0
+        if cut:
+            blocks += [block([one], (a, min(a + size, n))) for a in range(0, n, size)]
+        else:
+            held.append(one)
+            cost, window = cost + n + stored, start // size
+        start += n
+    return [*blocks, block(held)] if held else blocks
 
 
 def refuse_giants(blocks: Sequence[ParquetBlock], budget: int) -> None:

@@ -302,11 +302,14 @@ def read_group(file: pq.ParquetFile, ref: FileRef, group: int, wanted: Sequence[
     return ref.with_folders(table, wanted)
 
 
-def decode_features(table: pa.Table, layout: Layout, path: str, group: int) -> list[CsrPiece]:
-    """The features of a decoded row group as CSR pieces, lists not copied; what is no clean number is a DataError."""
+def decode_features(table: pa.Table, layout: Layout, path: str, group: int, first: int = 0) -> list[CsrPiece]:
+    """The features of rows of a row group, from `first` on, as CSR pieces; lists are not copied.
+
+    What is no clean number is a DataError.
+    """
     where: dict[str, Any] = {"file": path, "row_group": group}
     if layout.kind == "lists":
-        return _decode_lists(table, layout, where)
+        return _decode_lists(table, layout, where, first)
     if layout.kind == "fixed":
         name = layout.columns[0]
         flat = list_matrix(table.column(name), name, layout.n_features, where)
@@ -314,7 +317,7 @@ def decode_features(table: pa.Table, layout: Layout, path: str, group: int) -> l
         column: tuple[str, ...] = (name,)
     else:
         piece, column = dense_piece(dense_columns(table, layout, path, group), layout.dtype), ()
-    return [CsrPiece(piece.indptr, piece.indices, piece.values, path, group, column)]
+    return [CsrPiece(piece.indptr, piece.indices, piece.values, path, group, column, first)]
 
 
 def dense_columns(
@@ -357,7 +360,7 @@ def _refuse_nulls(column: Any, name: str, where: dict[str, Any]) -> None:
         raise DataError(f"{column.null_count} nulls", column=name, hint="impute or drop these rows", **where)
 
 
-def _decode_lists(table: pa.Table, layout: Layout, where: dict[str, Any]) -> list[CsrPiece]:
+def _decode_lists(table: pa.Table, layout: Layout, where: dict[str, Any], first: int) -> list[CsrPiece]:
     """Two list columns: their offsets and children are the CSR arrays."""
     name_i, name_v = layout.columns
     column_i, column_v = table.column(name_i), table.column(name_v)
@@ -367,7 +370,6 @@ def _decode_lists(table: pa.Table, layout: Layout, where: dict[str, Any]) -> lis
         column_i = pa.chunked_array([column_i.combine_chunks()])
         column_v = pa.chunked_array([column_v.combine_chunks()])
     pieces = []
-    first = 0
     for chunk_i, chunk_v in zip(column_i.chunks, column_v.chunks, strict=True):
         if len(chunk_i) == 0:
             continue

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dboost.data.blocks import GROUP_ROWS
 from dboost.data.labels.factorise import factorise, finite_labels
 from dboost.data.labels.tags import are_tags, count_tags, tags_in_texts
 from dboost.data.manifest import vocabulary_table, write_parquet
@@ -27,7 +28,6 @@ from dboost.errors import DataError
 from dboost.files.storage import writing
 from dboost.files.stores import AnyPath, any_path
 
-GROUP_ROWS = 40_000
 # Letters of the name of a split, which is a folder: a file system allows 255 bytes, and a document is longer.
 LONGEST_NAME = 60
 # The folder, in the one that is being made, where counts are kept between the passes.
@@ -303,11 +303,10 @@ def write(table: pa.Table, folder: AnyPath, number: int, label: str | None) -> d
     """One file of features, which appears whole."""
     name = f"part-{number:05d}.parquet"
     path = folder / name
-    groups = max(-(-table.num_rows // GROUP_ROWS), 1)
     write_parquet(
         table,
         path,
-        row_group_size=max(-(-table.num_rows // groups), 1),
+        row_group_size=GROUP_ROWS,
         use_dictionary=[] if label is None or pa.types.is_nested(table.schema.field(label).type) else [label],
         store_schema=True,
     )

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dboost.data.blocks import GROUP_ROWS
 from dboost.data.features.arrow import arrow_of as arrow_array
 from dboost.data.features.look import Seen, look
 from dboost.data.manifest import write_parquet
@@ -27,8 +28,8 @@ from dboost.errors import DataError, without_values
 from dboost.files.storage import writing
 from dboost.files.stores import StorePath, any_path
 
-# A row group of the copy ends at so many rows or bytes, whichever comes first.
-GROUP_ROWS, GROUP_BYTES = 40_000, 32 << 20
+# A row group of the copy ends at so many bytes, if it does not end before.
+GROUP_BYTES = 32 << 20
 # The number of a row within its file, while it is on its way; no column of a table of documents begins so.
 _ROW = "\0row"
 

@@ -23,12 +23,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from dboost.data.blocks import GROUP_ROWS
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
 from dboost.data.meaning import FILE, Dialect, column_kind, joint_type
 from dboost.data.parquet.read import FileInfo, inspect_file, say_folders, with_folders
 from dboost.data.prepared.chunk import (
     COUNTS,
-    GROUP_ROWS,
     Labels,
     TextChunk,
     TextColumns,
@@ -370,36 +370,43 @@ def cut_chunks(
 ) -> list[TextChunk]:
     """Chunks of some megabytes of text: small row groups are joined, large ones cut into slices.
 
-    Each slice of a row group decodes it from the start, hence there are few. The cut depends on the files alone, so
-    that the folder is the same for any number of workers.
+    Chunks end where rows are a multiple of a power of two: as blocks of rows in memory do (``dboost.data.blocks``), so
+    that a model of these files is that of the same rows in memory. Each slice of a row group decodes it from the
+    start, hence there are few. The cut depends on the files alone, so that the folder is the same for any number of
+    workers.
     """
     chunks: list[TextChunk] = []
     spans: list[Any] = []
-    rows = size = 0
+    rows = 0
     current: str | None = None
 
     def close() -> None:
-        nonlocal spans, rows, size
+        nonlocal spans
         if spans:
             chunks.append(TextChunk(len(chunks), tuple(spans), current, current not in bare))
-        spans, rows, size = [], 0, 0
+        spans = []
 
     for owner, info in infos:
         if owner != current:
             close()
-            current = owner
+            current, rows = owner, 0
         for group, n in enumerate(info.rows):
             if n == 0:
                 continue
-            here = sum(info.sizes[group].get(name, 0) for name in how.text)
-            if rows and (rows + n > GROUP_ROWS + GROUP_ROWS // 2 or size + here > SLICE_BYTES + SLICE_BYTES // 2):
-                close()
-            slices = min(max(round(here / SLICE_BYTES), 1), _SLICES, n)
-            for i in range(slices):
-                spans.append((info.ref, group, n * i // slices, n * (i + 1) // slices))
-                rows, size = rows + spans[-1][3] - spans[-1][2], size + here // slices
-                if slices > 1 or rows >= GROUP_ROWS or size >= SLICE_BYTES:
+            each = sum(info.sizes[group].get(name, 0) for name in how.text) / n
+            step = GROUP_ROWS
+            while step > 1 and each * step > SLICE_BYTES + SLICE_BYTES // 2:
+                step //= 2
+            while n > step * _SLICES:
+                step *= 2
+            start = 0
+            while start < n:
+                stop = min(start + step - (rows + start) % step, n)
+                spans.append((info.ref, group, start, stop))
+                if (rows + stop) % step == 0:
                     close()
+                start = stop
+            rows += n
     close()
     return chunks
 
