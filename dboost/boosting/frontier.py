@@ -76,8 +76,10 @@ _RANKS = 1.0 / 3.0
 _FIRST_SHARE, _SHARE = 0.5, 0.25
 _FAR = 2.0
 # Between the model that is taken and the next with fewer features others are tried until the one has at most so many
-# times the features of the other, or so many were.
+# times the features of the other, or so many were; supports of the path, where a number was asked for, until one has
+# nearly as many.
 _DENSE = 1.5
+_CLOSE = 1.1
 _MOST_BETWEEN = 4
 # A point of the path is below the line between its neighbours by so many of its standard errors, or the path ends.
 _BELOW = 0.5
@@ -145,6 +147,16 @@ class Frontier:
         """What the least of is best: the share of wrong labels and then the loss, or where there are none the loss."""
         loss = self.mean(point.loss)
         return (self.mean(point.error) if self.labels else loss), loss
+
+    def better(self, one: Point, other: Point) -> bool:
+        """Whether of two ridges of the same columns the first is the better one.
+
+        A weaker ridge must also lower the loss. Labels are told best by one that is stronger than the best for the
+        loss; one that is weaker may have a wrong label less, by chance, while it fits noise, and of fewer columns it
+        fits it all the more.
+        """
+        lower = self.rank(one) < self.rank(other)
+        return lower and (one.ridge >= other.ridge or self.mean(one.loss) < self.mean(other.loss))
 
     @property
     def best(self) -> Point:
@@ -302,7 +314,9 @@ class Search:
         rows = paths.masses["weight"]
         # the share of the weight that a fit of the search sees
         self.share = float(1.0 - np.mean([rows[fold.left.number] for fold in self.folds]) / rows.sum())
-        self._turn, self._rests, self._least = _RIDGE_STEP, False, 0.0
+        self._least = 0.0
+        # by the strength of the path, the most features of a support over the folds
+        self._sizes: dict[float, int] = {}
         weight, _, _ = self._judge(self.folds, [()] * len(self.folds))
         # tables, whose columns are standardised, have few
         half = math.inf if settings.standardize or settings.hypotheses is not None else plan.n_features / 2.0
@@ -331,7 +345,9 @@ class Search:
 
     def both(self, alphas: Iterator[float]) -> Frontier:
         """Refit what the ridge of all columns ranks first, and what the path of the penalty chooses."""
-        self.frontier.points.append(replace(self._null, alpha=next(alphas)))
+        largest = next(alphas)
+        self._sizes[largest] = 0
+        self.frontier.points.append(replace(self._null, alpha=largest))
         self._ranked(self._all_columns())
         self._path(alphas)
         self._between()
@@ -363,7 +379,7 @@ class Search:
             # the fits of one point at most are needed again
             tried.append((point.bare, ranks))
             idle += 1
-            if best is None or frontier.rank(point) < frontier.rank(best):
+            if best is None or frontier.better(point, best):
                 best, idle = point, 0
                 self._keep(0)
             elif idle >= _PATIENCE or not frontier.mean(fallen) > frontier.error_of(fallen):
@@ -409,7 +425,11 @@ class Search:
 
     def _between(self) -> None:
         """Models between the one that is taken and the next with fewer features, until these have about as many."""
-        for _ in range(_MOST_BETWEEN if self._most is None else 0):
+        for _ in range(_MOST_BETWEEN):
+            if self._most is not None:
+                if not self._nearer(self._most):
+                    break
+                continue
             taken = self.chosen()
             if taken.alpha > 0.0:
                 stronger = (point for point in self.frontier.points if point.alpha > taken.alpha)
@@ -426,6 +446,18 @@ class Search:
                 self._refitted(self._follow(alpha), alpha, walks=False)
             else:
                 self._first(round(math.sqrt(taken.features * max(1.0, near.features))), taken.ridge, walks=False)
+
+    def _nearer(self, most: int) -> bool:
+        """One more support of the path with up to so many features; whether there may be one with more of them."""
+        within = [(size, alpha) for alpha, size in self._sizes.items() if size <= most]
+        beyond = [alpha for alpha, size in self._sizes.items() if size > most]
+        if not beyond or _CLOSE * max(within)[0] >= most:
+            return False
+        alpha = math.sqrt(min(alpha for _, alpha in within) * max(beyond))
+        results = self._follow(alpha)
+        if 0 < self._sizes[alpha] <= most:
+            self._refitted(results, alpha)
+        return True
 
     def _judge_last(self) -> None:
         """Judge the point that would be taken, the best and one between with other folds held out too."""
@@ -471,7 +503,9 @@ class Search:
 
     def _follow(self, alpha: float) -> list[FitResult]:
         """The models of the path at a strength."""
-        return [fold.follow(alpha, self._told(fold=fold.left.number)) for fold in self.folds]
+        results = [fold.follow(alpha, self._told(fold=fold.left.number)) for fold in self.folds]
+        self._sizes[alpha] = max(len(result.active) for result in results)
+        return results
 
     def _first(self, size: int, ridge: float, walks: bool = True) -> Point:
         """The first columns of the ranking."""
@@ -504,17 +538,18 @@ class Search:
         if not walks:
             frontier.points.append(best)
             return best
-        walks, self._rests = not self._rests and frontier.above(best, frontier.best, own=True) <= _FAR, False
-        while walks and best.ridge * self._turn >= self._least:
-            after = iterate(best.ridge * self._turn)
-            if not frontier.rank(after) < frontier.rank(best):
+        # Columns that were chosen by the labels that they are fitted to want a stronger ridge than all; a weaker one is
+        # tried where a model is good.
+        for step in (1.0 / _RIDGE_STEP, _RIDGE_STEP):
+            while best.ridge * step >= self._least:
+                after = iterate(best.ridge * step)
+                if not frontier.better(after, best):
+                    break
+                best = after
+                if size:
+                    self._keep(size)
+            if best.ridge != ridge or frontier.above(best, frontier.best, own=True) > _FAR:
                 break
-            best = after
-            if size:
-                self._keep(size)
-        if walks and best.ridge == ridge:
-            # the next one keeps the ridge, and the one after it looks on the other side
-            self._turn, self._rests = 1.0 / self._turn, True
         frontier.points.append(best)
         return best
 

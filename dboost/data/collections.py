@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ class RawBlock:
     weight: NDArray[np.float64]  # (m,)
     number: int  # Of the partition.
     group: NDArray[np.uint64] | None = None  # (m,)
+    first: int = 0  # The number of its first row within the partition.
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class BlockReport:
     n_features: int
     names: tuple[str, ...] | None
     dtype: str
-    stored: int  # Values of its features that are not zero.
+    stored: int  # Values of its features, without those of rows of weight zero.
     nbytes: int
 
 
@@ -79,21 +81,22 @@ def plan_collection(
     column_names = task_names if task in SEVERAL else None
     coder, task_classes = plan_coder(stats, task, classes, class_weight, column_names)
     n_features, names, dtype = _check_alike(reports)
-    numbers, parts, rows = _parts(reports, n_features, n_outputs(coder, stats), raws, engine)
-    mine = [raws[i] for i in numbers]
+    blocks, rows = _blocks(reports, n_features, n_outputs(coder, stats), raws, engine)
     items: list[Any]
     if client is None:
-        items = [encode_raw(raw, part, coder, dtype) for raw, part in zip(mine, parts, strict=True)]
+        items = [encode([part_of(raws[i], a, b) for i, a, b in block], coder, dtype) for block in blocks]
     else:
-        items = client.map(
-            encode_raw,
-            mine,
-            parts,
-            coder=coder,
-            dtype=dtype,
-            pure=False,
-            key=[f"dboost-encode-{token}-{i}-{start}" for i, (start, _) in zip(numbers, parts, strict=True)],
-        )
+        items = []
+        for block in blocks:
+            # a part travels alone, a whole partition is used where it is
+            parts = [
+                raws[i]
+                if b - a == reports[i].stats.n_rows
+                else client.submit(part_of, raws[i], a, b, pure=False, key=f"dboost-part-{token}-{i}-{a}")
+                for i, a, b in block
+            ]
+            key = f"dboost-encode-{token}-{len(items)}"
+            items.append(client.submit(encode, parts, coder, dtype, pure=False, key=key))
     about = coder.task, n_features, names, class_list(coder)
     fingerprint = joined_digest(about, engine.map(partition_digest, items, name="fingerprint"))
     return Plan.of(
@@ -105,32 +108,42 @@ def plan_collection(
         feature_names=names,
         classes=task_classes,
         digest=known(fingerprint),
-        nbytes_estimate=sum(reports[i].nbytes for i in set(numbers)),
+        nbytes_estimate=sum(report.nbytes for report in reports if report.stats.n_kept),
         streams=False,
         notes=label_notes(stats.count, {}) if classes is None else (),
     )
 
 
-def _parts(
-    reports: Sequence[BlockReport], n_features: int, outputs: int, raws: Sequence[Any], engine: Mapper
-) -> tuple[list[int], list[tuple[int, int]], list[int]]:
-    """For each block the number of its partition, its first row there and the end, and how many of its rows count.
+Part = tuple[int, int, int]
+"""Number of a partition, its first row that is meant, and the end of these."""
 
-    Partitions of more rows than a block are cut, as rows in memory are; small ones stay where they are, on their
-    worker.
+
+def _blocks(
+    reports: Sequence[BlockReport], n_features: int, outputs: int, raws: Sequence[Any], engine: Mapper
+) -> tuple[list[list[Part]], list[int]]:
+    """The parts of each block, and how many of its rows have a positive weight.
+
+    Blocks are those of the same rows in memory, wherever partitions end. Where partitions are smaller than blocks, each
+    is a block: they stay on their workers.
     """
-    n_rows = sum(report.stats.n_kept for report in reports)
-    cost = n_rows + sum(report.stored for report in reports)
-    size = rows_per_block(n_rows, cost, n_features, outputs)
-    of = [(i, report.stats.n_rows) for i, report in enumerate(reports) if report.stats.n_kept]
-    found = [(i, (start, min(start + size, n))) for i, n in of for start in range(0, n, size)]
-    numbers, parts = [i for i, _ in found], [part for _, part in found]
-    if all(reports[i].stats.n_kept == n for i, n in of):
-        return numbers, parts, [stop - start for start, stop in parts]
-    rows = engine.map(rows_kept, [raws[i] for i, _ in of], size, name="count-rows")
-    counts = [count for counts in rows for count in counts]
-    some = [at for at, count in enumerate(counts) if count]
-    return [numbers[at] for at in some], [parts[at] for at in some], [counts[at] for at in some]
+    used = [i for i, report in enumerate(reports) if report.stats.n_kept]
+    kept = [report.stats.n_kept for report in reports]
+    before = np.cumsum([0, *kept]).tolist()
+    n_rows = before[-1]
+    size = rows_per_block(n_rows, n_rows + sum(report.stored for report in reports), n_features, outputs)
+    if len(used) > -(-n_rows // size):
+        return [[(i, 0, reports[i].stats.n_rows)] for i in used], [kept[i] for i in used]
+    if all(kept[i] == reports[i].stats.n_rows for i in used):
+        firsts = [list(range(-before[i] % size, kept[i], size)) for i in used]
+    else:
+        firsts = engine.map(first_rows, [raws[i] for i in used], before, size, name="cut")
+    blocks: list[list[Part]] = []
+    for i, first in zip(used, firsts, strict=True):
+        for a, b in pairwise([*([] if first[:1] == [0] else [0]), *first, reports[i].stats.n_rows]):
+            if a in first:
+                blocks.append([])
+            blocks[-1].append((i, a, b))
+    return blocks, [min(size, n_rows - start) for start in range(0, n_rows, size)]
 
 
 def refuse_gone(**collections: Any) -> None:
@@ -296,14 +309,30 @@ def scan_raw(raw: RawBlock, task: str) -> BlockReport:
         stats = scan(task, raw.y, raw.weight) if rows.n_rows else LabelStats()
     except DataError as fault:
         raise _in_partition(fault, raw.number) from fault
-    stored = int(rows.indptr[-1] - rows.indptr[0])
-    nbytes = 8 * (rows.n_features + 1) + stored * (4 + rows.dtype.itemsize) + 12 * rows.n_rows
+    nbytes = 8 * (rows.n_features + 1) + int(rows.indptr[-1]) * (4 + rows.dtype.itemsize) + 12 * rows.n_rows
+    stored = int(np.diff(rows.indptr)[raw.weight > 0].sum())
     return BlockReport(stats, rows.n_features, rows.names, rows.dtype.str, stored, nbytes)
 
 
-def rows_kept(raw: RawBlock, size: int) -> list[int]:
-    """Of each block of so many rows, how many have a positive weight. Runs on workers."""
-    return [int(np.count_nonzero(raw.weight[a : a + size])) for a in range(0, raw.rows.n_rows, size)]
+def first_rows(raw: RawBlock, before: Sequence[int], size: int) -> list[int]:
+    """The rows of a partition with which blocks begin, if those of weight zero do not count. Runs on workers.
+
+    `before`: rows that count in the partitions before each.
+    """
+    first: list[int] = np.flatnonzero(raw.weight > 0)[-before[raw.number] % size :: size].tolist()
+    return first if before[raw.number] else [0, *first[1:]]
+
+
+def part_of(raw: RawBlock, start: int, stop: int) -> RawBlock:
+    """Some rows of a partition. Runs on workers."""
+    if stop - start == raw.rows.n_rows:
+        return raw
+    there = np.zeros(raw.rows.n_rows, dtype=bool)
+    there[start:stop] = True
+    group = None if raw.group is None else raw.group[start:stop]
+    return RawBlock(
+        raw.rows.between(start, stop), take_rows(raw.y, there), raw.weight[start:stop], raw.number, group, start
+    )
 
 
 def _check_alike(reports: Sequence[BlockReport]) -> tuple[int, tuple[str, ...] | None, np.dtype[Any]]:
@@ -323,20 +352,40 @@ def _check_alike(reports: Sequence[BlockReport]) -> tuple[int, tuple[str, ...] |
     return first.n_features, first.names, np.result_type(*[np.dtype(report.dtype) for _, report in filled])
 
 
-def encode_raw(raw: RawBlock, part: tuple[int, int], coder: LabelCoder, dtype: np.dtype[Any]) -> Partition:
-    """The rows of a block from the first of a part to its end as a partition. Runs on workers."""
-    start, stop = part
-    rows, keep = raw.rows, raw.weight > 0
-    keep[:start] = keep[stop:] = False
-    kept = keep[start:stop]
-    piece = rows.piece(start, stop)
-    piece = replace(piece, values=piece.values.astype(dtype, copy=False))
-    every = bool(np.all(kept))
-    name = f"block-{raw.number:05d}" + (f"[{start}:{stop}]" if stop - start < rows.n_rows else "")
+def encode(parts: Sequence[RawBlock], coder: LabelCoder, dtype: np.dtype[Any]) -> Partition:
+    """Consecutive rows, of one partition or several, as a partition of a fit. Runs on workers."""
+    first, last = parts[0], parts[-1]
+    name = f"block-{first.number:05d}" + (f"[{first.first}:]" if first.first else "")
+    if len(parts) > 1:
+        name += f"..{last.number:05d}[:{last.first + last.rows.n_rows}]"
+
+    def columns(some: Sequence[RawBlock]) -> Any:
+        pieces = [replace(raw.rows.piece(), first_row=raw.first) for raw in some]
+        pieces = [replace(piece, values=piece.values.astype(dtype, copy=False)) for piece in pieces]
+        keep = np.concatenate([raw.weight for raw in some]) > 0
+        return to_csc(
+            pieces, first.rows.n_features, dtype=dtype, keep=None if np.all(keep) else keep, names=first.rows.names
+        )
+
     try:
-        columns = to_csc([piece], rows.n_features, dtype=dtype, keep=None if every else kept, names=rows.names)
-        codes, weight = coder.encode(raw.y if bool(np.all(keep)) else take_rows(raw.y, keep), raw.weight[keep])
-    except DataError as fault:
-        raise _in_partition(fault, raw.number) from fault
-    group = None if raw.group is None else raw.group[keep]
-    return Partition(*columns, codes, weight, name, group)
+        indptr, index, values = columns(parts)
+    except DataError:
+        for raw in parts:
+            try:
+                columns([raw])
+            except DataError as fault:
+                raise _in_partition(fault, raw.number) from fault
+        raise
+    codes, weights = [], []
+    for raw in parts:
+        keep = raw.weight > 0
+        try:
+            labels = raw.y if np.all(keep) else take_rows(raw.y, keep)
+            code, weight = coder.encode(labels, raw.weight[keep])
+        except DataError as fault:
+            raise _in_partition(fault, raw.number) from fault
+        codes.append(code)
+        weights.append(weight)
+    groups = [raw.group[raw.weight > 0] for raw in parts if raw.group is not None]
+    group = np.concatenate(groups) if groups else None
+    return Partition(indptr, index, values, np.concatenate(codes), np.concatenate(weights), name, group)

@@ -56,6 +56,18 @@ def test_a_point_whose_labels_are_as_good_and_whose_loss_is_not_is_not_taken() -
     assert found.chosen().features == 1000
 
 
+def test_a_weaker_ridge_is_not_better_for_a_wrong_label_less() -> None:
+    found = judged(np.inf, (100, 0.2))
+    point = found.points[0]
+    fewer = point.error.copy()
+    fewer[np.argmax(fewer)] -= 1
+    fits_noise = replace(point, ridge=point.ridge / 4.0, error=fewer, loss=1.2 * point.loss)
+    assert not found.better(fits_noise, point) and not found.better(point, fits_noise)
+    assert found.better(replace(fits_noise, ridge=4.0 * point.ridge), point)
+    assert found.better(replace(fits_noise, loss=0.9 * point.loss), point)
+    assert not found.better(point, point)
+
+
 def test_the_last_points_are_judged_by_more_rows_than_the_search() -> None:
     """The search sees a third of these rows, on which other features than those that tell may look as good."""
     rng = np.random.default_rng(1)

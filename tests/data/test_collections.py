@@ -74,29 +74,32 @@ def test_partitions_row_groups_and_memory_are_cut_at_the_same_rows(
     memory = plan(small.X, small.y, weight)
     assert memory.rows == (16, 16, 16, 12)
     table = lists(small.X, small.y, **({"weight": weight} if weighted else {}))
-    for number, sizes in enumerate([(60,), (16, 16, 16, 12), (32, 28)]):
+    for number, sizes in enumerate([(60,), (16, 16, 16, 12), (32, 28), (20, 25, 15)]):
         X, y, _ = chunked(small, *sizes)
         weights = da.from_array(weight, chunks=(sizes,)) if weighted else None
         same(plan(X.map_blocks(sparse.csr_matrix), y, weights), memory)
         starts = np.cumsum((0, *sizes[:-1]))
         files = [table.slice(start, size) for start, size in zip(starts, sizes, strict=True)]
-        for rows in (60, 16):
+        for rows in (60, 16) if 20 not in sizes else ():
             write(tmp_path / str(number), *files, rows=rows)
             data = ParquetData(tmp_path / str(number), n_features=7, weight="weight" if weighted else None, **as_lists)
             same(plan(data), memory)
 
 
-def test_parts_that_no_row_of_positive_weight_is_in_are_left_out(
+def test_rows_of_weight_zero_do_not_count_but_in_files(
     small, plan, same, write, lists, as_lists, monkeypatch, tmp_path
 ):
     monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 50)
     weight = np.ones(60)
-    weight[16:32], weight[40:44] = 0.0, 0.0
-    X, y, _ = chunked(small, 60)
-    found = plan(X.map_blocks(sparse.csr_matrix), y, da.from_array(weight, 60))
-    assert found.rows == (16, 12, 12)
+    weight[:2], weight[16:32], weight[40:44] = 0.0, 0.0, 0.0
+    memory = plan(small.X, small.y, weight)
+    assert memory.rows == (32, 6)
+    for sizes in ((60,), (25, 35), (2, 58)):
+        X, y, _ = chunked(small, *sizes)
+        same(plan(X.map_blocks(sparse.csr_matrix), y, da.from_array(weight, chunks=(sizes,))), memory)
     write(tmp_path, lists(small.X, small.y, weight=weight), rows=60)
-    same(plan(ParquetData(tmp_path, n_features=7, weight="weight", **as_lists)), found)
+    files = plan(ParquetData(tmp_path, n_features=7, weight="weight", **as_lists))
+    assert files.rows == tuple(item.load().n_rows for item in files.items) == (14, 12, 12)
 
 
 def frame(small):

@@ -43,6 +43,15 @@ class Rows:
         """Number of rows m."""
         return int(self.indptr.shape[0]) - 1
 
+    def between(self, start: int, stop: int) -> Rows:
+        """Some of the rows, without what the others store."""
+        indptr = self.indptr[start : stop + 1]
+        if self.dense is not None:
+            return replace(self, indptr=indptr - indptr[0], dense=self.dense[start:stop])
+        assert self.indices is not None and self.values is not None
+        mine = slice(int(indptr[0]), int(indptr[-1]))
+        return replace(self, indptr=indptr - indptr[0], indices=self.indices[mine], values=self.values[mine])
+
     def piece(self, start: int = 0, stop: int | None = None) -> CsrPiece:
         """Rows [start, stop) as CSR; without a copy where the matrix is sparse."""
         stop = self.n_rows if stop is None else stop
