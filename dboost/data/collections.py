@@ -317,10 +317,11 @@ def scan_raw(raw: RawBlock, task: str) -> BlockReport:
 def first_rows(raw: RawBlock, before: Sequence[int], size: int) -> list[int]:
     """The rows of a partition with which blocks begin, if those of weight zero do not count. Runs on workers.
 
-    `before`: rows that count in the partitions before each.
+    `before`: rows that count in the partitions before each. What does not count before a first row goes with it.
     """
-    first: list[int] = np.flatnonzero(raw.weight > 0)[-before[raw.number] % size :: size].tolist()
-    return first if before[raw.number] else [0, *first[1:]]
+    skipped = -before[raw.number] % size
+    first: list[int] = np.flatnonzero(raw.weight > 0)[skipped::size].tolist()
+    return first if skipped else [0, *first[1:]]
 
 
 def part_of(raw: RawBlock, start: int, stop: int) -> RawBlock:
