@@ -350,7 +350,10 @@ class Search:
         self.frontier.points.append(replace(self._null, alpha=largest))
         self._ranked(self._all_columns())
         self._path(alphas)
-        self._between()
+        if self._most is None:
+            self._between()
+        else:
+            self._up_to(self._most)
         self._judge_last()
         self._release()
         return self.frontier
@@ -426,10 +429,6 @@ class Search:
     def _between(self) -> None:
         """Models between the one that is taken and the next with fewer features, until these have about as many."""
         for _ in range(_MOST_BETWEEN):
-            if self._most is not None:
-                if not self._nearer(self._most):
-                    break
-                continue
             taken = self.chosen()
             if taken.alpha > 0.0:
                 stronger = (point for point in self.frontier.points if point.alpha > taken.alpha)
@@ -447,17 +446,17 @@ class Search:
             else:
                 self._first(round(math.sqrt(taken.features * max(1.0, near.features))), taken.ridge, walks=False)
 
-    def _nearer(self, most: int) -> bool:
-        """One more support of the path with up to so many features; whether there may be one with more of them."""
-        within = [(size, alpha) for alpha, size in self._sizes.items() if size <= most]
-        beyond = [alpha for alpha, size in self._sizes.items() if size > most]
-        if not beyond or _CLOSE * max(within)[0] >= most:
-            return False
-        alpha = math.sqrt(min(alpha for _, alpha in within) * max(beyond))
-        results = self._follow(alpha)
-        if 0 < self._sizes[alpha] <= most:
-            self._refitted(results, alpha)
-        return True
+    def _up_to(self, most: int) -> None:
+        """Supports of the path with up to so many features, until one has nearly as many."""
+        for _ in range(_MOST_BETWEEN):
+            within = [(size, alpha) for alpha, size in self._sizes.items() if size <= most]
+            beyond = [alpha for alpha, size in self._sizes.items() if size > most]
+            if not beyond or _CLOSE * max(within)[0] >= most:
+                break
+            alpha = math.sqrt(min(alpha for _, alpha in within) * max(beyond))
+            results = self._follow(alpha)
+            if 0 < self._sizes[alpha] <= most:
+                self._refitted(results, alpha)
 
     def _judge_last(self) -> None:
         """Judge the point that would be taken, the best and one between with other folds held out too."""

@@ -10,6 +10,9 @@ A sum depends on where it is cut, in its last bits. Input that is cut at the sam
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 GROUP_ROWS = 1 << 15
 """Rows of a row group. Blocks have a power of two of rows, so that whole blocks make a group, or groups a block."""
 BLOCK_COST = 1_000_000
@@ -27,8 +30,16 @@ LARGE_SHARE = 2
 SHARED_BLOCKS = 8
 """So many blocks keep the threads of most machines busy; each more costs a pass its own sums of all columns."""
 MOST_PARTS = 16
-"""A row group is read once for each block that it is cut into. All groups together are read as if there were so many
-blocks of the whole data, or fewer; of more groups than these, none is cut."""
+"""Data of more rows than so many row groups have is cut into whole groups, and less into so many blocks at most."""
+
+
+def stored_values(indptr: NDArray[np.int64], keep: NDArray[np.bool_] | None = None) -> int:
+    """Stored values of rows, all or those to keep; an empty row counts as one, as it does in the footers of Parquet.
+
+    `indptr`: int64 array, shape (m + 1,), the offsets of CSR. `keep`: bool array, shape (m,), or None.
+    """
+    lengths = np.maximum(np.diff(indptr), 1)
+    return int(lengths.sum() if keep is None else lengths[keep].sum())
 
 
 def rows_per_block(n_rows: int, cost: int, n_features: int, n_outputs: int = 1) -> int:

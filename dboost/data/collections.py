@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.data.blocks import rows_per_block
+from dboost.data.blocks import rows_per_block, stored_values
 from dboost.data.labels.groups import group_numbers
 from dboost.data.labels.labels import LabelCoder, LabelStats, check_weight, label_notes, scan
 from dboost.data.memory.in_memory import Rows, as_rows, check_names
@@ -63,7 +63,7 @@ class BlockReport:
     n_features: int
     names: tuple[str, ...] | None
     dtype: str
-    stored: int  # Values of its features, without those of rows of weight zero.
+    stored: int  # Values of its rows of positive weight, see ``stored_values``.
     nbytes: int
 
 
@@ -310,7 +310,7 @@ def scan_raw(raw: RawBlock, task: str) -> BlockReport:
     except DataError as fault:
         raise _in_partition(fault, raw.number) from fault
     nbytes = 8 * (rows.n_features + 1) + int(rows.indptr[-1]) * (4 + rows.dtype.itemsize) + 12 * rows.n_rows
-    stored = int(np.diff(rows.indptr)[raw.weight > 0].sum())
+    stored = stored_values(rows.indptr, raw.weight > 0)
     return BlockReport(stats, rows.n_features, rows.names, rows.dtype.str, stored, nbytes)
 
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from dboost.engine.base import Leaf
-from dboost.engine.dask.deferred import open_late
+from dboost.engine.dask.deferred import loaded, open_late
 from dboost.engine.memo import Memo, MemoStore
 from dboost.engine.tree import Node, combine, fold_many
 from dboost.partition import Partition, Sums
@@ -61,10 +61,11 @@ def open_partition(item: Any, store: MemoStore, run: str, stays: bool = True) ->
     """
     if isinstance(item, Partition):
         return item
-    partition: Any = (
-        store.get(run, item.key, "partition", None, item.load, True) if stays else open_late(item, store, run)
+    if not stays:
+        return cast(Partition, open_late(item, store, run))
+    return cast(
+        Partition, store.get(run, item.key, "partition", None, lambda: loaded(item, store, run, item.load), True)
     )
-    return cast(Partition, partition)
 
 
 def staying(items: Sequence[Any], store: MemoStore) -> list[bool]:

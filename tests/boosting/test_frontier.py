@@ -68,6 +68,20 @@ def test_a_weaker_ridge_is_not_better_for_a_wrong_label_less() -> None:
     assert not found.better(point, point)
 
 
+def test_the_path_is_followed_to_nearly_as_many_features_as_are_asked_for() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 60))
+    y = X @ np.geomspace(1.0, 0.01, 60) + 0.3 * rng.normal(size=400)
+    with prepared(dboost.BoostedRegressor(), X, y, None) as parts:
+        whole = Fitting(parts.plan, parts.engine, parts.settings)
+        frontier = Search(parts.plan, parts.engine, parts.settings, most=20).both(
+            falling(whole.alpha_max(), step=REFITTED_STEP)
+        )
+    sizes = [point.most for point in frontier.points if point.alpha > 0.0]
+    assert max(size for size in sizes if size <= 20) >= 18
+    assert frontier.chosen(most=20).most <= 20
+
+
 def test_the_last_points_are_judged_by_more_rows_than_the_search() -> None:
     """The search sees a third of these rows, on which other features than those that tell may look as good."""
     rng = np.random.default_rng(1)

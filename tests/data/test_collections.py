@@ -93,7 +93,7 @@ def test_rows_of_weight_zero_do_not_count_but_in_files(
     weight = np.ones(60)
     weight[[0, 1, *range(16, 24), *range(40, 44), *range(46, 50)]] = 0.0
     memory = plan(small.X, small.y, weight)
-    assert memory.rows == (32, 10)
+    assert memory.rows == (16, 16, 10)
     # the last partition begins with rows that do not count, and then with a block
     for sizes in ((60,), (25, 35), (2, 58), (46, 14)):
         X, y, _ = chunked(small, *sizes)

@@ -11,12 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import dboost
-from dboost.data import ParquetData, prepare_text
+from dboost.boosting.fit import Fitting
+from dboost.data import ParquetData, build_plan, prepare_text
 from dboost.data.parquet import plan as parquet_plan
 from dboost.data.parquet.plan import blocks_of
 from dboost.data.parquet.read import Layout, decode_features, file_ref, open_file, read_group
 from dboost.data.parquet.rows import scan_features
+from dboost.engine.local import LocalEngine
+from dboost.engine.memo import MemoStore
 from dboost.errors import DataError
+from dboost.problem.state import FitSettings
 from tests.data.conftest import replace
 
 
@@ -86,6 +90,24 @@ def test_blocks_follow_row_groups(small, plan, write, lists, as_lists, tmp_path,
     )
 
 
+@pytest.mark.parametrize("budget, most", [(10**9, 3), (9_000, 10**9)])
+def test_parts_of_a_row_group_read_it_once_in_a_pass(
+    small, write, lists, as_lists, tmp_path, monkeypatch, budget, most
+):
+    """Once for the labels, and once in the pass that decodes all parts; more often where little can be kept."""
+    monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 50)
+    write(tmp_path, lists(small.X, small.y), rows=60)
+    data, read = ParquetData(tmp_path, n_features=7, **as_lists), []
+    monkeypatch.setattr("dboost.data.parquet.block.read_group", lambda *given: read.append(given) or read_group(*given))
+    with LocalEngine(2, MemoStore(budget)) as engine:
+        plan = build_plan(data, task="classification", engine=engine)
+        assert len(plan.items) == 4 and len(read) == 1
+        found = Fitting(plan, engine, FitSettings("multinomial", "l1")).fit(0.01)
+    assert 2 <= len(read) <= most
+    expected = dboost.BoostedClassifier(penalty="l1", alpha=0.01).fit(small.X, small.y)
+    np.testing.assert_array_equal(found.W.T, expected.coef_[:, found.active])
+
+
 def test_list_columns_are_not_copied(small, write, lists, tmp_path):
     X = small.X.astype(np.float32)
     write(tmp_path, lists(X, small.y), rows=60)
@@ -113,14 +135,14 @@ def test_sliced_lists_are_read_from_their_offsets(small, lists):
 
 
 def test_empty_files_and_one_class_partitions(small, plan, same, write, lists, as_lists, tmp_path, monkeypatch):
-    monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 30)
+    monkeypatch.setattr(parquet_plan, "rows_per_block", lambda *_: 8)
     order = np.argsort(small.y, kind="stable")
     table = lists(small.X[order], small.y[order])
     nothing = table.slice(0, 0)
     write(tmp_path / "d", nothing, *pieces(table, 25), nothing, rows=5)
     found = plan(ParquetData(tmp_path / "d", n_features=7, **as_lists))
-    assert len(found.items) > 3 and all(found.rows)
-    monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 10**9)
+    assert len(found.items) > 5 and all(found.rows)
+    monkeypatch.undo()
     same(plan(ParquetData(tmp_path / "d", n_features=7, **as_lists)), plan(small.X[order], small.y[order]))
     write(tmp_path / "e", nothing, nothing)
     with pytest.raises(DataError, match="no rows"):
@@ -190,7 +212,7 @@ ACTIVE = np.array([1, 4, 6])
 @pytest.mark.parametrize("layout", ["lists", "columns", "columns by name", "fixed"])
 def test_some_features_of_every_row(small, write, lists, as_lists, tmp_path, layout, monkeypatch):
     monkeypatch.setattr(parquet_plan, "GROUP_ROWS", 1)
-    monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 60)
+    monkeypatch.setattr(parquet_plan, "rows_per_block", lambda *_: 16)
     options, names = {"label": "absent"}, None
     if layout == "lists":
         table, options["features"] = lists(small.X), ("indices", "values")
@@ -205,7 +227,7 @@ def test_some_features_of_every_row(small, write, lists, as_lists, tmp_path, lay
             options["features"] = [f"x{j}" for j in range(7)]
     write(tmp_path, *pieces(table, 13, 13), rows=9)
     batches = list(scan_features(ParquetData(tmp_path, **options), active=ACTIVE, n_features=7, names=names))
-    assert len(batches) > 1 and all(batch.dtype == np.float64 for batch in batches)
+    assert len(batches) > 2 and all(batch.dtype == np.float64 for batch in batches)
     np.testing.assert_array_equal(np.vstack([b.toarray() for b in batches]), small.X.toarray()[:, ACTIVE])
     arrays = list(scan_features(ParquetData(tmp_path, **options), active=ACTIVE, n_features=7, names=names, dense=True))
     assert all(isinstance(one, np.ndarray) == layout.startswith("columns") for one in arrays)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dboost.compiled.read_only import read_only
-from dboost.data.blocks import rows_per_block
+from dboost.data.blocks import rows_per_block, stored_values
 from dboost.data.sparse.csr import CsrPiece, any_repeats, dense_to_csr
 from dboost.errors import DataError, UsageError, without_values
 
@@ -85,7 +85,7 @@ def block_bounds(rows: Rows, keep: NDArray[np.bool_], n_outputs: int) -> NDArray
     """
     every = bool(np.all(keep))
     n_rows = rows.n_rows if every else int(np.count_nonzero(keep))
-    stored = int(rows.indptr[-1] - rows.indptr[0]) if every else int(np.diff(rows.indptr)[keep].sum())
+    stored = stored_values(rows.indptr, None if every else keep)
     size = rows_per_block(n_rows, n_rows + stored, rows.n_features, n_outputs)
     inner = np.arange(size, n_rows, size)
     return np.concatenate([[0], inner if every else np.flatnonzero(keep)[inner], [rows.n_rows]]).astype(np.int64)

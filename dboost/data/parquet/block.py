@@ -92,13 +92,23 @@ class ParquetBlock:
     group: str | None = None  # The column whose values tell which rows belong together.
     part: tuple[int, int] | None = None  # Of the rows of its only row group, the first and the end; None for all.
 
-    def load(self) -> Partition:
-        """Decode, check and encode; a DataError names file, column and row group."""
-        return self._partition(self.read(label=True))
+    @property
+    def shared(self) -> str | None:
+        """The key of what `read_shared` gives, the same for all parts of a row group; None for whole ones."""
+        return None if self.part is None else self.key.rpartition("[")[0]
 
-    def load_rows(self) -> Partition | StreamedPartition:
+    def read_shared(self) -> pa.Table:
+        """The row group that this is a part of."""
+        [(_, _, table)] = self._tables(self._wanted())
+        return table
+
+    def load(self, shared: pa.Table | None = None) -> Partition:
+        """Decode, check and encode, what parts share too unless it is given; an error names file, column, row group."""
+        return self._partition(self.read(label=True, shared=shared))
+
+    def load_rows(self, shared: pa.Table | None = None) -> Partition | StreamedPartition:
         """As `load`, by row where the files allow it: for one pass, that is cheaper than turning rows into columns."""
-        raw = self.read(label=True)
+        raw = self.read(label=True, shared=shared)
         if self.layout.kind != "lists" or min((float(w.min()) for w in raw.weights if w.size), default=1.0) <= 0.0:
             return self._partition(raw)
         by_row = as_rows_of(raw.pieces, self.layout.n_features)
@@ -139,10 +149,27 @@ class ParquetBlock:
             known = load_manifest(self.manifest).feature_names()
             return to_csc(pieces, n, dtype=dtype, keep=keep, names=known)
 
-    def read(self, *, features: bool = True, label: bool = False, dense: bool = False) -> RawRows:
+    def _wanted(self, features: bool = True, label: bool = True) -> list[str]:
+        """The columns to read, each once."""
+        named = [*self.label, self.weight, self.group] if label else []
+        return list(dict.fromkeys([*(self.layout.columns if features else ()), *filter(None, named)]))
+
+    def _tables(self, wanted: Sequence[str]) -> Iterator[tuple[str, int, pa.Table]]:
+        """Path, number and columns of each row group."""
+        for ref, groups in self.spans:
+            check_unchanged(ref)
+            with as_data_errors(ref.path), open_file(ref.path) as file:
+                for group in groups:
+                    yield ref.path, group, read_group(file, ref, group, wanted)
+            # Again, so that rows of a file replaced while it was read are not used.
+            check_unchanged(ref)
+
+    def read(
+        self, *, features: bool = True, label: bool = False, dense: bool = False, shared: pa.Table | None = None
+    ) -> RawRows:
         """Read the row groups: the features, and with `label` the columns of labels, weights and groups.
 
-        With `dense`, features that are numeric columns stay columns of an array.
+        With `dense`, features that are numeric columns stay columns of an array. `shared`: what `read_shared` gave.
         """
         pieces: list[CsrPiece] = []
         arrays: list[NDArray[Any]] = []
@@ -150,31 +177,22 @@ class ParquetBlock:
         labels: list[Any] = []
         weights: list[NDArray[np.float64]] = []
         numbers: list[NDArray[np.uint64]] = []
-        wanted = list(self.layout.columns) if features else []
-        if label:
-            named = dict.fromkeys([*self.label, self.weight, self.group])
-            wanted += [name for name in named if name is not None and name not in wanted]
         first, stop = self.part or (0, None)
-        for ref, groups in self.spans:
-            check_unchanged(ref)
-            with as_data_errors(ref.path), open_file(ref.path) as file:
-                for group in groups:
-                    table = read_group(file, ref, group, wanted)
-                    if stop is not None:
-                        table = table.slice(first, stop - first)
-                    if features and dense:
-                        arrays.append(self._array(table, ref.path, group))
-                    elif features:
-                        pieces.extend(decode_features(table, self.layout, ref.path, group, first))
-                    if label:
-                        n = file.metadata.row_group(group).num_rows if stop is None else stop - first
-                        weights.append(self._weights(table, n, ref.path, group))
-                        labels.append(self._labels(table, ref.path, group))
-                        if self.group is not None:
-                            where = {"file": ref.path, "row_group": group, "column": self.group}
-                            numbers.append(group_numbers(table.column(self.group), n, **where))
-            # Again, so that rows of a file replaced while it was read are not used.
-            check_unchanged(ref)
+        tables = self._tables(self._wanted(features, label))
+        for path, group, table in tables if shared is None else ((*self._groups()[0], shared),):
+            with as_data_errors(path):
+                if stop is not None:
+                    table = table.slice(first, stop - first)
+                if features and dense:
+                    arrays.append(self._array(table, path, group))
+                elif features:
+                    pieces.extend(decode_features(table, self.layout, path, group, first))
+                if label:
+                    weights.append(self._weights(table, table.num_rows, path, group))
+                    labels.append(self._labels(table, path, group))
+                    if self.group is not None:
+                        where = {"file": path, "row_group": group, "column": self.group}
+                        numbers.append(group_numbers(table.column(self.group), table.num_rows, **where))
         return RawRows(tuple(pieces), tuple(labels), tuple(weights), tuple(numbers), tuple(arrays))
 
     def _array(self, table: Any, path: str, group: int) -> NDArray[Any]:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import groupby
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -363,6 +363,15 @@ def _check_manifest_files(infos: Sequence[FileInfo], manifest: Manifest, split: 
             )
 
 
+class _Group(NamedTuple):
+    """A row group of a file: its number, its rows, and the values that its footer tells."""
+
+    info: FileInfo
+    number: int
+    rows: int
+    stored: int
+
+
 def _cut(
     infos: Sequence[FileInfo],
     layout: Layout,
@@ -377,28 +386,31 @@ def _cut(
     `outputs`: columns of W; where they are known, row groups of more rows than a block are cut.
     """
     found = [
-        (info, group, n, info.leaves[group][layout.columns[0]] if layout.kind == "lists" else n * layout.n_features)
+        _Group(info, i, n, info.leaves[i][layout.columns[0]] if layout.kind == "lists" else n * layout.n_features)
         for info in infos
-        for group, n in enumerate(info.rows)
+        for i, n in enumerate(info.rows)
         if n
     ]
-    n_rows, n_stored = sum(n for _, _, n, _ in found), sum(stored for _, _, _, stored in found)
-    size = rows_per_block(n_rows, n_rows + n_stored, layout.n_features, outputs or 1)
+    n_rows = sum(group.rows for group in found)
+    cost = n_rows + sum(group.stored for group in found)
+    size = rows_per_block(n_rows, cost, layout.n_features, outputs or 1)
     size = max(size, GROUP_ROWS) if outputs is None else size
     # no block is to be far larger than others because its rows are
-    most = _UNEVEN * size * (n_rows + n_stored) / max(n_rows, 1)
+    most = _UNEVEN * size * cost / max(n_rows, 1)
 
-    def block(held: list[tuple[FileInfo, int, int, int]], part: tuple[int, int] | None = None) -> ParquetBlock:
-        spans = tuple((info, tuple(one[1] for one in ours)) for info, ours in groupby(held, key=itemgetter(0)))
-        (first, groups), (last, ends) = spans[0], spans[-1]
-        key = f"{first.ref.name}#{groups[0]}..{last.ref.name}#{ends[-1]}"
-        rows, stored = sum(n for _, _, n, _ in held), sum(nnz for _, _, _, nnz in held)
+    def block(held: list[_Group], part: tuple[int, int] | None = None) -> ParquetBlock:
+        first, last = held[0], held[-1]
+        key = f"{first.info.ref.name}#{first.number}..{last.info.ref.name}#{last.number}"
+        rows, stored = sum(group.rows for group in held), sum(group.stored for group in held)
         if part is not None:
             key = f"{key}[{part[0]}:{part[1]}]"
             stored = -(-stored * (part[1] - part[0]) // rows)
             rows = part[1] - part[0]
         return ParquetBlock(
-            spans=tuple((info.ref, groups) for info, groups in spans),
+            spans=tuple(
+                (info.ref, tuple(group.number for group in ours))
+                for info, ours in groupby(held, key=attrgetter("info"))
+            ),
             layout=layout,
             label=label,
             weight=None if data is None else data.weight,
@@ -415,20 +427,19 @@ def _cut(
         )
 
     blocks: list[ParquetBlock] = []
-    held: list[tuple[FileInfo, int, int, int]] = []
-    start = cost = window = 0
-    for one in found:
-        _, _, n, stored = one
-        cut = size < min(n, GROUP_ROWS) and n <= 2 * GROUP_ROWS
-        if held and (cut or start // size != window or cost + n + stored > most):
+    held: list[_Group] = []
+    start = held_cost = window = 0
+    for group in found:
+        cut = size < min(group.rows, GROUP_ROWS) and group.rows <= 2 * GROUP_ROWS
+        if held and (cut or start // size != window or held_cost + group.rows + group.stored > most):
             blocks.append(block(held))
-            held, cost = [], 0
+            held, held_cost = [], 0
         if cut:
-            blocks += [block([one], (a, min(a + size, n))) for a in range(0, n, size)]
+            blocks += [block([group], (a, min(a + size, group.rows))) for a in range(0, group.rows, size)]
         else:
-            held.append(one)
-            cost, window = cost + n + stored, start // size
-        start += n
+            held.append(group)
+            held_cost, window = held_cost + group.rows + group.stored, start // size
+        start += group.rows
     return [*blocks, block(held)] if held else blocks
 
 

@@ -6,6 +6,7 @@ Does not cover: which partitions stay decoded in memory (``bundle``), or reading
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,16 +18,24 @@ from dboost.engine.memo import MemoStore
 from dboost.partition import ByRow
 
 
+def loaded(item: Any, store: MemoStore, run: str, load: Callable[..., Any]) -> Any:
+    """What an item loads; what it shares with others is read once in a pass, where the memory has room for it."""
+    key = getattr(item, "shared", None)
+    if key is None:
+        return load()
+    return load(store.get(run, key, "shared", None, item.read_shared, passing=True))
+
+
 class Features:
     """The features of a block, read once when they are first asked for; what is derived from a block shares them."""
 
-    def __init__(self, item: Any) -> None:
-        self.item = item
+    def __init__(self, item: Any, store: MemoStore, run: str) -> None:
+        self.item, self._store, self._run = item, store, run
 
     @cached_property
     def decoded(self) -> Any:
         """By row where the item can: for one visit, that is cheaper than turning rows into columns."""
-        return getattr(self.item, "load_rows", self.item.load)()
+        return loaded(self.item, self._store, self._run, getattr(self.item, "load_rows", self.item.load))
 
 
 class _Deferred:
@@ -69,7 +78,7 @@ class LatePartition(_Deferred):
 
 def open_late(item: Any, store: MemoStore, run: str) -> LatePartition:
     """The block of an item that does not stay decoded; it is read here only where its labels are not remembered."""
-    features = Features(item)
+    features = Features(item, store, run)
 
     def known() -> tuple[NDArray[Any], NDArray[np.float64], bool, NDArray[np.uint64] | None]:
         read = features.decoded
