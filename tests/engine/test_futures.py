@@ -69,6 +69,7 @@ def test_futures_are_items(two_processes, futures):
     assert all(f.status == "finished" for f in futures), "the engine released what is not its own"
 
 
+@pytest.mark.full
 def test_a_lost_worker_takes_no_future_with_it(two_processes, futures):
     expected = undisturbed(leaves.plain, 1.0)
     with DaskEngine(two_processes) as engine:

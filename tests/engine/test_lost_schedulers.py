@@ -63,6 +63,7 @@ def outside(outside_scheduler):
         worker.wait()
 
 
+@pytest.mark.full
 def test_a_frozen_scheduler_ends_the_run(outside, tmp_path, monkeypatch):
     monkeypatch.setattr("dboost.engine.dask.questions.ANSWER_TIMEOUT", 1.0)
     client, scheduler, _ = outside

@@ -30,6 +30,7 @@ def engine(two_processes):
         yield opened
 
 
+@pytest.mark.full
 def test_a_worker_killed_by_a_leaf_is_survived_with_shards(engine, tmp_path):
     expected = undisturbed(leaves.plain, 1.0)
     shards = [(0, 2), (2, 6)]

@@ -122,6 +122,7 @@ def test_the_oracle_knows_the_prox_of_each_penalty(penalty: str) -> None:
         assert value(V * (1 + 1e-3 * RNG.standard_normal(V.shape))) >= least
 
 
+@pytest.mark.full
 def test_the_oracle_finds_the_optimum_of_a_small_problem() -> None:
     for penalty in CERTIFIED:
         for loss in LABELS:

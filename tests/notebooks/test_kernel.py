@@ -114,6 +114,7 @@ def test_there_is_no_line_where_none_is_wanted_or_needed(cells, code):
     assert cells.texts("display_data", "update_display_data", "stream") == []
 
 
+@pytest.mark.full
 def test_an_asynchronous_client_is_refused_in_one_line_and_its_hint_works(cells):
     begin = """
 from distributed import Client, LocalCluster

@@ -239,6 +239,7 @@ def test_ctrl_c_is_one_line(moment, prepared, tmp_path):
     assert "stopped by Ctrl-C" in error
 
 
+@pytest.mark.full
 def test_a_run_that_waits_for_workers_ends_soon(prepared, tmp_path):
     """In a process of its own, in which no thread of Dask may keep it from ending."""
     asked = threading.Event()
