@@ -9,7 +9,6 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALLED := $(VENV)/.installed
 TESTED := $(VENV)/.tested
 READY := $(VENV)/.ready
-BESIDE := $(VENV)/.beside
 PEERS := .peers
 LIGHTNING := .peers-lightning
 LOWEST := .lowest
@@ -75,17 +74,12 @@ TEST = $(BIN)/python -m pytest -n 3 --dist loadfile
 read: lint
 	@$(BIN)/python -m pytest --collect-only -q > /dev/null
 
-# The core that has read the tests compiles what comes last on the other one.
-$(BESIDE): $(INSTALLED) $(KERNELS) | read
-	$(BIN)/python -m dboost.warm --fits beside
-	@touch $(BESIDE)
-
 test: $(INSTALLED)
-	@$(MAKE) --no-print-directory -j 2 read $(BESIDE) $(READY)
+	@$(MAKE) --no-print-directory -j 2 read $(READY)
 	$(TEST) -m "not full"
 
 test-all: $(INSTALLED)
-	@$(MAKE) --no-print-directory -j 2 read $(BESIDE) $(READY)
+	@$(MAKE) --no-print-directory -j 2 read $(READY)
 	$(TEST)
 
 # The lowest versions of all that is declared, in an environment of its own. Its compiled loops lie apart too: beside the

@@ -49,7 +49,7 @@ from dboost.losses import LOSSES
 from dboost.partition import NUMBERS
 from dboost.passes.folds import Folds
 
-FITS = ("all", "default", "beside")
+FITS = ("all", "default")
 
 # Objects that numba makes before Python looks for those that nothing holds any more. Most of what compiling makes
 # stays, and looking through it as often as usual takes a twelfth of the time.
@@ -127,15 +127,13 @@ def _warm_sums_of_products() -> None:
 def warm(fits: str = "all", say: Callable[[str], None] | None = None) -> float:
     """Compile loops and keep them.
 
-    In this process alone: two that began together took 109 s in place of 133, and 172 of processor, since each compiled
-    the loops that all kinds of fits share. One that begins a minute later finds those, and has parts of its own.
+    In this process alone: two that compiled side by side took 109 s in place of 133, and 172 of processor, since each
+    compiled the loops that all kinds of fits share.
 
     Parameters
     ----------
-    fits : {"all", "default", "beside"}
-        Whose loops: of every loss, penalty and hypothesis, of the fits that the defaults of the estimators make, or,
-        for a process beside one of all fits, what has most loops of its own among what comes last there: values of
-        double precision, and words.
+    fits : {"all", "default"}
+        Whose loops: of every loss, penalty and hypothesis, or of the fits that the defaults of the estimators make.
     say : function of str, optional
         Is told what is done after each part.
 
@@ -194,9 +192,8 @@ def _parts(fits: str) -> list[Part]:
     if fits == "default":
         tasks = {"multinomial": "multiclass", "log": "binary", "squared": "regression", "": "text"}
         return [Part(*one, np.float64, default=True) for one in tasks.items()]
-    single, double = ([Part(*one, dtype) for one in _compiled_apart().items()] for dtype in (np.float32, np.float64))
-    text = Part("", "text", np.float64)
-    return [double[0], text] if fits == "beside" else [*single, *double, text]
+    each = [Part(*one, dtype) for dtype in (np.float32, np.float64) for one in _compiled_apart().items()]
+    return [*each, Part("", "text", np.float64)]
 
 
 def warm_part(part: Part) -> None:

@@ -216,7 +216,7 @@ def transcribed(data, rounds, nu, constant, keep_zeros):
     "make,name,nu,constant,keep_zeros,rounds",
     [
         (crowded, "exp", 1.0, True, False, 200),
-        (crowded, "exp", 1.0, True, True, 200),
+        pytest.param(crowded, "exp", 1.0, True, True, 200, marks=pytest.mark.full),
         (separable, "log", 1.0, True, False, 8),
         (noisy, "log", 0.3, True, False, 8),
         (noisy, "log", 1.0, False, False, 8),

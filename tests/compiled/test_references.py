@@ -77,8 +77,8 @@ def counted(kernel, options, arguments):
     return len(re.findall(r"movabsq\s+\$NRT_incref", listing))
 
 
-# the three that take the longest to compile
-LONG = ("hessian", "residuals", "curvature")
+# those that take the longest to compile
+LONG = ("hessian", "residuals", "curvature", "products", "stumps", "factor")
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,7 @@ def test_ten_thousand_fits_far_from_zero_are_what_they_say() -> None:
     assert main(["--far", "--fits", "10000"]) == 0
 
 
+@pytest.mark.full
 def test_a_fit_that_does_not_end_is_ended_and_the_next_is_run() -> None:
     found = list(workers.outcomes([1, 7], 1, -59.0))
     assert [outcome.kind for outcome in found] == ["out of time", "out of time"]

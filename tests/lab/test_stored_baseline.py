@@ -23,6 +23,7 @@ from lab.benchmarks.small import PROBLEMS
 STEADY = Ratio(ratio=2.0, noise=0.01, seconds=0.2, beside=0.1)
 
 
+@pytest.mark.full
 def test_a_kernel_that_is_run_more_often_is_caught_and_an_unchanged_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a wide margin: what else the machine does is no part of the test."""
     stored = beside.measured(["stumps"], visits=1, scale=0.1)

@@ -64,6 +64,7 @@ def test_arxiv_needs_its_folder(tmp_path, monkeypatch):
         arxiv.load(str(tmp_path))
 
 
+@pytest.mark.full
 def test_arxiv_titles_have_an_archive_and_a_part(data_home):
     table = arxiv.load(str(data_home))
     assert table.num_rows == 573_800
