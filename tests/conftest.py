@@ -25,13 +25,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def without_profiler() -> Iterator[None]:
-    """Clusters inside this process have no profiler either, as those of the library: now and then one hung."""
+def calm() -> Iterator[None]:
+    """All clusters of the tests are set as those of the library: with a profiler one hung now and then."""
     import dask
 
-    from dboost.engine.dask.cluster import WITHOUT_PROFILER
+    from dboost.engine.dask.cluster import CALM
 
-    with dask.config.set(WITHOUT_PROFILER):
+    with dask.config.set(CALM):
         yield
 
 

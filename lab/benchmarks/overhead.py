@@ -29,7 +29,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 from scipy import sparse
 
-from dboost.engine.dask.cluster import WITHOUT_PROFILER, embedded_cluster
+from dboost.engine.dask.cluster import CALM, embedded_cluster
 from dboost.engine.dask.engine import DaskEngine
 from dboost.partition import Partition
 from dboost.penalties import get_penalty
@@ -42,7 +42,7 @@ GOALS = {2: 0.020, 64: 0.150}
 SHARES = ("wall", "kernels", "network", "scheduler", "driver")
 COLUMNS = ("workers", "pass", "sums", "passes", *SHARES, "overhead", "goal")
 HOUSEKEEPING = {
-    **WITHOUT_PROFILER,
+    **CALM,
     "distributed.admin.system-monitor.interval": "1 hour",
     "distributed.admin.tick.interval": "1 minute",
 }
@@ -177,7 +177,7 @@ def run(out: Path, quick: bool) -> int:
         groups.append(("Two worker processes", lines))
     count = 8 if quick else 64
     repeats = 3 if quick else 15
-    groups.append((f"{count} workers in this process", in_process(count, WITHOUT_PROFILER, small, repeats)))
+    groups.append((f"{count} workers in this process", in_process(count, CALM, small, repeats)))
     spared = in_process(count, HOUSEKEEPING, small, repeats)
     groups.append((f"{count} workers in this process, without their housekeeping", spared))
     shown = []
