@@ -53,7 +53,6 @@ def run(cwd, **variables):
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=100)
 
 
-@pytest.mark.full
 def test_without_a_home_folder_loops_are_kept_for_the_process_and_it_is_said(tmp_path):
     done = run(tmp_path)
     assert done.returncode == 0, done.stderr

@@ -183,7 +183,6 @@ def test_a_tube_in_a_large_unit_is_the_insensitive_loss_without_its_rounding(pro
     assert model.objective_ / 1e4 == pytest.approx(plain, rel=1e-3)
 
 
-@pytest.mark.full
 def test_adaboost_l1_does_not_stall_on_labels_in_a_small_unit(problem):
     X, y = problem
 

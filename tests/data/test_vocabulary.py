@@ -49,7 +49,6 @@ def documents_with_identifiers(path):
     return texts
 
 
-@pytest.mark.full
 def test_terms_that_occur_once_do_not_reach_the_driver(tmp_path, monkeypatch):
     texts = documents_with_identifiers(tmp_path / "d.parquet")
     df = Counter(term for text in texts for term in set(words(text)))

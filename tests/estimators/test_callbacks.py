@@ -98,7 +98,6 @@ def test_scikit_learns_own_callbacks_work(multiclass):
     assert scores[-1] == model.score(X, y)
 
 
-@pytest.mark.full
 def test_without_the_protocol_functions_work_and_hooks_are_refused():
     """In a process that has no sklearn.callback, as with scikit-learn before 1.9."""
     code = """
