@@ -162,7 +162,6 @@ def test_blocks_that_lie_on_a_silent_worker_only_are_one_error_in_time(two_proce
             os.kill(pid, signal.SIGCONT)
 
 
-@pytest.mark.full
 def test_a_cluster_that_adapts_from_no_worker_starts_one():
     # The engine waited for a worker before it submitted anything, and the cluster for tasks before it started any.
     with EmbeddedCluster(
