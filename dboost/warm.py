@@ -51,8 +51,8 @@ from dboost.passes.folds import Folds
 
 FITS = ("all", "default")
 
-# How seldom Python looks for what nothing holds any more, as thresholds of its three generations. Most of what compiling
-# makes stays, and looking through it as often as usual took 10 of 136 s where nothing else ran.
+# How seldom Python looks for what nothing holds any more, as thresholds of its three generations. Most of what
+# compiling makes stays, and looking through it as often as usual took 10 of 136 s where nothing else ran.
 _COLLECTS_AFTER = (20_000, 50, 50)
 
 
