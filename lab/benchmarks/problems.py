@@ -25,6 +25,8 @@ WEAK = (0.5, 0.005, 0.001, 0.0005)
 """The strengths of text beyond those: a few words, and models that hold most columns."""
 SMALL = (0.1, 0.01, 0.001)
 """The strengths of tables whose fit takes milliseconds."""
+RIDGE = "l2_squared"
+"""The penalty under which no strength empties the model: its strengths are shares of the largest of l1."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,8 @@ KINDS: dict[str, Kind] = {
         Kind("small-l1", "small tables of two classes, l1", ("german", "ringnorm"), ("l1",), 2.0, SMALL),
         Kind("small-classes", "a small table of ten classes, l1", ("pendigits",), ("l1",), 2.0, SMALL),
         Kind("small-tasks", "a small table of 14 tasks, l1/l2", ("yeast",), ("l1/l2",), 2.0, SMALL),
+        Kind("elastic-net", "binary, elastic net", ("imdb", "german", "ringnorm"), ("elastic_net",), 2.0, SMALL),
+        Kind("ridge", "binary and ten classes, ridge", ("imdb", "ringnorm", "pendigits"), (RIDGE,), 2.0, SMALL),
     )
 }
 
@@ -177,9 +181,14 @@ class Group:
     folder: Path
 
     def opening(self, threads: int) -> dict[str, Any]:
-        """What a worker is told when it opens the problem; its ``alpha_max`` is the least strength at which W = 0."""
-        high = plain.alpha_max(self.data.X, self.data.y, self.penalty, self.data.loss, False)
+        """What a worker is told when it opens the problem; strengths are shares of its ``alpha_max``."""
+        high = largest(self.data, self.penalty)
         return {"loss": self.data.loss, "penalty": self.penalty, "alpha_max": high, "threads": threads}
+
+
+def largest(data: Encoded, penalty: str) -> float:
+    """The least strength at which W = 0; under a ridge, which has none, that of l1."""
+    return plain.alpha_max(data.X, data.y, "l1" if penalty == RIDGE else penalty, data.loss, False)
 
 
 def laid_out(problems: Iterable[Problem], scratch: Path, twins: bool) -> Iterator[Group]:

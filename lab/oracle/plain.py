@@ -1,7 +1,8 @@
 """The objective, its certificate and its proximal steps, written plainly with numpy and scipy.
 
 Covers: losses ``log``, ``multinomial``, ``multitask``; penalties ``l1``, ``l1/l2``, ``l1/linf``, ``l1/l2+l1``,
-``none``; the largest penalty strength that is not useless; a duality gap of any W.
+``none``; the largest penalty strength that is not useless; a duality gap of any W. Of ``elastic_net`` and
+``l2_squared`` the objective only, and of the former that strength.
 Does not cover: solving (``reference``). Nothing here imports the library, so that it can be judged by this file.
 
 The objective is mean_i loss(y_i, x_i W + b) + alpha sum_j omega(W_j), all in float64. X is (m, n), W (n, k), b (k,).
@@ -19,7 +20,7 @@ from scipy.special import entr, expit, logsumexp, softmax
 
 Array = NDArray[Any]
 L1_RATIO = 0.5
-"""Share of the l1 norm in the penalty ``l1/l2+l1``; the rest is the l2 norm of the row."""
+"""Share of the l1 norm in ``l1/l2+l1`` and ``elastic_net``; the rest is the l2 norm of the row, or half its square."""
 
 
 def margins(X: Any, W: Array, b: Array) -> Array:
@@ -64,6 +65,10 @@ def omega(W: Array, penalty: str) -> Array:
         return np.abs(W).max(axis=1)
     if penalty == "l1/l2+l1":
         return L1_RATIO * omega(W, "l1") + (1.0 - L1_RATIO) * omega(W, "l1/l2")
+    if penalty == "l2_squared":
+        return 0.5 * (W**2).sum(axis=1)
+    if penalty == "elastic_net":
+        return L1_RATIO * omega(W, "l1") + (1.0 - L1_RATIO) * omega(W, "l2_squared")
     raise ValueError(f"unknown penalty {penalty!r}")
 
 
@@ -85,6 +90,9 @@ def dual_norm(G: Array, penalty: str) -> Array:
             outside = np.sqrt((np.maximum(A - a * t[:, None], 0.0) ** 2).sum(axis=1)) > c * t
             low, high = np.where(outside, t, low), np.where(outside, high, t)
         return high
+    if penalty == "elastic_net":
+        # next to zero nothing is left of the square
+        return dual_norm(G, "l1") / L1_RATIO
     raise ValueError(f"penalty {penalty!r} has no dual norm")
 
 

@@ -9,8 +9,11 @@ from . import (
     celer,
     cyanure,
     glmnet,
+    glum,
+    lbfgs,
     liblinear,
     lightning,
+    newton,
     ours,
     saga,
     skglm,
@@ -21,7 +24,7 @@ from .base import Answer, Peer, Rung, Task
 OURS = ours.PEER
 PEERS: dict[str, Peer] = {
     module.PEER.name: module.PEER
-    for module in (liblinear, snapml, skglm, cyanure, glmnet, celer, adelie, saga, lightning)
+    for module in (liblinear, lbfgs, newton, snapml, skglm, glum, cyanure, glmnet, celer, adelie, saga, lightning)
 }
 
 # By who is first the others are cut off. Two classes as in ``PEERS``.

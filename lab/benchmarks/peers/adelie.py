@@ -1,4 +1,4 @@
-"""adelie: block coordinate descent for groups along a path; binary l1, and rows of the multinomial (l1/l2).
+"""adelie: block coordinate descent for groups along a path; binary l1, elastic net, and rows of classes (l1/l2).
 
 Its multinomial loss is the mean over examples and classes, so that its strength is alpha / k.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, answered, by_column, tightening
+from .base import MIXES, Answer, Peer, Rung, Task, answered, by_column, tightening
 
 
 def prepare(task: Task) -> Any:
@@ -36,7 +36,7 @@ def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) ->
         lmda_path=np.asarray(strengths) / k,
         # by default a group of k weights has a strength of sqrt(k)
         penalty=np.ones(n),
-        alpha=1.0,
+        alpha=MIXES.get(task.penalty, 1.0),
         intercept=False,
         tol=rung["tol"],
         irls_tol=rung["tol"],
@@ -64,7 +64,7 @@ PEER = Peer(
     name="adelie",
     package="adelie",
     module="adelie",
-    solves=(("log", "l1"), ("multinomial", "l1/l2")),
+    solves=(("log", "l1"), ("log", "elastic_net"), ("multinomial", "l1/l2")),
     layout="CSC or Fortran-contiguous array, float64, in a matrix of its own",
     ladder=lambda task: tightening("tol", -3, -12, per_decade=1),
     prepare=prepare,

@@ -5,7 +5,7 @@ Does not cover: any one peer (one file each beside this one), processes (``..pro
 
 The files of this package are read twice: by ``python -m lab bench``, which wants the declarations only, and inside the
 peer's own environment, which has NumPy and SciPy and the peer but need not have this project. They import nothing of
-the project but this file, and a peer's own package inside functions only.
+the project but one another, and a peer's own package inside functions only.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ from typing import Any
 
 import numpy as np
 
+L1_RATIO = 0.5
+"""Share of the l1 norm in ``l1/l2+l1`` and ``elastic_net``."""
+# Penalties of entries by their share of the l1 norm, the rest being half of the square, as scikit-learn writes them.
+MIXES = {"l1": 1.0, "elastic_net": L1_RATIO, "l2_squared": 0.0}
 Rung = dict[str, Any]
 Pair = tuple[str, str]
 

@@ -10,26 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, answered, doubling, same
+from .base import L1_RATIO, Answer, Peer, Rung, Task, answered, doubling, same
 
-PENALTY = {"l1": "l1", "l1/l2": "l1l2", "l1/linf": "l1linf", "l1/l2+l1": "l1l2+l1"}
-# Share of the l1 norm in the sparse group.
-MIX = 0.5
+PENALTY = {
+    "l1": "l1", "l1/l2": "l1l2", "l1/linf": "l1linf", "l1/l2+l1": "l1l2+l1", "elastic_net": "elasticnet",
+    "l2_squared": "l2",
+}  # fmt: skip
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
     """Mean loss + lambda_1 psi(W), a given number of epochs; the solver is the one it chooses itself ("auto").
 
-    The sparse group is lambda_1 |W_j|_2 + lambda_2 |W_j|_1.
+    The sparse group is lambda_1 |W_j|_2 + lambda_2 |W_j|_1, the elastic net lambda_1 |W|_1 + lambda_2 |W|^2 / 2.
     """
     from cyanure.estimators import Classifier
 
-    epochs, mixed = rung["max_iter"], task.penalty == "l1/l2+l1"
+    epochs, mixed = rung["max_iter"], task.penalty in ("l1/l2+l1", "elastic_net")
     model = Classifier(
         loss="logistic",
         penalty=PENALTY[task.penalty],
-        lambda_1=task.alpha * (1.0 - MIX if mixed else 1.0),
-        lambda_2=task.alpha * MIX if mixed else 0.0,
+        lambda_1=task.alpha * (L1_RATIO if mixed else 1.0),
+        lambda_2=task.alpha * (1.0 - L1_RATIO) if mixed else 0.0,
         fit_intercept=task.intercept,
         tol=1e-14,
         max_iter=epochs,
@@ -50,7 +51,10 @@ PEER = Peer(
     name="cyanure",
     package="cyanure",
     module="cyanure",
-    solves=(("log", "l1"), ("multinomial", "l1"), ("multinomial", "l1/l2"), ("multinomial", "l1/linf")),
+    solves=(
+        *(("log", penalty) for penalty in ("l1", "elastic_net", "l2_squared")),
+        *(("multinomial", penalty) for penalty in ("l1", "l1/l2", "l1/linf", "l2_squared")),
+    ),
     layout="CSR or C-contiguous array, float64",
     ladder=lambda task: doubling("max_iter", 1, 1 << 13),
     prepare=same,

@@ -1,4 +1,4 @@
-"""glmnet (its Fortran through python-glmnet): coordinate descent along a path, l1.
+"""glmnet (its Fortran through python-glmnet): coordinate descent along a path; l1 and elastic net.
 
 Without an intercept its multinomial cycles and never ends, so it is not among those that are timed. The grouped
 multinomial (l1/l2) of the R package is not offered by the Python one.
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, answered, by_column, tightening
+from .base import MIXES, Answer, Peer, Rung, Task, answered, by_column, tightening
 
 
 def prepare(task: Task) -> Any:
@@ -26,7 +26,7 @@ def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) ->
     from glmnet import LogitNet
 
     model = LogitNet(
-        alpha=1,
+        alpha=MIXES[task.penalty],
         lambda_path=np.asarray(strengths),
         standardize=False,
         fit_intercept=task.intercept,
@@ -45,7 +45,10 @@ def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) ->
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
-    """Mean loss + lambda |W|_1 along a short path from alpha_max, which it needs to be fast."""
+    """Mean loss + lambda (l1_ratio |W|_1 + (1 - l1_ratio) |W|^2 / 2) along a short path from alpha_max.
+
+    It needs that path to be fast.
+    """
     return _along(prepared, task, task.falling(), rung)[-1]
 
 
@@ -58,7 +61,7 @@ PEER = Peer(
     name="glmnet",
     package="python-glmnet",
     module="glmnet",
-    solves=(("log", "l1"),),
+    solves=(("log", "l1"), ("log", "elastic_net")),
     layout="CSC or Fortran-contiguous array; the wrapper's checks and its copy of the rows are timed",
     ladder=lambda task: tightening("tol", -2, -14, per_decade=1),
     prepare=prepare,

@@ -105,7 +105,10 @@ PEER = Peer(
     name="dboost",
     package="dboost",
     module="dboost",
-    solves=tuple((loss, p) for loss in ("log", "multinomial", "multitask") for p in ("l1", "l1/l2", "l1/linf")),
+    solves=(
+        *((loss, p) for loss in ("log", "multinomial", "multitask") for p in ("l1", "l1/l2", "l1/linf", "l2_squared")),
+        ("log", "elastic_net"),
+    ),
     layout="CSR or array as loaded; planning and turning it into CSC blocks are timed",
     ladder=lambda task: [{"tol": CURVE}, {"tol": CERTIFICATE, "estimator": True}],
     prepare=same,

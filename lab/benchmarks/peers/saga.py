@@ -1,4 +1,4 @@
-"""scikit-learn's SAGA: incremental gradients with variance reduction, l1, binary and multinomial."""
+"""scikit-learn's SAGA: incremental gradients with variance reduction; l1, elastic net and ridge."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, answered, doubling, same
+from .base import MIXES, Answer, Peer, Rung, Task, answered, doubling, same
 
 
 def _model(task: Task, rung: Rung, warm_start: bool = False) -> Any:
@@ -15,7 +15,7 @@ def _model(task: Task, rung: Rung, warm_start: bool = False) -> Any:
 
     return LogisticRegression(
         solver="saga",
-        l1_ratio=1.0,
+        l1_ratio=MIXES[task.penalty],
         C=1.0 / (task.alpha * task.X.shape[0]),
         fit_intercept=task.intercept,
         tol=0.0,
@@ -26,7 +26,7 @@ def _model(task: Task, rung: Rung, warm_start: bool = False) -> Any:
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
-    """C sum_i loss_i + |W|_1 with C = 1 / (alpha m), a given number of epochs."""
+    """C sum_i loss_i + l1_ratio |W|_1 + (1 - l1_ratio) |W|^2 / 2, C = 1 / (alpha m), a given number of epochs."""
     model = _model(task, rung).fit(prepared, task.y)
     return answered(np.asarray(model.coef_).T, model.intercept_)
 
@@ -45,7 +45,7 @@ PEER = Peer(
     name="saga",
     package="scikit-learn",
     module="sklearn",
-    solves=(("log", "l1"), ("multinomial", "l1")),
+    solves=tuple((loss, penalty) for loss in ("log", "multinomial") for penalty in MIXES),
     layout="CSR or C-contiguous array, float64",
     ladder=lambda task: doubling("max_iter", 1, 1 << 13),
     prepare=same,

@@ -1,4 +1,6 @@
-"""Snap ML: IBM's coordinate descent, whose threads work on partitions of the data, binary l1."""
+"""Snap ML: IBM's coordinate descent, whose threads work on partitions of the data; l1, and
+the ridge in its dual.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from .base import Answer, Peer, Rung, Task, answered, same, tightening
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
-    """sum_i loss_i + regularizer |w|_1 with regularizer = alpha m, in the primal, as l1 asks."""
+    """sum_i loss_i + regularizer |w|_1, or |w|^2 / 2, with regularizer = alpha m; l1 asks for the primal."""
     from snapml import LogisticRegression
 
     model = LogisticRegression(
-        penalty="l1",
-        dual=False,
+        penalty="l1" if task.penalty == "l1" else "l2",
+        dual=task.penalty != "l1",
         regularizer=task.alpha * task.X.shape[0],
         fit_intercept=False,
         tol=rung["tol"],
@@ -28,7 +30,7 @@ PEER = Peer(
     name="snapml",
     package="snapml",
     module="snapml",
-    solves=(("log", "l1"),),
+    solves=(("log", "l1"), ("log", "l2_squared")),
     layout="CSR or C-contiguous array, float64; its own copy is timed, as every call makes it",
     ladder=lambda task: tightening("tol", -1, -12),
     prepare=same,
