@@ -226,6 +226,7 @@ def unpacked_state(
             settled=bool(memory.fields.get("settled")),
             wide=bool(memory.fields.get("wide")),
             falling=bool(memory.fields.get("falling")),
+            cut=bool(memory.fields.get("cut")),
             promised=memory.number("promised"),
             descended=memory.number("descended"),
             anchor=_anchor(arrays),

@@ -55,4 +55,6 @@ class Memory:
     # Whether that was much less than the one before, on a sample of much data: descent is worth another step, which is
     # cheaper.
     falling: bool = False
+    # Whether the last step of one output was a descent that was cut: two rounds in a row do not end so.
+    cut: bool = False
     anchor: Anchor | None = None  # Where one output has its curvature from (``quadratic``).

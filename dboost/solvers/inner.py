@@ -26,7 +26,7 @@ from dboost.problem.state import FitSettings, FitState
 from dboost.solvers import formed, proximal
 from dboost.solvers.newton.accuracy import Aim
 from dboost.solvers.newton.step import NewtonSteps
-from dboost.solvers.one_output.steps import OneOutputSteps, little_left
+from dboost.solvers.one_output.steps import OneOutputSteps
 from dboost.solvers.row_updates import RowwiseSteps, diagonal_promise
 from dboost.solvers.smooth import SmoothSteps
 from dboost.solvers.step import Step
@@ -207,17 +207,18 @@ def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, 
     """Newton steps until the rows are solved; on curvature that is formed where others creep, or fail."""
     problem, lam, fast = fit.problem, goal.lam, fit.accelerators
     steps = _steps_on(fit, iterate.active, state)
-    single = fast.on("one_output") and problem.penalty.certified and problem.objective.sparse
-    little = little_left(problem, iterate, lam, goal.gap) if single else 0.0
+    single = steps if isinstance(steps, OneOutputSteps) else None
+    if single is not None and problem.penalty.certified and problem.objective.sparse:
+        single.look_for_others(iterate, lam, goal.gap)
     step = Step("descent", 0.0, 0.0)
     rest = before = goal.gap
-    first, creeps = 0.0, False
+    first, creeps, cut_before = 0.0, False, state.memory.cut
 
     def solved(now: Iterate, step: Step) -> bool:
         nonlocal rest
         fit.mark(now)
         rest = fit.restricted_gap(now, lam, step)
-        return rest <= goal.enough or bool(limits.reason(problem.passes))
+        return (rest <= goal.enough and not (cut_before and step.cut)) or bool(limits.reason(problem.passes))
 
     small = fast.on("group_curvature") and formed.affordable(problem, iterate, lam, fast.tuning.groups)
     few = small and formed.flat(problem)
@@ -226,7 +227,8 @@ def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, 
         aim = Aim.of(goal.target / goal.value, rest / goal.value, before / goal.value, price)
         before = rest
         iterate, step = steps.step(iterate, lam, aim)
-        if solved(iterate, step) or (step.promised <= little and not step.cut):
+        nothing = step.promised <= 0.0 and not step.cut
+        if solved(iterate, step) or nothing or (single is not None and single.enough(step)):
             break
         if step.length == 0.0 or step.kind == "template":
             creeps = True
@@ -236,7 +238,8 @@ def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, 
         creeps = few or rest > _CREEPS * first
     if creeps:
         iterate, step = _formed_steps(fit, iterate, lam, state, step, solved)
-    return InnerResult(iterate, step, steps.memory, rest <= goal.nearly)
+    memory = replace(steps.memory, cut=single is not None and step.cut)
+    return InnerResult(iterate, step, memory, rest <= goal.nearly)
 
 
 def _steps_on(

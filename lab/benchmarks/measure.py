@@ -118,7 +118,7 @@ def climb(
 
     `seconds`: for all of its runs. `most`: for one run.
     """
-    found = Found(peer.name)
+    found = Found(peer.name, note="" if ladder else "not made for a problem of this size")
     end = clock() + seconds
     for rung in ladder:
         allowed = min(most, end - clock())
@@ -140,5 +140,5 @@ def climb(
         if suboptimality(found.runs[-1][2], case.best) <= target:
             break
     else:
-        found.note = "not good enough with its finest setting"
+        found.note = found.note or "not good enough with its finest setting"
     return found

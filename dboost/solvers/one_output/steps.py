@@ -36,19 +36,27 @@ from dboost.solvers.step import Step
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# Share of the gap; see ``little_left``.
+# Shares of the gap, and of what the first step with a set of rows has promised; see ``enough``. The second counts once
+# the steps have taken as many operations as a round, with its passes, does: so many for each stored value, and at least
+# so many.
 _LITTLE = 1e-4
+_LITTLE_OF_FIRST = 0.1
+_ROUND = 10.0
+_LEAST_ROUND = 2e7
 _ARMIJO = 1e-4
-# Sweeps of a descent, and of one that follows on conjugate gradients, which take over where that many do not do; and
-# products that these may take.
+# Sweeps of a descent, and of one that follows on conjugate gradients, which take over where that many do not do; those
+# that it is taken to have before one is seen; and products that conjugate gradients may take.
 _MAX_SWEEPS = 20
 _FEW_SWEEPS = 10
+_USUAL_SWEEPS = 6
 _PRODUCTS = 60
 _ENOUGH = 0.1
 _RIDGE = 1e-9
-# Curvature among rows may cost so many operations for each value that the last descent swept over, and so many in any
-# case: beyond that sweeps are faster.
-_FORM_SHARE = 8.0
+# What steps cost, in operations of summing the curvature among rows: a value that a sweep visits, and a pair of rows
+# that the quadratic model is solved for. It is taken to serve for so many steps, and may cost so much in any case.
+_SWEPT = 2.0
+_SOLVED = 17.0
+_STEPS = 4.0
 _FORM_FREE = 2e6
 # The curvature of the examples may differ by this share from that of the quadratic model, and a step of it promise this
 # share of what the last one did; beyond, it is formed anew.
@@ -61,17 +69,6 @@ _FEW = 50
 _FARTHEST = 4.0
 # Sums of the objective carry about this relative error: a step that promises less is judged by its promise, not by it.
 _ROUNDING = 3e-14
-
-
-def little_left(problem: Problem, iterate: Iterate, lam: float, gap: float) -> float:
-    """What a step must promise to be followed by another one on the same rows.
-
-    Zero once none of the rows that are zero violates optimality. Until then other rows are likely to be missing: what
-    a step promises says sooner than the gap, which is far above what is left to gain, that it is time to look for them.
-    """
-    bound = problem.objective.bound(iterate.active, lam)
-    entering = (bound.dual_norm(iterate.G) > bound.strength) & (iterate.W[:, 0] == 0.0)
-    return _LITTLE * gap if np.any(entering) else 0.0
 
 
 @dataclass(frozen=True)
@@ -115,8 +112,12 @@ class OneOutputSteps:
         self._general: NewtonSteps | SmoothSteps | None = None
         self._slow = False
         self._most = _FEW_SWEEPS if memory.promised > 0.0 else _MAX_SWEEPS
-        # of the last descent; the first may take all
-        self._sweeps = _MAX_SWEEPS
+        # of the last descent
+        self._sweeps = _USUAL_SWEEPS
+        # operations of all steps
+        self._spent = 0.0
+        # what the first step promised, which promise is little in any case, and what a round costs
+        self._first, self._little, self._round = 0.0, 0.0, np.inf
         # of the last step that was tried
         self._promised = 0.0
         # whether the last step left the curvature of the examples about as it was, and no step of it was refused; the
@@ -177,6 +178,29 @@ class OneOutputSteps:
         self._steady = found[1].length == 1.0 and distance(now.curvature, self._state.curvature) <= _STALE
         return found[0], replace(found[1], cut=self._slow)
 
+    def look_for_others(self, iterate: Iterate, lam: float, gap: float) -> None:
+        """Say with which model the steps begin, and its gap: they may then end early to let other rows enter.
+
+        They do where some of the rows that are zero violate optimality, as others are then likely to be missing.
+        """
+        bound, problem = self.problem.objective.bound(iterate.active, lam), self.problem
+        if np.any((bound.dual_norm(iterate.G) > bound.strength) & (iterate.W[:, 0] == 0.0)):
+            self._little = _LITTLE * gap
+            if problem.screens:
+                stored = problem.statistics.values(np.arange(problem.n), problem.n_rows)
+                self._round = max(_LEAST_ROUND, _ROUND * stored)
+
+    def enough(self, step: Step) -> bool:
+        """Whether it is time to look for other rows instead of another step.
+
+        What a step promises says so sooner than the gap, which is far above what is left to gain. Once the steps have
+        cost more than a round does, a step that promises much less than the first is the last, as those of the next
+        round move all weights anew.
+        """
+        self._first = self._first or step.promised
+        little = max(self._little, _LITTLE_OF_FIRST * self._first if self._spent > self._round else 0.0)
+        return step.promised <= little and not step.cut
+
     def _on_quadratic(self, iterate: Iterate, lam: float, now: _State, value: float) -> tuple[Iterate, Step] | None:
         """A step to the minimiser of the quadratic model; None where there is none that pays, or it does not help."""
         # rows that are zero and would stay so are left out
@@ -188,6 +212,7 @@ class OneOutputSteps:
         if model is None:
             return None
         self._accelerators.take("quadratic_model")
+        self._spent += _SOLVED * float(chosen.shape[0]) ** 2
         target = np.zeros_like(iterate.W)
         target[chosen], b = model.minimiser(problem, part, lam, self._unit, self._scale(model, now), self._ridge)
         if np.array_equal(target, iterate.W) and np.array_equal(b, iterate.intercept):
@@ -228,30 +253,33 @@ class OneOutputSteps:
             new = model.missing(active)
             size = anchor.rows.shape[0] + new.shape[0]
             lean = size <= min(_UNUSED * active.shape[0] + _FEW, MOST_ROWS)
-            if lean and distance(model.curvature, now.curvature) <= _STALE:
+            if lean and distance(model.curvature, now.curvature) <= _STALE and self._pays(anchor.rows, new):
                 if new.size:
                     model.add(self.problem, columns, new)
                     self.memory = replace(self.memory, anchor=model.anchor)
                 return model
             self.memory = replace(self.memory, anchor=None)
             self._steady = True
-        if not self._steady or not self._pays(active):
+        if not self._steady or active.shape[0] > MOST_ROWS or not self._pays(active[:0], active):
             return None
         formed = Quadratic(self.problem, columns, Anchor.of(iterate).with_rows(active))
         columns.quadratic = formed
         self.memory = replace(self.memory, anchor=formed.anchor)
         return formed
 
-    def _pays(self, rows: Rows) -> bool:
-        """Whether forming the curvature among some rows takes no longer than a few times what the last descent took."""
-        if self._smooth:
-            return True  # as ``problem.accelerators`` found before it chose these steps
-        if rows.shape[0] > MOST_ROWS:
-            return False
-        swept = self._sweeps * float(np.sum(self._sizes))
-        # what sweeps over it leave is solved for directly
-        formed = cost(self._columns, self._columns.places(rows, self.problem.columns_of))
-        return formed + float(rows.shape[0]) ** 3 / 6.0 <= _FORM_FREE + _FORM_SHARE * swept
+    def _pays(self, held: Rows, new: Rows) -> bool:
+        """Whether steps with the curvature among rows, of which that among `held` is known, cost less than descents.
+
+        It is then going to be formed among all of them, and counts as work that is done.
+        """
+        places = self._columns.places(np.concatenate([held, new]), self.problem.columns_of)
+        formed = cost(self._columns, places) - cost(self._columns, places[: held.shape[0]])
+        solved = _SOLVED * float(places.shape[0]) ** 2
+        swept = _SWEPT * self._sweeps * float(np.sum(self._sizes))
+        # of a smooth penalty ``problem.accelerators`` has found so before it chose these steps
+        pays = self._smooth or formed + _STEPS * solved <= _FORM_FREE + _STEPS * swept
+        self._spent += formed if pays else 0.0
+        return pays
 
     def _descent(self, iterate: Iterate, lam: float, now: _State) -> tuple[int, Array, Array]:
         """Minimiser of the Newton model by coordinate descent: sweeps, W, intercept."""
@@ -287,6 +315,7 @@ class OneOutputSteps:
             new,
             bound.signs,
         )
+        self._spent += _SWEPT * int(sweeps) * float(np.sum(self._sizes))
         target, b = problem.objective.split_intercept(new[:, None])
         return int(sweeps), target, b if problem.fit_intercept else iterate.intercept
 

@@ -77,7 +77,8 @@ class Peer:
     solves: tuple[Pair, ...]
     # What `prepare` does, in words for the page.
     layout: str
-    # Settings from coarse to fine. Each is a whole run of its own; the curve is read from all of them.
+    # Settings from coarse to fine. Each is a whole run of its own; the curve is read from all of them. None for a
+    # problem that it is not made for.
     ladder: Callable[[Task], Sequence[Rung]]
     # The data in the peer's favourite layout. Its seconds count as part of every fit, as our own layout does.
     prepare: Callable[[Task], Any]

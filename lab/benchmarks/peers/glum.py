@@ -24,13 +24,17 @@ def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
     return answered(model.coef_, model.intercept_)
 
 
+COLUMNS = 3000
+"""Columns up to which its matrix of curvature, which has no zeros, is formed in seconds."""
+
+
 PEER = Peer(
     name="glum",
     package="glum",
     module="glum",
     solves=tuple(("log", penalty) for penalty in MIXES),
     layout="CSC or Fortran-contiguous array, float64",
-    ladder=lambda task: tightening("tol", -2, -11),
+    ladder=lambda task: tightening("tol", -2, -11) if task.X.shape[1] <= COLUMNS else [],
     prepare=by_column,
     solve=solve,
 )
