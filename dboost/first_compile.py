@@ -109,7 +109,9 @@ class Beside:
         values : str
             The dtype of its stored values.
         """
-        last = descent._newton_descent if outputs > 1 else one_output.descend
+        last: Any = descent._newton_descent if outputs > 1 else one_output.descend
+        if last.signatures:
+            return  # this process has it, and need not look for files, nor count cores, in each of a thousand fits
         if self._process is not None or not lasting() or available_cores() < 2 or kept(last):
             return
         call = "compile_several()" if outputs > 1 else f"compile_one({values!r})"
