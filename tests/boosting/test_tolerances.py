@@ -63,3 +63,12 @@ def test_passes_to_a_certified_tolerance_rise_as_it_falls(problems, data, penalt
     assert [model.stop_reason_ for model in fits] == ["tol"] * len(TOLS)
     passes = [model.history_[-1]["passes"] for model in fits]
     assert all(loose <= NOISE * tight for loose, tight in zip(passes, passes[1:], strict=False)), passes
+
+
+@pytest.mark.parametrize(("estimator", "columns"), [(BoostedClassifier, 12), (BoostedRegressor, 30)])
+def test_a_round_that_begins_with_every_column_solves_to_the_end(estimator, columns):
+    """Its restricted problem is the whole: another round, with its passes, would have nothing to find."""
+    X, number = measurements(5, 400, columns, 1.0)
+    y = np.digitize(number, [-1.0, 1.0]) if estimator is BoostedClassifier else number
+    model = estimator(penalty="l1", alpha=1e-4, tol=1e-6).fit(X, y)
+    assert model.stop_reason_ == "tol" and [record["features"] for record in model.history_] == [columns] * 3

@@ -22,10 +22,11 @@ def test_functions_see_every_round_and_may_stop(multiclass):
     assert seen[-1]["gap"] == whole.duality_gap_
     seen[0]["objective"] = math.nan
     assert not math.isnan(whole.history_[0]["objective"])
-    early = BoostedClassifier(alpha=0.02, callbacks=[lambda record: record["round"] == 2]).fit(X, y)
+    slowly = {"alpha": 0.02, "features_per_round": 3}
+    early = BoostedClassifier(**slowly, callbacks=[lambda record: record["round"] == 2]).fit(X, y)
     assert early.stop_reason_ == "callback"
     assert early.n_iter_ == 2
-    assert early.coef_.shape == (3, 12)
+    assert early.coef_.shape == (3, 12) and BoostedClassifier(**slowly).fit(X, y).n_iter_ > 2
 
 
 class Hooks:
@@ -69,7 +70,7 @@ def test_the_protocol_is_followed(multiclass, way):
 
 @needs_protocol
 def test_a_hook_may_stop_the_fit(multiclass):
-    model = BoostedClassifier(alpha=0.02, callbacks=[Hooks(stop_after=2)]).fit(*multiclass)
+    model = BoostedClassifier(alpha=0.02, features_per_round=3, callbacks=[Hooks(stop_after=2)]).fit(*multiclass)
     assert (model.stop_reason_, model.n_iter_) == ("callback", 2)
 
 

@@ -24,7 +24,7 @@ from dboost.estimators.checkpoint import MOST_SECONDS, SHARE, CheckpointWriter
 from dboost.files.generations import read_generation
 from dboost.files.storage import pack_arrays
 
-PARAMS = {"alpha": 0.02, "tol": 1e-9}
+PARAMS = {"alpha": 0.02, "tol": 1e-9, "features_per_round": 3}
 FLIPS = 100
 
 
