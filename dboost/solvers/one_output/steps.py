@@ -112,8 +112,6 @@ class OneOutputSteps:
         self._general: NewtonSteps | SmoothSteps | None = None
         self._slow = False
         self._most = _FEW_SWEEPS if memory.promised > 0.0 else _MAX_SWEEPS
-        # of the last descent
-        self._sweeps = _USUAL_SWEEPS
         # operations of all steps
         self._spent = 0.0
         # what the first step promised, which promise is little in any case, and what a round costs
@@ -132,6 +130,9 @@ class OneOutputSteps:
         self._block = columns.indptr, columns.rows, columns.values
         self._single = columns.single(self._places)
         self._sizes = columns.indptr[self._places + 1] - columns.indptr[self._places]
+        # values of a sweep, and those that the last descent visited
+        self._stored = float(np.sum(self._sizes)) + problem.fit_intercept * problem.n_rows
+        self._visited = _USUAL_SWEEPS * self._stored
         stored = np.concatenate([[0], np.cumsum(self._sizes)])
         self._parts = equal_loads(stored, parts_of(float(stored[-1])))
         self._target = problem.loss.target(columns.labels)
@@ -165,11 +166,10 @@ class OneOutputSteps:
             # sweeps get nowhere, and conjugate gradients keep the support: the two take turns
             self._slow = False
             return self._by_newton(iterate, lam, replace(aim, descents=np.inf))
-        sweeps, target, b = self._descent(iterate, lam, now)
+        target, b = self._descent(iterate, lam, now)
         if np.array_equal(target, iterate.W) and np.array_equal(b, iterate.intercept):
             return iterate, Step("descent", 0.0, 0.0)
-        self._sweeps = sweeps
-        self._slow = sweeps >= self._most
+        self._slow = self._visited >= self._most * self._stored
         found = self._searched(iterate, lam, target, b, now, value, "descent", tuple(SHORT.tolist()))
         if found is None:
             small = self._promised <= _ROUNDING * abs(value)
@@ -275,14 +275,14 @@ class OneOutputSteps:
         places = self._columns.places(np.concatenate([held, new]), self.problem.columns_of)
         formed = cost(self._columns, places) - cost(self._columns, places[: held.shape[0]])
         solved = _SOLVED * float(places.shape[0]) ** 2
-        swept = _SWEPT * self._sweeps * float(np.sum(self._sizes))
+        swept = _SWEPT * self._visited
         # of a smooth penalty ``problem.accelerators`` has found so before it chose these steps
         pays = self._smooth or formed + _STEPS * solved <= _FORM_FREE + _STEPS * swept
         self._spent += formed if pays else 0.0
         return pays
 
-    def _descent(self, iterate: Iterate, lam: float, now: _State) -> tuple[int, Array, Array]:
-        """Minimiser of the Newton model by coordinate descent: sweeps, W, intercept."""
+    def _descent(self, iterate: Iterate, lam: float, now: _State) -> tuple[Array, Array]:
+        """Minimiser of the Newton model by coordinate descent: W, intercept."""
         problem = self.problem
         G, W, bound = problem.objective.with_intercept(iterate, lam)
         diagonal = self._diagonal
@@ -297,7 +297,7 @@ class OneOutputSteps:
             g, damping = g - bend * new, damping + bend
         indptr, row, _ = self._block
         beside.wait_for(one_output.descend)
-        sweeps = one_output.descend(
+        self._visited = one_output.descend(
             indptr,
             row,
             self._single,
@@ -315,9 +315,9 @@ class OneOutputSteps:
             new,
             bound.signs,
         )
-        self._spent += _SWEPT * int(sweeps) * float(np.sum(self._sizes))
+        self._spent += _SWEPT * self._visited
         target, b = problem.objective.split_intercept(new[:, None])
-        return int(sweeps), target, b if problem.fit_intercept else iterate.intercept
+        return target, b if problem.fit_intercept else iterate.intercept
 
     def _searched(
         self,
