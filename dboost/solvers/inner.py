@@ -44,6 +44,8 @@ _MAX_NEWTON_STEPS = 12
 # So many of them before curvature is formed, where the penalty is flat on its faces: conjugate gradients are refused
 # there, as signs and ties change on the way.
 _FEW_NEWTON_STEPS = 8
+# ... and the share of it at which steps that cost no pass, and less than a certificate, end.
+_CHEAP = 0.3
 # Rows of which so many steps leave more than this share of what the first left creep: their curvature is formed, if it
 # is affordable.
 _CREEPS = 0.2
@@ -213,12 +215,15 @@ def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, 
     step = Step("descent", 0.0, 0.0)
     rest = before = goal.gap
     first, creeps, cut_before = 0.0, False, state.memory.cut
+    # where the next certificate is likely to be the last, and might just fail, steps go on that cost less than it does
+    cheap = goal.enough <= goal.nearly
 
     def solved(now: Iterate, step: Step) -> bool:
         nonlocal rest
         fit.mark(now)
         rest = fit.restricted_gap(now, lam, step)
-        return (rest <= goal.enough and not (cut_before and step.cut)) or bool(limits.reason(problem.passes))
+        enough = _CHEAP * goal.enough if cheap and single is not None and single.cheap else goal.enough
+        return (rest <= enough and not (cut_before and step.cut)) or bool(limits.reason(problem.passes))
 
     small = fast.on("group_curvature") and formed.affordable(problem, iterate, lam, fast.tuning.groups)
     few = small and formed.flat(problem)

@@ -114,8 +114,8 @@ class OneOutputSteps:
         self._most = _FEW_SWEEPS if memory.promised > 0.0 else _MAX_SWEEPS
         # operations of all steps
         self._spent = 0.0
-        # what the first step promised, which promise is little in any case, and what a round costs
-        self._first, self._little, self._round = 0.0, 0.0, np.inf
+        # what the first step promised, which promise is little in any case, what a round costs, and whether rows enter
+        self._first, self._little, self._round, self._entering = 0.0, 0.0, np.inf, False
         # of the last step that was tried
         self._promised = 0.0
         # whether the last step left the curvature of the examples about as it was, and no step of it was refused; the
@@ -184,11 +184,16 @@ class OneOutputSteps:
         They do where some of the rows that are zero violate optimality, as others are then likely to be missing.
         """
         bound, problem = self.problem.objective.bound(iterate.active, lam), self.problem
-        if np.any((bound.dual_norm(iterate.G) > bound.strength) & (iterate.W[:, 0] == 0.0)):
-            self._little = _LITTLE * gap
-            if problem.screens:
-                stored = problem.statistics.values(np.arange(problem.n), problem.n_rows)
-                self._round = max(_LEAST_ROUND, _ROUND * stored)
+        if problem.screens:
+            stored = problem.statistics.values(np.arange(problem.n), problem.n_rows)
+            self._round = max(_LEAST_ROUND, _ROUND * stored)
+        self._entering = bool(np.any((bound.dual_norm(iterate.G) > bound.strength) & (iterate.W[:, 0] == 0.0)))
+        self._little = _LITTLE * gap if self._entering else 0.0
+
+    @property
+    def cheap(self) -> bool:
+        """Whether the steps so far have cost less than a round does."""
+        return self._spent <= self._round
 
     def enough(self, step: Step) -> bool:
         """Whether it is time to look for other rows instead of another step.
@@ -198,7 +203,7 @@ class OneOutputSteps:
         round move all weights anew.
         """
         self._first = self._first or step.promised
-        little = max(self._little, _LITTLE_OF_FIRST * self._first if self._spent > self._round else 0.0)
+        little = max(self._little, _LITTLE_OF_FIRST * self._first if self._entering and not self.cheap else 0.0)
         return step.promised <= little and not step.cut
 
     def _on_quadratic(self, iterate: Iterate, lam: float, now: _State, value: float) -> tuple[Iterate, Step] | None:
