@@ -40,12 +40,12 @@ _LIKELY = 0.95
 # The rest of the gap in the rows held, as a share of the one asked for, at which the next certificate is likely to be
 # the last.
 _NEARLY = 1.0
+# Steps that cost less than that certificate go on to this share of what would be enough.
+_CHEAP = 0.3
 _MAX_NEWTON_STEPS = 12
 # So many of them before curvature is formed, where the penalty is flat on its faces: conjugate gradients are refused
 # there, as signs and ties change on the way.
 _FEW_NEWTON_STEPS = 8
-# ... and the share of it at which steps that cost no pass, and less than a certificate, end.
-_CHEAP = 0.3
 # Rows of which so many steps leave more than this share of what the first left creep: their curvature is formed, if it
 # is affordable.
 _CREEPS = 0.2

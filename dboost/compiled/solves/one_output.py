@@ -160,9 +160,10 @@ def descend(
     The coordinates are visited in random order, with V = H X D kept per example. The first and the last sweep visit
     every coordinate, and of those between one visits those that are not zero and is followed by `_PARTS` which visit
     those alone that gained most when they were visited last: half of the gain is mostly that of a tenth of the columns.
-    Sweeping ends when one over all that are not zero gains less than `enough` times the first, or as many values were
-    visited as `max_sweeps` over every coordinate visit. With `intercept` the last coordinate is the intercept's. Where
-    `signs`, one for each coordinate, is not 0, the coordinate has no other sign. Returns the number of values visited.
+    Sweeping ends when the coordinates, each at its last visit, have gained less than `enough` times what they did in
+    the first sweep, or as many values were visited as `max_sweeps` over every coordinate visit. With `intercept` the
+    last coordinate is the intercept's. Where `signs`, one for each coordinate, is not 0, the coordinate has no other
+    sign. Returns the number of values visited.
     """
     n = W.shape[0]
     m = h.shape[0]

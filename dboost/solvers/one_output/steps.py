@@ -362,7 +362,8 @@ class OneOutputSteps:
         else:
             self._general.memory = memory
         result = self._general.step(iterate, lam, aim)
-        self._most = _FEW_SWEEPS
+        # it takes passes of its own
+        self._spent, self._most = np.inf, _FEW_SWEEPS
         self.memory = self._general.memory
         return result
 
