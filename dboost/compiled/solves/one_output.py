@@ -160,10 +160,9 @@ def descend(
     The coordinates are visited in random order, with V = H X D kept per example. The first and the last sweep visit
     every coordinate, and of those between one visits those that are not zero and is followed by `_PARTS` which visit
     those alone that gained most when they were visited last: half of the gain is mostly that of a tenth of the columns.
-    Sweeping ends when the coordinates, each at its last visit, have gained less than `enough` times what they did in
-    the first sweep, or as many values were visited as `max_sweeps` over every coordinate visit. With `intercept` the
-    last coordinate is the intercept's. Where `signs`, one for each coordinate, is not 0, the coordinate has no other
-    sign. Returns the number of values visited.
+    Sweeping ends when one over all that are not zero gains less than `enough` times the first, or as many values were
+    visited as `max_sweeps` over every coordinate visit. With `intercept` the last coordinate is the intercept's. Where
+    `signs`, one for each coordinate, is not 0, the coordinate has no other sign. Returns the number of values visited.
     """
     n = W.shape[0]
     m = h.shape[0]
@@ -178,9 +177,10 @@ def descend(
     last_round = max_sweeps == 1
     sweeps = 0
     visited = 0
+    parts = 0
     while True:
         full = sweeps == 0 or last_round
-        part = not full and sweeps % (_PARTS + 1) != 1
+        part = not full and parts > 0
         gain = 0.0
         count = n
         if full:
@@ -243,9 +243,13 @@ def descend(
             break
         if sweeps == 1:
             first = gain
-        elif part:
-            gain = gains.sum()
-        last_round = (sweeps > 1 and gain <= enough * first) or visited >= (max_sweeps - 1) * stored
+        if part:
+            # what is on record of the others is old: that little is left is for a sweep over all of them to say
+            parts = parts - 1 if gains.sum() > enough * first else 0
+        elif sweeps > 1:
+            parts = _PARTS
+            last_round = gain <= enough * first
+        last_round = last_round or visited >= (max_sweeps - 1) * stored
     return visited
 
 
