@@ -87,6 +87,11 @@ def silence() -> None:
     _announcer.said = True
 
 
+def loaded(dispatcher: Any) -> bool:
+    """Whether this process has a loop, compiled or from a file."""
+    return bool(dispatcher.signatures)
+
+
 class Beside:
     """The process that compiles beside this one, if there is one.
 
@@ -109,9 +114,9 @@ class Beside:
         values : str
             The dtype of its stored values.
         """
-        last: Any = descent._newton_descent if outputs > 1 else one_output.descend
-        if last.signatures:
-            return  # this process has it, and need not look for files, nor count cores, in each of a thousand fits
+        last = descent._newton_descent if outputs > 1 else one_output.descend
+        if loaded(last):
+            return  # it need not look for files, nor count cores, in each of a thousand fits
         if self._process is not None or not lasting() or available_cores() < 2 or kept(last):
             return
         call = "compile_several()" if outputs > 1 else f"compile_one({values!r})"

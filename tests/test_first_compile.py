@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -131,7 +130,7 @@ def test_a_second_process_is_started_only_where_there_is_a_second_core(monkeypat
     monkeypatch.setattr(first_compile, "kept", lambda dispatcher: False)
     monkeypatch.setattr(first_compile, "lasting", lambda: True)
     monkeypatch.setattr(first_compile.subprocess, "Popen", lambda *_, **__: started.append(1) or object())
-    monkeypatch.setattr(first_compile.descent, "_newton_descent", SimpleNamespace(signatures=[]))
+    monkeypatch.setattr(first_compile, "loaded", lambda dispatcher: False)
     # as many processors as the machine may have: what counts is those that this process may use
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setattr(first_compile, "available_cores", lambda: 1)
@@ -140,7 +139,7 @@ def test_a_second_process_is_started_only_where_there_is_a_second_core(monkeypat
     monkeypatch.setattr(first_compile, "available_cores", lambda: 2)
     first_compile.Beside().start(2)
     assert started == [1]
-    monkeypatch.setattr(first_compile.descent, "_newton_descent", SimpleNamespace(signatures=["compiled"]))
+    monkeypatch.setattr(first_compile, "loaded", lambda dispatcher: True)
     first_compile.Beside().start(2)
     assert started == [1], "this process has the loops"
 
