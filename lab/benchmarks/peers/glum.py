@@ -8,6 +8,9 @@ import numpy as np
 
 from .base import MIXES, Answer, Peer, Rung, Task, answered, by_column, tightening
 
+COLUMNS = 3000
+"""Columns up to which its matrix of curvature, which has no zeros, is formed in seconds."""
+
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
     """Mean loss + alpha (l1_ratio |w|_1 + (1 - l1_ratio) |w|^2 / 2)."""
@@ -22,10 +25,6 @@ def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
         max_iter=10_000,
     ).fit(prepared, (task.y > 0).astype(np.float64))
     return answered(model.coef_, model.intercept_)
-
-
-COLUMNS = 3000
-"""Columns up to which its matrix of curvature, which has no zeros, is formed in seconds."""
 
 
 PEER = Peer(

@@ -1,6 +1,4 @@
-"""scikit-learn's liblinear: coordinate descent inside a Newton step (newGLMNET), binary l1;
-of the ridge Newton steps within a region of trust.
-"""
+"""scikit-learn's liblinear: coordinate descent inside Newton steps (newGLMNET) for l1, a trust region for the ridge."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Snap ML: IBM's coordinate descent, whose threads work on partitions of the data; l1, and
-the ridge in its dual.
-"""
+"""Snap ML: IBM's coordinate descent, whose threads work on partitions of the data; l1, and the ridge in its dual."""
 
 from __future__ import annotations
 
