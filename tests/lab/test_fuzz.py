@@ -59,9 +59,10 @@ def test_fits_far_from_zero_are_what_they_say() -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(7200)
-def test_ten_thousand_fits_far_from_zero_are_what_they_say() -> None:
-    assert main(["--far", "--fits", "10000"]) == 0
+@pytest.mark.timeout(3600)
+def test_two_thousand_fits_far_from_zero_are_what_they_say() -> None:
+    # Ten thousand take half an hour of processor; what the others of them found stands in FAR_FOUND.
+    assert main(["--far", "--fits", "2000"]) == 0
 
 
 @pytest.mark.full
