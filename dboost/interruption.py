@@ -1,7 +1,8 @@
 """A request to end what runs, looked for where work can end: before a pass, before a partition, while waiting.
 
-Covers: ``Interruption``, made by who may ask; the places that look for it call `check`.
-Does not cover: signals, which belong to the program: the command line installs handlers, the library none.
+Covers: ``Interruption``, made by who may ask; the places that look for it call `check`; moments in which the exception
+of a signal would do harm (``deferred``).
+Does not cover: handlers of signals, which belong to the program: the command line installs some, the library none.
 
 An exception that a signal handler raises may come to nothing. It arrives between any two instructions of the main
 thread, and Python drops it where these are part of a ``__del__`` or of a callback of the garbage collector. The request
@@ -13,9 +14,15 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
 
-__all__ = ["Interruption", "as_raised", "check", "current", "heeded"]
+__all__ = ["Interruption", "as_raised", "check", "current", "deferred", "heeded"]
+
+# The signals whose handlers raise: that of Python, and those of the command line.
+_RAISING = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption:
@@ -87,3 +94,30 @@ def as_raised() -> Iterator[None]:
             # of the kind that it was raised as: the command line tells its signals from other interrupts by it
             raise type(cause)(*cause.args) from error
         raise
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[None]:
+    """Let the signals that arrive inside, in the main thread, be handled at the end; for moments only.
+
+    The locks of ``threading`` and ``concurrent.futures`` are Python code, in which an exception that arrives between
+    two instructions leaves a lock that nobody holds and nobody gets: a thread that waits for it never ends, and neither
+    does who waits for that thread. Handing work to other threads, and waiting for their end, is therefore done in here.
+    """
+    came: list[int] = []
+    handlers: dict[int, Callable[[int, Any], Any]] = {}
+    try:
+        if threading.current_thread() is threading.main_thread():
+            # a second interpreter of the process has a main thread too, which may not ask for signals
+            with contextlib.suppress(ValueError):
+                for number in _RAISING:
+                    handler = signal.getsignal(number)
+                    if callable(handler):
+                        signal.signal(number, lambda number, _: came.append(number))
+                        handlers[number] = handler
+        yield
+    finally:
+        for taken, handler in handlers.items():
+            signal.signal(taken, handler)
+        for arrived in came:
+            handlers[arrived](arrived, None)

@@ -19,6 +19,8 @@ from itertools import accumulate
 from threading import Lock
 from typing import TypeVar
 
+from dboost import interruption
+
 V = TypeVar("V")
 Node = tuple[int, int]
 
@@ -156,6 +158,10 @@ def _ascent(rows: tuple[int, ...], lo: int, hi: int) -> dict[Node, tuple[Node, N
     return up
 
 
+# Seconds after which who waits for helpers looks for an interrupt.
+_HEEDED = 0.2
+
+
 class Abandoned(RuntimeError):
     """The fold was told to stop; its value is no longer wanted."""
 
@@ -224,8 +230,9 @@ def fold_many(
     others: list[Future[None]] = []
     try:
         if helpers is not None:
-            for _ in range(min(threads, count) - 1):
-                others.append(helpers.submit(work))
+            with interruption.deferred():
+                for _ in range(min(threads, count) - 1):
+                    others.append(helpers.submit(work))
         work()
         _ended(others)
     except BaseException as error:
@@ -240,6 +247,8 @@ def fold_many(
 
 def _ended(others: Sequence[Future[None]]) -> None:
     """Wait for helpers that are at work; one that has not begun, as it does something else, is not needed any more."""
-    left = [other for other in others if not other.cancel()]
-    if left:
-        wait(left)
+    left = set(others)
+    while left:
+        # an interrupt is heeded between two waits: what a helper reads may never come
+        with interruption.deferred():
+            left = wait([other for other in left if not other.cancel()], _HEEDED).not_done

@@ -6,7 +6,6 @@ The exit code is 1 where a certificate was false, or an error or a warning came 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections import Counter
@@ -33,8 +32,6 @@ def main(arguments: Sequence[str]) -> int:
     first = given.first + FAR * given.far
     seeds = range(first, first + given.fits)
     started = time.perf_counter()
-    # each process fits on one thread: the other core has fits of its own
-    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
     found: list[Outcome] = []
     for outcome in outcomes(seeds, min(_PROCESSES, given.fits), given.seconds, run):
         found.append(outcome)

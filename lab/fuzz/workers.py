@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+import numba
+
 from lab.fuzz.judge import Outcome, run
 
 Run = Callable[[int], Outcome]
@@ -99,7 +101,8 @@ def _received(worker: _Worker) -> Outcome | None:
 
 
 def _serve(pipe: Connection, run: Run) -> None:
-    """Run cases until there are none."""
+    """Run cases until there are none, each on one thread: the other core has fits of its own."""
+    numba.set_num_threads(1)
     while True:
         try:
             seed = pipe.recv()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -200,3 +202,46 @@ def test_an_interrupt_while_threads_are_started_stops_those_that_were():
         fold_many((1,) * 200, [(0, 200)], leaf, max, {}.__setitem__, 3, pool)
     # its threads have ended with the pool, maybe after the leaf that was being worked on
     assert len(seen) < 50
+
+
+def test_an_interrupt_does_not_tear_the_handing_of_work_to_a_thread():
+    """A lock of Python code that an exception leaves between two instructions would be held for ever."""
+    handed, ended = [], []
+
+    class Torn(ThreadPoolExecutor):
+        def submit(self, fn, /, *args, **kwargs):
+            signal.raise_signal(signal.SIGINT)
+            found = super().submit(fn, *args, **kwargs)
+            handed.append(found)
+            return found
+
+    with Torn(1) as pool, pytest.raises(KeyboardInterrupt):
+        fold_many((1,) * 10, [(0, 10)], lambda job, i: ended.append(i), max, {}.__setitem__, 2, pool)
+    assert len(handed) == 1 and handed[0].done()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_is_heeded_while_a_thread_does_not_end():
+    let_go, asked = threading.Event(), []
+
+    def leaf(job, i):
+        if threading.current_thread() is not threading.main_thread():
+            asked.append(time.monotonic())
+            let_go.wait(30)
+        while not asked:
+            time.sleep(0.01)
+        return i
+
+    def press():
+        while len(asked) < 1:
+            time.sleep(0.01)
+        for _ in range(2):
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as pool:
+        threading.Thread(target=press).start()
+        with pytest.raises(KeyboardInterrupt):
+            fold_many((1,) * 4, [(0, 4)], leaf, max, {}.__setitem__, 2, pool)
+        assert time.monotonic() - asked[0] < 10.0
+        let_go.set()

@@ -77,7 +77,7 @@ def test_an_asynchronous_client_is_served(prepared, tmp_path):
             counted[0] += 1
             await asyncio.sleep(0.01)
 
-    kind = {"processes": False, "protocol": "tcp", "host": "127.0.0.1", "dashboard_address": None}
+    kind = {"processes": False, "protocol": "tcp", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(n_workers=2, threads_per_worker=1, **kind) as cluster:
         made, judged, run, ticks = asyncio.run(work(cluster.scheduler_address))
     assert load_manifest(made.folder).fingerprint == expected

@@ -248,7 +248,7 @@ def test_a_run_that_waits_for_workers_ends_soon(prepared, tmp_path):
         def update_graph(self, *args, **kwargs):
             asked.set()
 
-    kind = {"processes": False, "protocol": "tcp", "host": "127.0.0.1", "dashboard_address": None}
+    kind = {"processes": False, "protocol": "tcp", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(n_workers=0, **kind) as cluster:
         cluster.scheduler.add_plugin(Tells())
         line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--scheduler", cluster.scheduler_address]

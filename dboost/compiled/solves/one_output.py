@@ -136,6 +136,24 @@ def place_columns(
         fill[c] = shift + stop
 
 
+@njit(nogil=True, cache=True, inline="always")
+def _half(gains: Float64) -> float:
+    """About the largest number for which what is no less makes half of all gains together."""
+    total = largest = 0.0
+    for j in range(gains.shape[0]):
+        total += gains[j]
+        if gains[j] > largest:
+            largest = gains[j]
+    least, found = largest, 0.0
+    while found < 0.5 * total:
+        least *= 0.25
+        found = 0.0
+        for j in range(gains.shape[0]):
+            if gains[j] >= least:
+                found += gains[j]
+    return least
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def descend(
     indptr: Int64,
@@ -214,7 +232,7 @@ def descend(
                     g += V[i]
             else:
                 start, stop = np.uint64(indptr[places[j]]), np.uint64(indptr[places[j] + 1])
-                visited += int(stop - start)
+                visited += indptr[places[j] + 1] - indptr[places[j]]
                 g = np.float64(_inner(rows, values, start, stop, V))
             held = new[j]
             z = metric * held + (G[j] - g - damping[j] * (held - W[j]))
@@ -245,26 +263,12 @@ def descend(
             first = gain
         if part:
             # what is on record of the others is old: that little is left is for a sweep over all of them to say
-            parts = parts - 1 if gains.sum() > enough * first else 0
+            recorded = 0.0
+            for j in range(n):
+                recorded += gains[j]
+            parts = parts - 1 if recorded > enough * first else 0
         elif sweeps > 1:
             parts = _PARTS
             last_round = gain <= enough * first
         last_round = last_round or visited >= (max_sweeps - 1) * stored
     return visited
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _half(gains: Float64) -> float:
-    """About the largest number for which what is no less makes half of all gains together."""
-    total = largest = 0.0
-    for j in range(gains.shape[0]):
-        total += gains[j]
-        largest = max(largest, gains[j])
-    least, found = largest, 0.0
-    while found < 0.5 * total:
-        least *= 0.25
-        found = 0.0
-        for j in range(gains.shape[0]):
-            if gains[j] >= least:
-                found += gains[j]
-    return least
