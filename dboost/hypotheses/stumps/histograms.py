@@ -159,10 +159,11 @@ def _sums_of_one(
         if end - begin == m:
             mine = codes[begin:end]
             for i in range(m):
-                h[mine[i]] += u[i]
+                h[np.uint64(mine[i])] += u[i]
         else:
-            for p in range(begin, end):
-                h[codes[p]] += u[rows[p]]
+            # numbers that cannot be negative are no places from the end, which would be looked at for each value
+            for p in range(np.uint64(begin), np.uint64(end)):
+                h[np.uint64(codes[p])] += u[np.uint64(rows[p])]
             # examples that are not stored are the rest
             h[zero[j]] += total - h[: count + 1].sum()
         below = 0.0
@@ -266,9 +267,9 @@ def split_sums_of_one(
             for i in range(m):
                 one[two * np.uint64(a[i]) + np.uint64(negative[i])] += size[i]
         else:
-            for p in range(begin, indptr[j + 1]):
-                i = rows[p]
-                one[two * np.uint64(codes[p]) + np.uint64(negative[i])] += size[i]
+            for p in range(np.uint64(begin), np.uint64(indptr[j + 1])):
+                row = np.uint64(rows[p])
+                one[two * np.uint64(codes[p]) + np.uint64(negative[row])] += size[row]
             # examples that are not stored are the rest
             up, down = bins[-1, 0], bins[-1, 1]
             for code in range(start[j + 1] - start[j] + 1):
