@@ -229,7 +229,7 @@ def fold_many(
     count = sum(hi - lo for lo, hi in jobs)
     others: list[Future[None]] = []
     try:
-        if helpers is not None:
+        if helpers is not None and min(threads, count) > 1:
             with interruption.deferred():
                 for _ in range(min(threads, count) - 1):
                     others.append(helpers.submit(work))

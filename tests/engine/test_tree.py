@@ -233,7 +233,7 @@ def test_an_interrupt_is_heeded_while_a_thread_does_not_end():
         return i
 
     def press():
-        while len(asked) < 1:
+        while not asked:
             time.sleep(0.01)
         for _ in range(2):
             time.sleep(0.3)
