@@ -23,8 +23,8 @@ from typing import Any
 
 __all__ = ["Interruption", "as_raised", "check", "current", "deferred", "heeded"]
 
-# The signals whose handlers raise: that of Python, and those of the command line.
-_RAISING = int(signal.SIGINT), int(signal.SIGTERM)
+# The signals whose handlers raise: that of Python, and those of the command line; Windows has no SIGHUP.
+_RAISING = [int(getattr(signal, name)) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class Interruption:

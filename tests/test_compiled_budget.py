@@ -53,7 +53,7 @@ def compiled(kind: str, kept: Path, **more: str) -> list[str]:
     return found
 
 
-# One kind is enough to see that a loop of a fit brings others with it: a sum of an array brings five.
+# One kind is enough to see that a loop of a fit brings functions of numba's with it, as the sum of an array does.
 KINDS = [pytest.param(kind, marks=[] if kind == "two_classes" else pytest.mark.full) for kind in sorted(BUDGET)]
 
 

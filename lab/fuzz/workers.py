@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-import numba
-
 from lab.fuzz.judge import Outcome, run
 
 Run = Callable[[int], Outcome]
@@ -101,8 +99,7 @@ def _received(worker: _Worker) -> Outcome | None:
 
 
 def _serve(pipe: Connection, run: Run) -> None:
-    """Run cases until there are none, each on one thread: the other core has fits of its own."""
-    numba.set_num_threads(1)
+    """Run cases until there are none."""
     while True:
         try:
             seed = pipe.recv()

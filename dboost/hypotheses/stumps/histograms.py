@@ -161,7 +161,7 @@ def _sums_of_one(
             for i in range(m):
                 h[np.uint64(mine[i])] += u[i]
         else:
-            # numbers that cannot be negative are no places from the end, which would be looked at for each value
+            # An index that may be negative counts from the end, which is asked of each value; an unsigned one is not.
             for p in range(np.uint64(begin), np.uint64(end)):
                 h[np.uint64(codes[p])] += u[np.uint64(rows[p])]
             # examples that are not stored are the rest
