@@ -110,10 +110,9 @@ def present(counts: Counts, n_features: int) -> tuple[Counts, Columns]:
     if counts.ids.shape[0] >= n_features:
         all_of_them = np.arange(n_features, dtype=np.int32)
         return counts, Columns(all_of_them, all_of_them, all_of_them)
-    seen = np.zeros(n_features, np.bool_)
-    seen[counts.ids] = True
-    features = np.flatnonzero(seen).astype(counts.ids.dtype)
-    ids = np.searchsorted(features, counts.ids).astype(np.int32)
+    # what one document costs does not depend on how many features there are
+    features, ids = np.unique(counts.ids, return_inverse=True)
+    ids = ids.astype(np.int32)
     here = np.arange(features.shape[0], dtype=np.int32)
     return counts._replace(ids=ids), Columns(here, features, here)
 
