@@ -376,6 +376,9 @@ class Loop(Rounds):
         """How far the rows of `iterate` are solved."""
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
         share = _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
+        if not others_wait and self.problem.screens and not self._any_leaves_zero(iterate):
+            # no row is about to enter: what is solved now need not be solved again
+            share = 0.0
         # where no row may enter any more the restricted problem is all there is to solve: the last round has left every
         # column held, as of a small table; or, of a penalty that leaves no row out, those that are not held are of
         # columns that tell nothing
@@ -392,6 +395,11 @@ class Loop(Rounds):
             rest = self.inner.restricted_gap(iterate, self.lam, Step("", 0.0, 0.0))
             goal = goal.below(rest, share)
         return goal
+
+    def _any_leaves_zero(self, iterate: Iterate) -> bool:
+        """Whether a row that is zero violates optimality, so that the support is about to change."""
+        zero = iterate.rows(np.flatnonzero(~np.any(iterate.W != 0.0, axis=1)))
+        return bool(np.any(self.problem.objective.bound(zero.active, self.lam).leaves_zero(zero.G)))
 
     def _next(self, state: FitState, solved: InnerResult, judged: bool) -> FitState:
         """What the next round looks at."""

@@ -30,7 +30,8 @@ def _estimator(task: Task, tol: float, alpha: Any) -> Any:
     import dboost
 
     kind = dboost.MultiTaskBoostedClassifier if task.loss == "multitask" else dboost.BoostedClassifier
-    return kind(penalty=task.penalty, alpha=alpha, fit_intercept=False, tol=tol)
+    # the objective of every peer is that of the columns as they are
+    return kind(penalty=task.penalty, alpha=alpha, fit_intercept=False, standardize=False, tol=tol)
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
