@@ -376,17 +376,13 @@ class Loop(Rounds):
         """How far the rows of `iterate` are solved."""
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
         share = _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
-        if not others_wait and self.problem.screens and not self._any_leaves_zero(iterate):
-            # no row is about to enter: what is solved now need not be solved again
-            share = 0.0
-        # where no row may enter any more the restricted problem is all there is to solve: the last round has left every
-        # column held, as of a small table; or, of a penalty that leaves no row out, those that are not held are of
-        # columns that tell nothing
+        # where no row is about to enter the restricted problem is all there is to solve: no row that is zero violates
+        # optimality; or, of a penalty that leaves no row out, those that are not held are of columns that tell nothing
         objective = self.problem.objective
         leaves_out = objective.sparse or objective.columns.group is not None
         newton = self.settings.update == "newton" and self.settings.tol > 0.0
-        whole = newton and self.problem.screens and state.active.shape[0] == self.problem.n
-        all_held = whole or not (leaves_out or self.problem.searched or others_wait)
+        settled = newton and self.problem.screens and not self._any_leaves_zero(iterate)
+        all_held = (settled or not (leaves_out or self.problem.searched)) and not others_wait
         alone = all_held or self.entering.full(iterate)
         guess = is_guess(self.problem, state)
         value = max(objective(iterate, self.lam), objective.resolution)

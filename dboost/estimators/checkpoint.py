@@ -230,6 +230,8 @@ def unpacked_state(
             promised=memory.number("promised"),
             descended=memory.number("descended"),
             anchor=_anchor(arrays),
+            # checkpoints of earlier versions have no such count
+            misled=memory.count("misled") if "misled" in memory.fields else 0,
             **{name: memory.count(name) for name in ("draws", "products", "refused", "wait")},
         ),
         history=document.records("history"),

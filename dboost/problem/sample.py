@@ -48,7 +48,12 @@ class Sample:
     by_column: Cut
     parts: tuple[Part, ...]
     weight: Array
-    whole: bool
+    share: float  # Of all examples.
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has all of them."""
+        return self.share >= 1.0
 
     def curvature(self, problem: Problem, iterate: Iterate) -> tuple[NDArray[np.float32], Array, Array]:
         """Hessian of every example at a model, and the diagonal of the row models.
@@ -127,7 +132,7 @@ class Sample:
             by_column=columns.transpose(*by_row, active.shape[0]),
             parts=tuple(part(examples) for examples in equal_slices(m, count)),
             weight=weight,
-            whole=share >= 1.0,
+            share=share,
         )
 
 

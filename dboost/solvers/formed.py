@@ -97,11 +97,15 @@ def affordable(problem: Problem, iterate: Iterate, lam: float, sizes: Groups) ->
     penalty, objective = problem.penalty, problem.objective
     if problem.loss.exponential or objective.columns.sign is not None or not isinstance(penalty, CompiledProx):
         return False
+    entries = (np.count_nonzero(_moving(problem, iterate, lam)) + problem.fit_intercept) * problem.k
+    return bool(entries <= sizes.entries and problem.n_rows * met(problem, iterate, lam) ** 2 <= sizes.work)
+
+
+def met(problem: Problem, iterate: Iterate, lam: float) -> float:
+    """How many entries of the rows that move an example has a value for: half of its square is the work on it."""
     active = iterate.active[_moving(problem, iterate, lam)]
-    entries = (active.shape[0] + problem.fit_intercept) * problem.k
     values = problem.statistics.values(active, problem.n_rows) / max(problem.n_rows, 1)
-    work = problem.n_rows * ((values + problem.fit_intercept) * problem.k) ** 2
-    return entries <= sizes.entries and work <= sizes.work
+    return (values + problem.fit_intercept) * problem.k
 
 
 def flat(problem: Problem) -> bool:

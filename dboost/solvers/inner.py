@@ -48,6 +48,8 @@ _MAX_NEWTON_STEPS = 12
 # is formed after so many steps if more than as many again are to follow at the pace so far (2026-11: l1 and l1/linf of
 # ten classes and 16 columns take 0.5 to 0.8 of the time that they take where eight steps come first).
 _FEW_NEWTON_STEPS = 3
+# To form it costs a step for each so many entries that an example has a value for.
+_MET_FOR_A_STEP = 60.0
 # Rows of which so many steps leave more than this share of what the first left creep: their curvature is formed, if it
 # is affordable.
 _CREEPS = 0.2
@@ -229,6 +231,7 @@ def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, 
 
     small = fast.on("group_curvature") and formed.affordable(problem, iterate, lam, fast.tuning.groups)
     few = small and single is None and formed.flat(problem)
+    price_of_table = max(_FEW_NEWTON_STEPS, formed.met(problem, iterate, lam) / _MET_FOR_A_STEP) if few else math.inf
     for done in range(1, _MAX_NEWTON_STEPS + 1):
         price = problem.objective.bound(iterate.active, lam).total(iterate.W) / goal.value
         aim = Aim.of(goal.target / goal.value, rest / goal.value, before / goal.value, price)
@@ -238,7 +241,7 @@ def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, 
         if solved(iterate, step) or nothing or (single is not None and single.enough(step)):
             break
         first = first or rest
-        slow = few and done >= _FEW_NEWTON_STEPS and _more_steps(first, rest, done - 1, goal) > _FEW_NEWTON_STEPS
+        slow = done >= _FEW_NEWTON_STEPS and _more_steps(first, rest, done - 1, goal) > price_of_table
         if slow or step.length == 0.0 or step.kind == "template":
             creeps = True
             break

@@ -89,3 +89,19 @@ def test_a_table_of_curvature_serves_several_steps_to_the_optimum(penalty):
         values.append(problem.objective(iterate, lam) / 1500)
     assert values[-1] == pytest.approx(best.objective, rel=1e-9) and np.all(np.diff(values) <= 1e-14)
     assert steps.formed <= 8
+
+
+def test_columns_of_a_few_examples_do_not_mislead_steps_on_a_sample():
+    """Standardised pixels of the border: a sample has no example of most of them, so that its steps are cut short."""
+    rng = np.random.default_rng(0)
+    m, k = 15_000, 10
+    y = rng.integers(0, k, m)
+    often = np.maximum(0.5 * rng.normal(size=(k, 60))[y] + rng.normal(size=(m, 60)), 0.0)
+    seldom = np.zeros((m, 150))
+    for column in seldom.T:
+        hit = rng.choice(m, size=rng.integers(1, 6), replace=False)
+        column[hit] = rng.random(hit.size)
+    X = np.hstack([often, seldom])
+    model = BoostedClassifier(penalty="l1", alpha=1e-4, standardize=True).fit(X, y)
+    # a fit on all examples takes 35, and one that keeps to the first size of its samples 380
+    assert model.stop_reason_ == "tol" and model.model_.certificate.passes <= 130

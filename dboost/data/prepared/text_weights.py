@@ -111,10 +111,9 @@ def present(counts: Counts, n_features: int) -> tuple[Counts, Columns]:
         all_of_them = np.arange(n_features, dtype=np.int32)
         return counts, Columns(all_of_them, all_of_them, all_of_them)
     # what one document costs does not depend on how many features there are
-    features, ids = np.unique(counts.ids, return_inverse=True)
-    ids = ids.astype(np.int32)
+    features, places = np.unique(counts.ids, return_inverse=True)
     here = np.arange(features.shape[0], dtype=np.int32)
-    return counts._replace(ids=ids), Columns(here, features, here)
+    return counts._replace(ids=places.astype(np.int32)), Columns(here, features, here)
 
 
 def rows(

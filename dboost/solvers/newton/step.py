@@ -51,6 +51,8 @@ _NEAR = 1e-2
 _CACHE = 8_000_000
 _LONGEST_WAIT = 8
 _LONG = 0.5
+# Of so many times as many examples a sample is drawn for each step on one that had to be cut short.
+_MORE = 4.0
 _SETTLED_SHARE = 0.1
 # Values, each for all outputs, up to which a product costs less than a step of descent.
 _LIGHT = 1_000_000
@@ -89,17 +91,23 @@ class NewtonSteps:
         self._products = _NEAR_PRODUCTS if gap <= _NEAR else 0
         self._heavy: HeavyRows | None = None
         self._costly = problem.statistics.values(active, problem.n_rows) * problem.k > _LIGHT
-        self.sample = Sample.drawn(
-            problem, active, self._share(active, sample, gap), self._seed(), accelerators.tuning.samples
-        )
+        self._active, self._asked, self._gap = active, sample, gap
+        self.sample = self._drawn()
 
-    def _share(self, active: NDArray[np.int64], sample: str | float, gap: float) -> float:
+    def _drawn(self) -> Sample:
+        """A sample, or all examples; one pass."""
+        self._drawn_for = self.memory.misled
+        return Sample.drawn(self.problem, self._active, self._share(), self._seed(), self.accelerators.tuning.samples)
+
+    def _share(self) -> float:
         """Share of the examples that are drawn; as many as the driver holds where it is not to be less than all."""
-        if sample != "auto":
-            return float(sample)
+        if self._asked != "auto":
+            return float(self._asked)
         if not self.accelerators.on("sampled_curvature"):
             return share_held(self.problem)
-        share = share_for(self.problem, active, gap, self.accelerators.tuning.samples)
+        sizes = self.accelerators.tuning.samples
+        share = share_for(self.problem, self._active, self._gap, sizes) * _MORE**self.memory.misled
+        share = min(share, share_held(self.problem)) if share < sizes.mostly else share_held(self.problem)
         if share < 1.0:
             self.accelerators.take("sampled_curvature")
         return share
@@ -115,6 +123,8 @@ class NewtonSteps:
         `lam`: strength of the penalty.
         `aim`: what the step is for.
         """
+        if self.memory.misled > self._drawn_for:
+            self.sample = self._drawn()
         h, rank_one, diagonal = self.sample.curvature(self.problem, iterate)
         value = self.problem.objective(iterate, lam)
         memory = self.memory
@@ -144,8 +154,14 @@ class NewtonSteps:
             wait=max(0, self.memory.wait - 1),
             descended=step.promised,
             falling=gains and self._costly and not self.sample.whole,
+            misled=memory.misled + int(0.0 < step.promised and self._cut_short(step)),
         )
         return result, step
+
+    def _cut_short(self, step: Step) -> bool:
+        """Whether a step of descent shows that the sample tells too little, and there are more examples to draw."""
+        more = self._asked == "auto" and self.sample.share < share_held(self.problem)
+        return more and (step.length < _LONG or step.kind == "template")
 
     def _few_enter(self, iterate: Iterate, lam: float) -> bool:
         """Whether few rows at zero are to leave it, which conjugate gradients would keep there."""
