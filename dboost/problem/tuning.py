@@ -17,7 +17,7 @@ class Samples:
     # `small`.
     tiny: int = 100_000
     small: int = 1_000_000
-    far: float = 0.1
+    far: float = 0.7
     # Only where the values a sweep goes over, each for all outputs, are at most that many.
     small_sweep: int = 10_000_000
     # examples_per_row, values_per_row: A row of W asks for so many examples, and for fewer where so many values of its
