@@ -50,7 +50,7 @@ def plain(value: Any) -> Any:
     if hasattr(value, "__array__"):
         return plain(np.asarray(value).tolist())
     if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+        return repr(value)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise UsageError(f"a value of type {type(value).__name__} cannot be saved as JSON")
@@ -155,17 +155,14 @@ class Document:
     def integers(self, name: str) -> NDArray[np.int64]:
         """A list of integers of 64 bits."""
         value = self.fields.get(name)
-        if not isinstance(value, list) or not all(type(item) is int and abs(item) < 1 << 62 for item in value):
+        if not _are_integers(value):
             raise self._fail(name, "a list of integers")
         return np.array(value, dtype=np.int64)
 
     def integer_lists(self, name: str) -> tuple[tuple[int, ...], ...]:
         """A list of lists of integers of 64 bits."""
         value = self.fields.get(name)
-        if not isinstance(value, list) or not all(
-            isinstance(items, list) and all(type(item) is int and abs(item) < 1 << 62 for item in items)
-            for items in value
-        ):
+        if not isinstance(value, list) or not all(map(_are_integers, value)):
             raise self._fail(name, "a list of lists of integers")
         return tuple(tuple(items) for items in value)
 
@@ -198,10 +195,11 @@ class Document:
 
     def records(self, name: str) -> tuple[dict[str, Any], ...]:
         """A list of flat objects of numbers and words."""
-        value = self.fields.get(name)
-        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            raise self._fail(name, "a list of objects")
-        return tuple(renamed(unplain(record)) for record in value)
+        return tuple(renamed(unplain(child.fields)) for child in self.children(name))
+
+
+def _are_integers(value: Any) -> bool:
+    return isinstance(value, list) and all(type(item) is int and abs(item) < 1 << 62 for item in value)
 
 
 def expect_array(
@@ -230,7 +228,7 @@ def read_document(path: PathLike, name: str, form: str, versions: Sequence[int],
         hint = "update dboost" if found > max(versions) else "save the model again with the version that wrote it"
         raise ModelFormatError(f"format version {found}, this version reads {known}", file=file, hint=hint)
     if found >= sealed_from or DIGEST in fields:
-        _check_digest(document)
+        _expect_digest(document.text(DIGEST), content_digest(fields), file)
     else:
         warn_user(
             f"format version {found} has no digest, so a damaged file would not be noticed (file {file}); "
@@ -239,12 +237,11 @@ def read_document(path: PathLike, name: str, form: str, versions: Sequence[int],
     return document
 
 
-def _check_digest(document: Document) -> None:
-    expected, found = document.text(DIGEST), content_digest(document.fields)
+def _expect_digest(expected: str, found: str, file: str) -> None:
     if found != expected:
         raise ModelFormatError(
             f"the content does not match its SHA-256 (found {found[:12]}..., expected {expected[:12]}...)",
-            file=document.file,
+            file=file,
             hint="the file is damaged or was changed; restore the model",
         )
 
@@ -257,13 +254,7 @@ def read_folder(
     spec = document.child("arrays")
     data = read_plain_file(path, spec.text("file"), max_bytes=MAX_ARRAYS_BYTES, size=spec.count("bytes"))
     arrays_file = os.path.join(os.path.dirname(document.file), spec.text("file"))
-    digest = sha256_bytes(data)
-    if digest != spec.text("sha256"):
-        raise ModelFormatError(
-            f"the content does not match its SHA-256 (found {digest[:12]}..., expected {spec.text('sha256')[:12]}...)",
-            file=arrays_file,
-            hint="the file is damaged or was changed; restore the model",
-        )
+    _expect_digest(spec.text("sha256"), sha256_bytes(data), arrays_file)
     arrays, _ = unpack_arrays(data, file=arrays_file)
     return document, arrays
 
@@ -377,11 +368,9 @@ def to_toml(value: Any) -> str:
     if isinstance(value, str):
         # JSON's escapes are TOML's, but for the one control character that JSON leaves as it is
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     if isinstance(value, float):
         text = repr(float(value))
-        return text if any(mark in text for mark in ".e") else f"{text}.0"
+        return text if any(mark in text for mark in ".en") else f"{text}.0"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{to_toml(str(key))} = {to_toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):

@@ -170,13 +170,13 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
 @contextlib.contextmanager
 def _store_folder(target: StorePath, marker: str, force: bool) -> Iterator[Path]:
     """Fill a local folder that is put into a store when it is complete, and is named there last of all."""
-    store_folders.refuse_existing(target, marker, force)
+    refuse_existing(target, marker, force)
     name = store_folders.generation()
     with tempfile.TemporaryDirectory(prefix="dboost-") as folder:
         yield Path(folder)
         try:
             store_folders.upload(Path(folder), target / name)
-            store_folders.refuse_existing(target, marker, force)
+            refuse_existing(target, marker, force)
             store_folders.publish(target, name)
         except BaseException:
             with contextlib.suppress(StorageError):
@@ -188,20 +188,19 @@ def refuse_existing(path: PathLike, marker: str, force: bool) -> None:
     """Refuse (UsageError) a folder that exists, unless it may be replaced; see ``write_folder``."""
     target = any_path(path)
     if isinstance(target, StorePath):
-        store_folders.refuse_existing(target, marker, force)
+        free, file = store_folders.is_free(target), str(target)
+    else:
+        free, file = not target.exists(), os.fspath(path)
+    if free:
         return
-    if not target.exists():
-        return
-    if not target.is_dir():
-        raise UsageError("a folder is to be written, but a file of this name exists", file=os.fspath(path))
+    if isinstance(target, Path) and not target.is_dir():
+        raise UsageError("a folder is to be written, but a file of this name exists", file=file)
     if not force:
-        raise UsageError(
-            "the folder exists", file=os.fspath(path), hint="choose another path, or pass force=True (--force)"
-        )
-    if not (target / marker).is_file() and any(target.iterdir()):
+        raise UsageError("the folder exists", file=file, hint="choose another path, or pass force=True (--force)")
+    if not (store_folders.current(target) / marker).is_file() and any(target.iterdir()):
         raise UsageError(
             f"the folder exists and holds no {marker}, so it is not replaced even with force",
-            file=os.fspath(path),
+            file=file,
             hint="choose another path, or delete it yourself",
         )
 

@@ -19,7 +19,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError
 from dboost.files.paths import PathLike
 from dboost.files.stores import AnyPath, StorePath, any_path, is_store
 
@@ -41,7 +41,7 @@ def current(path: AnyPath) -> AnyPath:
         name = document["folder"] if document["format"] == _FORM else None
     except (ValueError, KeyError, TypeError):
         name = None
-    if not isinstance(name, str) or not re.fullmatch(r"g-[0-9a-f]{12}", name):
+    if not isinstance(name, str) or not _is_generation(name):
         raise DataError("the object that names the newest content is damaged", file=str(pointer), hint="write it again")
     return path / name
 
@@ -51,21 +51,9 @@ def generation(name: str | None = None) -> str:
     return f"g-{name[:12] if name else secrets.token_hex(6)}"
 
 
-def refuse_existing(target: StorePath, marker: str, force: bool) -> None:
-    """Refuse (UsageError) a prefix under which something lies, unless it may be replaced."""
-    # generations that nothing names are what killed writers left
-    if all(_is_generation(one.name) for one in target.iterdir()):
-        return
-    if not force:
-        raise UsageError(
-            "the folder exists", file=str(target), hint="choose another path, or pass force=True (--force)"
-        )
-    if not (current(target) / marker).is_file():
-        raise UsageError(
-            f"the folder exists and holds no {marker}, so it is not replaced even with force",
-            file=str(target),
-            hint="choose another path, or delete it yourself",
-        )
+def is_free(target: StorePath) -> bool:
+    """Whether nothing lies under a prefix but generations that nothing names, which are what killed writers left."""
+    return all(_is_generation(one.name) for one in target.iterdir())
 
 
 def _is_generation(name: str) -> bool:

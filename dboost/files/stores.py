@@ -25,8 +25,8 @@ from dboost.files.paths import SCHEMES, PathLike, local_path
 from dboost.redact import redact_urls
 
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*):/{1,2}(?P<rest>[^/?][^?]*)(?P<query>\?.*)?", re.DOTALL)
-# Options of an address in S3, and what they are called where a file system is made.
-_S3_OPTIONS = {"endpoint_override": "endpoint_override", "region": "region", "scheme": "scheme"}
+# Options of an address in S3, called as where a file system is made.
+_S3_OPTIONS = ("endpoint_override", "region", "scheme")
 # Seconds and tries after which a store that does not answer is given up; Arrow would ask Google for 15 minutes.
 CONNECT_SECONDS, REQUEST_SECONDS, TRIES, RETRY_SECONDS = 5.0, 60.0, 4, 30.0
 
@@ -108,8 +108,7 @@ class StorePath(os.PathLike[str]):
         """The objects below, whose names fit the pattern, in the order of their keys."""
         from pyarrow.fs import FileSelector
 
-        system, where = self._place()
-        with told(self):
+        with self._asked() as (system, where):
             found = system.get_file_info(FileSelector(where, allow_not_found=True, recursive=True))
         for info in sorted(found, key=lambda one: one.path):
             if info.type.name == "File" and PurePosixPath(info.path).match(pattern):
@@ -119,21 +118,18 @@ class StorePath(os.PathLike[str]):
         """What lies directly below, objects and folders."""
         from pyarrow.fs import FileSelector
 
-        system, where = self._place()
-        with told(self):
+        with self._asked() as (system, where):
             found = system.get_file_info(FileSelector(where, allow_not_found=True))
         yield from (self / info.base_name for info in sorted(found, key=lambda one: one.path))
 
     def open_input(self) -> Any:
         """A file of Arrow that can be read anywhere."""
-        system, where = self._place()
-        with told(self):
+        with self._asked() as (system, where):
             return system.open_input_file(where)
 
     def open_output(self) -> Any:
         """A stream of Arrow; the object is there when it is closed."""
-        system, where = self._place()
-        with told(self):
+        with self._asked() as (system, where):
             return system.open_output_stream(where)
 
     def read_bytes(self) -> bytes:
@@ -147,8 +143,7 @@ class StorePath(os.PathLike[str]):
 
     def write_bytes(self, data: bytes) -> None:
         """Put an object, which is there as a whole or not at all."""
-        system, where = self._place()
-        with told(self):
+        with self._asked() as (system, where):
             stream = system.open_output_stream(where)
             stream.write(data)
             stream.close()
@@ -158,32 +153,34 @@ class StorePath(os.PathLike[str]):
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Delete an object."""
-        system, where = self._place()
-        with told(self):
+        with self._asked() as (system, where):
             if not missing_ok or self.is_file():
                 system.delete_file(where)
 
     def remove_below(self) -> None:
         """Delete all objects below the prefix, where there are any."""
-        system, where = self._place()
-        with told(self):
+        with self._asked() as (system, where):
             if self.is_dir():
                 system.delete_dir(where)
 
     def copy_to(self, other: StorePath) -> None:
         """Copy an object within the store."""
-        system, where = self._place()
-        with told(self):
+        with self._asked() as (system, where):
             system.copy_file(where, other._place()[1])
 
     def _info(self) -> Any:
-        system, where = self._place()
-        with told(self):
+        with self._asked() as (system, where):
             return system.get_file_info(where)
 
     def _place(self) -> tuple[Any, str]:
         system, root = _system(self.base, self.query)
         return system, f"{root}/{self.key}" if self.key else root
+
+    @contextmanager
+    def _asked(self) -> Iterator[tuple[Any, str]]:
+        """The file system and the place in it, and what goes wrong there as our errors."""
+        with told(self):
+            yield self._place()
 
 
 AnyPath = Path | StorePath
@@ -219,7 +216,7 @@ def any_path(path: PathLike, what: str = "path") -> AnyPath:
         )
     query = found["query"] or ""
     options = dict(parse_qsl(query[1:], keep_blank_values=True))
-    known = _S3_OPTIONS if scheme == "s3" else {}
+    known = _S3_OPTIONS if scheme == "s3" else ()
     odd = sorted(set(options) - set(known))
     if odd:
         raise UsageError(
@@ -242,7 +239,7 @@ def _system(base: str, query: str) -> tuple[Any, str]:
         if scheme != "s3":
             system, root = fs.FileSystem.from_uri(base)
             return system, root.rstrip("/")
-        options: dict[str, Any] = {_S3_OPTIONS[name]: value for name, value in parse_qsl(query[1:])}
+        options: dict[str, Any] = dict(parse_qsl(query[1:]))
         address = options.get("endpoint_override") or os.environ.get("AWS_ENDPOINT_URL_S3") or ""
         address = address or os.environ.get("AWS_ENDPOINT_URL", "")
         if address:

@@ -46,7 +46,7 @@ from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.files import store_folders
 from dboost.files.publish import publish
-from dboost.files.storage import check_writable, write_file, writing
+from dboost.files.storage import check_writable, refuse_existing, write_file, writing
 from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.files.unfinished import own_folder
 
@@ -290,7 +290,7 @@ def _check_settings(how: TextColumns, min_df: Any, max_df: Any, max_features: An
 def _check_target(target: AnyPath, force: bool) -> None:
     """Refuse an existing folder; with force, refuse one that was not made here."""
     if isinstance(target, StorePath):
-        store_folders.refuse_existing(target, MANIFEST, force)
+        refuse_existing(target, MANIFEST, force)
         return
     if not os.path.lexists(target):
         return
