@@ -55,9 +55,6 @@ def rows_per_block(n_rows: int, cost: int, n_features: int, n_outputs: int = 1) 
     goal = max(BLOCK_COST, min(max(LARGE_SHARE * columns, cost // USUAL_BLOCKS), LARGEST_COST))
     shared = max(min(cost * n_outputs // BLOCK_WORK, cost // columns, SHARED_BLOCKS), 1)
     rows = min(n_rows * goal // max(cost, 1), -(-n_rows // shared), n_rows)
-    return _power_of_two(max(rows, min(-(-n_rows // MOST_PARTS), GROUP_ROWS), 1))
-
-
-def _power_of_two(number: int) -> int:
-    """The least one that is no smaller."""
-    return 1 << (number - 1).bit_length()
+    least = max(rows, min(-(-n_rows // MOST_PARTS), GROUP_ROWS), 1)
+    # the least power of two that is no smaller
+    return 1 << (least - 1).bit_length()

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
@@ -272,7 +273,7 @@ def _repair(name: str, X: Any, values: Any, frame: bool) -> str:
 
 def make_block(number: int, chunk: Any, y: Any, weight: Any, groups: Any = None) -> RawBlock:
     """Features, labels, weights and groups of one partition; a string names a column of the chunk. Runs on workers."""
-    try:
+    with _in_partition(number):
         gone = [name for name in (y, weight, groups) if isinstance(name, str)]
         y, weight, groups = (chunk[one] if isinstance(one, str) else one for one in (y, weight, groups))
         chunk = chunk.drop(columns=gone) if gone else chunk
@@ -289,12 +290,15 @@ def make_block(number: int, chunk: Any, y: Any, weight: Any, groups: Any = None)
             raise DataError(f"X has {rows.n_rows} rows, y has {count_rows(y)}")
         group = None if groups is None else group_numbers(groups, rows.n_rows)
         return RawBlock(rows, y, check_weight(weight, rows.n_rows), number, group)
+
+
+@contextmanager
+def _in_partition(number: int) -> Iterator[None]:
+    """Errors name the partition."""
+    try:
+        yield
     except DataError as fault:
-        raise _in_partition(fault, number) from fault
-
-
-def _in_partition(fault: DataError, number: int) -> DataError:
-    return DataError(f"{fault.what} (partition {number})", column=fault.column, hint=fault.hint)
+        raise DataError(f"{fault.what} (partition {number})", column=fault.column, hint=fault.hint) from fault
 
 
 def _no_rows(frame: Any) -> Rows:
@@ -305,10 +309,8 @@ def _no_rows(frame: Any) -> Rows:
 def scan_raw(raw: RawBlock, task: str) -> BlockReport:
     """Report on one block. Runs on workers."""
     rows = raw.rows
-    try:
+    with _in_partition(raw.number):
         stats = scan(task, raw.y, raw.weight) if rows.n_rows else LabelStats()
-    except DataError as fault:
-        raise _in_partition(fault, raw.number) from fault
     nbytes = 8 * (rows.n_features + 1) + int(rows.indptr[-1]) * (4 + rows.dtype.itemsize) + 12 * rows.n_rows
     stored = stored_values(rows.indptr, raw.weight > 0)
     return BlockReport(stats, rows.n_features, rows.names, rows.dtype.str, stored, nbytes)
@@ -372,19 +374,15 @@ def encode(parts: Sequence[RawBlock], coder: LabelCoder, dtype: np.dtype[Any]) -
         indptr, index, values = columns(parts)
     except DataError:
         for raw in parts:
-            try:
+            with _in_partition(raw.number):
                 columns([raw])
-            except DataError as fault:
-                raise _in_partition(fault, raw.number) from fault
         raise
     codes, weights = [], []
     for raw in parts:
         keep = raw.weight > 0
-        try:
+        with _in_partition(raw.number):
             labels = raw.y if np.all(keep) else take_rows(raw.y, keep)
             code, weight = coder.encode(labels, raw.weight[keep])
-        except DataError as fault:
-            raise _in_partition(fault, raw.number) from fault
         codes.append(code)
         weights.append(weight)
     groups = [raw.group[raw.weight > 0] for raw in parts if raw.group is not None]

@@ -125,13 +125,10 @@ def plan_coder(
     stats: LabelStats, task: str, classes: Any, class_weight: Any, task_names: Sequence[str] | None
 ) -> tuple[LabelCoder, NDArray[Any] | None]:
     """The encoding, and what ``Plan.classes`` holds."""
-    if task not in SEVERAL:
+    if task not in SEVERAL or stats.kind == TAGS:
         coder = plan_labels(stats, task, classes=classes, class_weight=class_weight)
         return coder, coder.classes
     names = task_names if classes is None else list(classes)
-    if stats.kind == TAGS:
-        coder = plan_labels(stats, task, classes=classes, class_weight=class_weight)
-        return coder, coder.classes
     coder = plan_labels(stats, task, class_weight=class_weight, task_names=names)
     if names is None:
         return coder, None

@@ -26,6 +26,7 @@ from dboost.data.meaning import (
     say_index,
     say_own,
 )
+from dboost.data.parquet.block import at
 from dboost.data.parquet.read import inspect_file
 from dboost.data.prepared.copies import Copy, Picking, copy_documents, lacks_values, look_at
 from dboost.data.prepared.documents import (
@@ -58,16 +59,10 @@ class Sources:
     origin: Mapping[str, str]  # From the path of a copy to that of the file it was made from.
     refused: Mapping[str, int] = field(default_factory=dict)  # Rows that were put aside, by reason.
 
-    @contextmanager
-    def in_own_names(self) -> Iterator[None]:
-        """Errors name the files that the user gave, not their copies, which have row groups of their own."""
-        with in_own_names(self.origin):
-            yield
-
 
 @contextmanager
 def in_own_names(origin: Mapping[str, str]) -> Iterator[None]:
-    """Errors name the file that the user gave, and not its copy, by the paths of both."""
+    """Errors name the file that the user gave, not its copy, which has row groups of its own; by the paths of both."""
     try:
         yield
     except DataError as fault:
@@ -201,10 +196,8 @@ def look_at_files(
         raise _no_row(files, _BELOW if where is None and split is None else "that is learned from")
     for (path, _), (_, part) in zip(files, parts, strict=True):
         for name, seen in part.items():
-            try:
+            with at(path, None, name):
                 whole[name] = whole[name].merge(seen, name) if name in whole else seen
-            except DataError as fault:
-                raise DataError(fault.what, file=path, column=name, hint=fault.hint) from fault
     return {name: whole[name] for name in kept if name in whole}
 
 

@@ -312,7 +312,7 @@ def raw_rows(
     wanted = Wanted(reads.text, learned, kept, dialect=dialect_of(settings), tags=tags)
     with _telling_text(reads, transform):
         sources = open_sources([("new", where)], wanted, None, "new", staging, engine)
-    with sources.in_own_names(), _telling_text(reads, transform):
+    with in_own_names(sources.origin), _telling_text(reads, transform):
         # a file that was named by itself is called as it is in its folder
         whole = [(path, name, is_store(name) or Path(name).is_absolute()) for _, (path, name) in sources.files]
         files = [(path, any_path(name).name if long else name) for path, name, long in whole]

@@ -12,11 +12,9 @@ from dboost.data.prepared.text import (
     TextTransform,
     bucket_name,
     choose_vocabulary,
-    count_terms,
     count_texts,
     identifiers,
     merge_counts,
-    words,
 )
 from dboost.errors import DataError, UsageError
 
@@ -30,10 +28,8 @@ DOCUMENTS = [
 ]
 
 
-def test_words_are_those_of_scikit_learn():
-    analyse = TfidfVectorizer().build_analyzer()
-    for text in DOCUMENTS:
-        assert words(text) == analyse(text)
+def count_terms(texts, hashing=None):
+    return count_texts(texts, "words", hashing).frequencies()
 
 
 def test_identifiers_are_cut():
@@ -52,20 +48,21 @@ def test_identifiers_are_cut():
 
 
 def test_no_term_is_left():
-    counts = merge_counts([count_terms(DOCUMENTS, "words", None)])
+    counts = merge_counts([count_terms(DOCUMENTS)])
     with pytest.raises(DataError, match="none of the .* terms is in 6 to 6 of the 6 documents"):
         choose_vocabulary(counts, 6, min_df=6, max_df=1.0, max_features=None)
     with pytest.raises(UsageError, match="max_df is 6 documents, min_df 50"):
         choose_vocabulary(counts, 6, min_df=50, max_df=1.0, max_features=None)
     with pytest.raises(DataError, match="empty vocabulary"):
-        choose_vocabulary(count_terms([""], "words", None), 1, min_df=1, max_df=1.0, max_features=None)
+        choose_vocabulary(count_terms([""]), 1, min_df=1, max_df=1.0, max_features=None)
 
 
 def test_hashing_adds_what_collides():
-    counts = merge_counts([count_terms(DOCUMENTS[:3], "words", 3), count_terms(DOCUMENTS[3:], "words", 3)])
+    counts = merge_counts([count_terms(DOCUMENTS[:3], 3), count_terms(DOCUMENTS[3:], 3)])
     terms, df, idf = choose_vocabulary(counts, 6, min_df=1, max_df=1.0, max_features=None)
     assert terms == ["#0", "#1", "#2"]
-    buckets = [[bucket_name(word, 3) for word in words(text)] for text in DOCUMENTS]
+    cut = TfidfVectorizer().build_analyzer()
+    buckets = [[bucket_name(word, 3) for word in cut(text)] for text in DOCUMENTS]
     peer = TfidfVectorizer(analyzer=lambda tokens: tokens, sublinear_tf=True)
     expected = peer.fit_transform(buckets).toarray()
     assert peer.get_feature_names_out().tolist() == terms
@@ -75,14 +72,14 @@ def test_hashing_adds_what_collides():
 
 
 def test_counts_merge_in_any_order():
-    tables = [count_terms([text], "words", None) for text in DOCUMENTS]
+    tables = [count_terms([text]) for text in DOCUMENTS]
     one = merge_counts(tables).sort_by("term")
     two = merge_counts([merge_counts(tables[3:]), merge_counts(tables[:3][::-1])]).sort_by("term")
     assert one.equals(two) and one.schema.field("term").type == pa.large_string()
 
 
 def test_counts_at_odd_addresses_are_moved(capfd):
-    table = count_terms(DOCUMENTS, "words", None)
+    table = count_terms(DOCUMENTS)
     raw = bytes(1) + table["df"].to_numpy().tobytes()
     odd = pa.Array.from_buffers(pa.int64(), table.num_rows, [None, pa.py_buffer(raw).slice(1)])
     moved = merge_counts([table.set_column(1, "df", odd)])

@@ -17,7 +17,7 @@ from dboost.data.manifest import load_manifest, read_vocabulary
 from dboost.data.prepared import vocabulary
 from dboost.data.prepared.mapper import InProcess
 from dboost.data.prepared.prepare import prepare_text
-from dboost.data.prepared.text import SHARDS, TermCounts, count_texts, load_shards, words
+from dboost.data.prepared.text import SHARDS, TermCounts, count_texts, load_shards
 from dboost.engine.dask.submission import names
 from dboost.errors import DataError, without_values
 from dboost.estimators.transform_files import FeaturesOfFiles, transform_of_prepared
@@ -51,8 +51,8 @@ def documents_with_identifiers(path):
 
 def test_terms_that_occur_once_do_not_reach_the_driver(tmp_path, monkeypatch):
     texts = documents_with_identifiers(tmp_path / "d.parquet")
-    df = Counter(term for text in texts for term in set(words(text)))
-    tf = Counter(term for text in texts for term in words(text))
+    df = Counter(term for text in texts for term in set(text.split()))
+    tf = Counter(term for text in texts for term in text.split())
     often = sorted(term for term in df if 3 <= df[term] <= 0.5 * N)
     # All terms but the common ones are tied at one, so that names decide.
     ranked = sorted(sorted(df), key=lambda term: -tf[term])

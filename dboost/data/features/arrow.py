@@ -57,12 +57,12 @@ def columns_of(X: Any, only: Collection[str] | None = None) -> tuple[dict[str, A
 def arrow_of(name: str, values: Any) -> Any:
     """Values of one column as an Arrow array; several types are a DataError."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
-        return _one_array(values)
+        return one_array(values)
     if hasattr(values, "sparse"):
         # one of pandas that holds what differs from a fill value
         values = np.asarray(values)
     try:
-        return _one_array(values.to_arrow() if hasattr(values, "to_arrow") else pa.array(values, from_pandas=True))
+        return one_array(values.to_arrow() if hasattr(values, "to_arrow") else pa.array(values, from_pandas=True))
     except UnicodeEncodeError:
         raise no_surrogates("a value", name) from None
     except OverflowError:
@@ -100,7 +100,8 @@ def _pairs(values: Any) -> Any:
         return None
 
 
-def _one_array(values: Any) -> Any:
+def one_array(values: Any) -> Any:
+    """An array in pieces as one, and views of texts as texts with offsets."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
         values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
@@ -161,7 +162,20 @@ def are_flags(values: Any) -> bool:
 def flat_lists(values: Any) -> tuple[NDArray[np.int64], Any]:
     """The row of every element of some lists, and the elements; those of a list that is missing are none."""
     lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
-    return np.repeat(np.arange(len(values)), lengths), _one_array(pc.list_flatten(values))
+    return np.repeat(np.arange(len(values)), lengths), one_array(pc.list_flatten(values))
+
+
+def tags_of(values: Any, column: str | None = None) -> tuple[NDArray[np.int64], Any]:
+    """Row and value of every tag of some lists, of which none may be missing (DataError)."""
+    rows, inner = flat_lists(values)
+    gone = missing(inner)
+    if gone.any():
+        raise DataError(
+            f"the tags of row {int(rows[row_of(gone)])} hold a missing one (null)",
+            column=column,
+            hint="take it out of the list",
+        )
+    return rows, inner
 
 
 def split_tags(texts: Any, separator: str) -> Any:

@@ -376,14 +376,7 @@ class _Tags:
                 "" if told.separator else ', or separator=";" for tags in one text'
             )
             raise _other_type(name, values, advice)
-        rows, inner = arrow.flat_lists(values)
-        gone = arrow.missing(inner)
-        if gone.any():
-            raise DataError(
-                f"the tags of row {int(rows[arrow.row_of(gone)])} hold a missing one (null)",
-                column=name,
-                hint="take it out of the list",
-            )
+        rows, inner = arrow.tags_of(values, name)
         return _once(rows, _as_texts(name, inner))
 
     @classmethod

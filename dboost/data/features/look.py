@@ -17,9 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dboost.compiled.read_only import read_only
 from dboost.compiled.text.murmur import murmur3
 from dboost.data.features import arrow
 from dboost.data.features.kinds import MISSING_MARK, looks_like_dates
+from dboost.data.prepared.text_words import text_and_offsets
 from dboost.errors import DataError
 
 TEXT, DROP = "text", "drop"
@@ -249,20 +251,16 @@ def look(name: str, values: Any, point: bool = True) -> Seen:
 
 
 def _look_at_texts(texts: Any, point: bool) -> Seen:
+    if not len(texts):
+        return Seen("null")
     begin = pc.utf8_slice_codeunits(texts, 0, _BEGIN)
     words = pc.sum(pc.count_substring_regex(begin, r"\S+")).as_py() or 0
     dates = pc.sum(looks_like_dates(begin)).as_py() or 0
     written = pc.sum(pc.match_substring_regex(texts, _WRITTEN)).as_py() or 0
-    distinct = pa.concat_arrays([texts.unique().drop_null()])
-    _, offsets, data = distinct.buffers()
+    distinct = texts.unique()
     hashes = np.empty(len(distinct), np.int32)
-    if len(distinct):
-        places = np.frombuffer(offsets, np.int64)[distinct.offset : distinct.offset + len(distinct) + 1]
-        stored = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
-        stored.flags.writeable = False
-        _HASHES(stored, places.copy(), hashes)
-    if not len(texts):
-        return Seen("null")
+    stored, places = text_and_offsets(distinct)
+    _HASHES(read_only(stored), places, hashes)
     bare = pc.utf8_trim_whitespace(begin)
     flags = [pc.match_substring_regex(bare, pattern) for pattern in _SHAPES.values()]
     shapes = [int(pc.sum(one).as_py()) for one in (*flags, pc.not_equal(bare, begin))]

@@ -21,7 +21,7 @@ Rows of weight 0 leave no trace: they are dropped before classes are counted, so
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from dboost.data.labels.tags import MOST, TAGS, are_tags, count_tags, tag_signs
 from dboost.data.labels.targets import many_targets, regression_targets, task_labels, task_values
 from dboost.data.ranges import check_sum, check_target, scaled, weight_exponent
 from dboost.errors import DataError, UsageError, type_name
+from dboost.partition import NUMBERS
 
 _SHOWN = 5
 # More classes than these, of which most have one row, are no classes.
@@ -177,17 +178,15 @@ def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
         sum_weight = float(weight.sum())
     stats = LabelStats(weight.shape[0], int(np.count_nonzero(keep)), sum_weight=sum_weight)
     stats.largest_weight = float(weight.max(initial=0.0))
+    if task in NUMBERS and stats.n_rows:
+        stats.kind, stats.dtype = "float", "<f8"
     if task == "regression":
         target = regression_targets(labels)
-        if stats.n_rows:
-            stats.kind, stats.dtype = "float", "<f8"
         if target.shape == keep.shape:
             stats.largest_target = float(np.abs(target).max(initial=0.0, where=keep))
         return stats
     if task == "multitarget":
         targets = many_targets(labels)
-        if stats.n_rows:
-            stats.kind, stats.dtype = "float", "<f8"
         if targets.shape[0] == keep.shape[0]:
             targets = targets[keep]
             seen = np.count_nonzero(~np.isnan(targets), axis=0)
@@ -235,14 +234,12 @@ def plan_labels(
         raise DataError("all sample weights are zero", hint="Sample weights must contain at least one non-zero number")
     check_sum(stats.sum_weight)
     exponent = weight_exponent((stats.largest_weight, 1.0))
-    if task == "regression":
+    if task in NUMBERS:
         _refuse_for(task, classes=classes, class_weight=class_weight)
         check_target(stats.largest_target)
-        return LabelCoder("regression", kind="float", exponent=exponent)
-    if task == "multitarget":
-        _refuse_for(task, classes=classes, class_weight=class_weight)
-        _check_targets(stats, task_names)
-        return LabelCoder("multitarget", kind="float", exponent=exponent)
+        if stats.tasks is not None:
+            _check_targets(stats.tasks, task_names)
+        return LabelCoder(task, kind="float", exponent=exponent)
     if task == "multitask" and stats.kind == TAGS:
         _refuse_for(task, class_weight=class_weight)
         return LabelCoder("multitask", _tags(stats, classes), TAGS, exponent=exponent)
@@ -327,14 +324,12 @@ def _tags(stats: LabelStats, chosen: Any) -> NDArray[Any]:
     return found
 
 
-def _check_targets(stats: LabelStats, names: Sequence[str] | None) -> None:
-    check_target(stats.largest_target)
-    assert stats.tasks is not None
-    empty = np.flatnonzero(stats.tasks[:, 2] == 0).tolist()
+def _check_targets(tasks: NDArray[np.int64], names: Sequence[str] | None) -> None:
+    empty = np.flatnonzero(tasks[:, 2] == 0).tolist()
     if empty:
         shown = [names[t] if names is not None else t for t in empty]
         raise DataError(
-            f"{len(empty)} of {len(stats.tasks)} targets are missing in every row: {_some(shown)}",
+            f"{len(empty)} of {len(tasks)} targets are missing in every row: {_some(shown)}",
             hint="drop these targets: nothing can be learned for them",
         )
 
@@ -442,25 +437,18 @@ class OneLabelCoder(LabelCoder):
 
 def coder_of_one(coder: LabelCoder, one: Any, kind: str) -> OneLabelCoder:
     """The encoding of False and True, `coder`, for the labels that they were made from."""
-    mine = {item.name: getattr(coder, item.name) for item in fields(LabelCoder)}
-    return OneLabelCoder(**mine, one=one, one_kind=kind)
+    return OneLabelCoder(**vars(coder), one=one, one_kind=kind)
 
 
 def stats_of_one(stats: LabelStats, one: Any) -> LabelStats:
     """The report of a scan as if its labels had been compared with one of them."""
-    weight, count = {False: 0.0, True: 0.0}, {False: 0, True: 0}
+    weight: dict[Any, float] = {}
+    count: dict[Any, int] = {}
     for label, value in stats.weight.items():
-        weight[label == one] += value
-        count[label == one] += stats.count[label]
-    seen = [is_one for is_one in (False, True) if count[is_one]]
-    return replace(
-        stats,
-        kind="bool",
-        dtype="|b1",
-        weight={is_one: weight[is_one] for is_one in seen},
-        count={is_one: count[is_one] for is_one in seen},
-        where={},
-    )
+        is_one = bool(label == one)
+        weight[is_one] = weight.get(is_one, 0.0) + value
+        count[is_one] = count.get(is_one, 0) + stats.count[label]
+    return replace(stats, kind="bool", dtype="|b1", weight=weight, count=count, where={})
 
 
 # -- what a person should know of labels -------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def flat_tags(labels: Any) -> tuple[int, NDArray[np.int64], list[str], NDArray[n
     """How many rows, and of every tag its row and its number among the different tags; missing ones are a DataError."""
     import pyarrow as pa
 
-    from dboost.data.features.arrow import flat_lists, missing, row_of, texts_of
+    from dboost.data.features.arrow import missing, row_of, tags_of, texts_of
 
     held = as_arrow(labels)
     if held.null_count:
@@ -95,12 +95,7 @@ def flat_tags(labels: Any) -> tuple[int, NDArray[np.int64], list[str], NDArray[n
         )
     if pa.types.is_null(held.type):
         return len(held), np.zeros(0, np.int64), [], np.zeros(0, np.int64)
-    rows, inner = flat_lists(held)
-    gone = missing(inner)
-    if gone.any():
-        raise DataError(
-            f"the tags of row {int(rows[row_of(gone)])} hold a missing one (null)", hint="take it out of the list"
-        )
+    rows, inner = tags_of(held)
     found = texts_of(inner).dictionary_encode()
     return len(held), rows, found.dictionary.to_pylist(), found.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 

@@ -25,10 +25,7 @@ def regression_targets(labels: Any) -> NDArray[np.float64]:
     if is_arrow(labels) and labels.null_count:
         raise DataError(f"{labels.null_count} targets are missing", hint="drop these rows")
     found = np.asarray(labels)
-    text = found.dtype.kind == "O" and any(isinstance(item, str | bytes) for item in found.ravel().tolist())
-    if text or found.dtype.kind not in "biufO":
-        kind = "text" if text else str(found.dtype)
-        raise DataError(f"targets of a regression are not numbers but of type {kind}")
+    _refuse_text(found)
     try:
         target = found.astype(np.float64)
     except (TypeError, ValueError) as fault:
@@ -50,23 +47,25 @@ def many_targets(labels: Any) -> NDArray[np.float64]:
             f"several targets have shape {found.shape}, expected (m, k): one column per target",
             hint="use BoostedRegressor for one target",
         )
+    _refuse_text(found)
     try:
         if found.dtype.kind == "O":
-            if any(isinstance(item, str | bytes) for item in found.ravel().tolist()):
-                raise DataError("targets of a regression are not numbers but of type text")
             found = np.where(np.equal(found, None), np.nan, found)  # type: ignore[call-overload]
-        elif found.dtype.kind not in "biuf":
-            raise DataError(f"targets of a regression are not numbers but of type {found.dtype}")
         targets = np.ascontiguousarray(found, dtype=np.float64)
     except (TypeError, ValueError) as fault:
-        if isinstance(fault, DataError):
-            raise
         raise DataError("targets of a regression are not numbers") from fault
     endless = np.isinf(targets)
     if np.any(endless):
         row, target = (int(v) for v in np.argwhere(endless)[0])
         raise DataError(f"target {target} in row {row} is not finite", hint="use NaN where a target is missing")
     return targets
+
+
+def _refuse_text(found: NDArray[Any]) -> None:
+    text = found.dtype.kind == "O" and any(isinstance(item, str | bytes) for item in found.ravel().tolist())
+    if text or found.dtype.kind not in "biufO":
+        kind = "text" if text else str(found.dtype)
+        raise DataError(f"targets of a regression are not numbers but of type {kind}")
 
 
 def task_values(labels: Any) -> NDArray[Any]:

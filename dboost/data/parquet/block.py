@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,9 +57,13 @@ class RawRows:
 
     def csr(self, n_features: int, names: Sequence[str] | None = None) -> Any:
         """The features as a ``scipy.sparse.csr_array`` (rows, n_features), checked; `names` for errors."""
-        indptr, rows, values = to_csc(self.pieces, n_features, dtype=np.dtype(np.float64), names=names)
-        shape = (sum(piece.n_rows for piece in self.pieces), n_features)
-        return sparse.csc_array((values, rows, indptr), shape=shape).tocsr()
+        return self.csc(n_features, names).tocsr()
+
+    def csc(self, n_features: int, names: Sequence[str] | None = None) -> Any:
+        """As `csr`, by column."""
+        pieces = [replace(piece, values=piece.values.astype(np.float64, copy=False)) for piece in self.pieces]
+        indptr, rows, values = to_csc(pieces, n_features, dtype=np.dtype(np.float64), names=names)
+        return sparse.csc_array((values, rows, indptr), shape=(sum(piece.n_rows for piece in pieces), n_features))
 
     def label_array(self) -> NDArray[Any]:
         """The labels of all rows as one NumPy array (strings as Python objects), as they are in the files."""
@@ -214,6 +218,11 @@ class ParquetBlock:
                 stats.merge(found)
         return stats
 
+    def kept_rows(self) -> int:
+        """Rows of positive weight, of which there may be none."""
+        weights = self.read(features=False, label=True).weights
+        return sum(int(np.count_nonzero(weight)) for weight in weights)
+
     def largest_index(self) -> int:
         """The largest feature index of sparse rows, -1 without any."""
         raw = self.read()
@@ -255,8 +264,8 @@ def _task_column(column: pa.ChunkedArray, name: str, where: dict[str, Any]) -> N
 
 
 @contextmanager
-def at(path: str, group: int, column: str) -> Iterator[None]:
-    """Add file, column and row group to a DataError that does not know them."""
+def at(path: str, group: int | None, column: str) -> Iterator[None]:
+    """Add file, column and row group, where there is one, to a DataError that does not know them."""
     try:
         yield
     except DataError as fault:
@@ -265,19 +274,3 @@ def at(path: str, group: int, column: str) -> Iterator[None]:
         raise DataError(
             fault.what, file=path, column=fault.column or column or None, row_group=group, hint=fault.hint
         ) from fault
-
-
-def scan_block(block: ParquetBlock, task: str) -> LabelStats:
-    """``block.scan_labels(task)``, importable on workers."""
-    return block.scan_labels(task)
-
-
-def kept_rows(block: ParquetBlock) -> int:
-    """Rows of positive weight, of which there may be none; importable on workers."""
-    weights = block.read(features=False, label=True).weights
-    return sum(int(np.count_nonzero(weight)) for weight in weights)
-
-
-def block_width(block: ParquetBlock) -> int:
-    """``block.largest_index()``, importable on workers."""
-    return block.largest_index()

@@ -1,6 +1,7 @@
 """What a Parquet footer says of its column chunks, read from its bytes.
 
-Covers: sizes and counts of column chunks, and the refusal of a footer in which they make no sense.
+Covers: sizes and counts of column chunks, the refusal of a footer in which they make no sense, and whether a page has a
+checksum.
 Does not cover: schemas and values (``read``).
 
 PyArrow 26 gives the same facts as ``metadata.row_group(g).column(c)``, but of a damaged chunk that call ends the whole
@@ -15,6 +16,7 @@ https://github.com/apache/parquet-format.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +61,20 @@ def chunks_of(footer: bytes) -> list[list[Chunk]]:
             raise FooterError(f"a row group has {len(chunks)} columns, the schema {len(leaves)}")
         found.append([_chunk(chunk, leaf) for chunk, leaf in zip(chunks, leaves, strict=True)])
     return found
+
+
+def has_checksum(header: bytes) -> bool:
+    """Whether a page carries a checksum, by the beginning of its header: the field 4, after three 32-bit integers."""
+    reader, number = _Reader(header), 0
+    with suppress(FooterError):
+        while number < 4:
+            head = reader.byte()
+            if head & 0x0F != _I32 or head >> 4 == 0:
+                return False
+            number += head >> 4
+            reader.signed()
+        return number == 4
+    return False
 
 
 def _chunk(chunk: Any, leaf: _Leaf) -> Chunk:

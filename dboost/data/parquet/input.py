@@ -161,20 +161,18 @@ class ParquetData:
         if several is None and (table := delta_files(path, self._version)) is not None:
             # the version that was read first is the one that is read until the end
             several, self._version = table
-        if several is not None:
-            if self.split is not None:
-                raise UsageError(f"split={self.split!r}, but there is no manifest", file=str(path))
-            return several, None, None
-        refuse_absent(path)
-        found = find_manifest(str(path))
-        if path.is_file():
-            if self.split is not None:
-                raise UsageError("split was given with a single file", hint="give the prepared folder instead")
-            return [(str(path), path.name)], None if found is None else found[0], None
+        found = None
+        if several is None:
+            refuse_absent(path)
+            found = find_manifest(str(path))
+            if path.is_file():
+                if self.split is not None:
+                    raise UsageError("split was given with a single file", hint="give the prepared folder instead")
+                return [(str(path), path.name)], None if found is None else found[0], None
         if found is None:
             if self.split is not None:
                 raise UsageError(f"split={self.split!r}, but there is no manifest", file=str(path))
-            return files_below(path, [PARQUET]), None, None
+            return files_below(path, [PARQUET]) if several is None else several, None, None
         manifest, split = found
         split = split if self.split is None else self.split
         if split is None and len(manifest.splits) == 1:

@@ -25,7 +25,7 @@ from dboost.data.budget import block_budget, memory_budget
 from dboost.data.labels.labels import LabelStats, coder_of_one, label_notes, stats_of_one
 from dboost.data.manifest import Manifest
 from dboost.data.meaning import FILE, column_kind, fits, joint_type, say_index
-from dboost.data.parquet.block import ParquetBlock, block_width, kept_rows, scan_block
+from dboost.data.parquet.block import ParquetBlock
 from dboost.data.parquet.read import NUMBERS, FileInfo, Layout, inspect_file, say_folders, with_folders
 from dboost.data.planned import Plan, class_list, n_outputs, plan_coder
 from dboost.data.prepared.mapper import InProcess, Mapper
@@ -50,7 +50,7 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     blocks, infos, manifest = plan_blocks(data, engine=engine, n_features=None, labels=True)
     budget = memory_budget(engine)
     refuse_giants(blocks, block_budget(engine))
-    reports = engine.map(scan_block, blocks, task, name="scan-labels")
+    reports = engine.map(ParquetBlock.scan_labels, blocks, task, name="scan-labels")
     stats = reduce(LabelStats.merge, reports, LabelStats())
     label = blocks[0].label if blocks else ()
     task_names = list(label) if len(label) > 1 else None
@@ -65,7 +65,9 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     parts = _cut(infos, first.layout, first.label, data, first.manifest, n_outputs(coder, stats))
     if parts != blocks:
         every = all(block.n_rows == n for block, n in zip(blocks, kept, strict=True))
-        kept = [block.n_rows for block in parts] if every else engine.map(kept_rows, parts, name="count-rows")
+        kept = (
+            [block.n_rows for block in parts] if every else engine.map(ParquetBlock.kept_rows, parts, name="count-rows")
+        )
     ready = [replace(block, rows=n, coder=coder) for block, n in zip(parts, kept, strict=True) if n]
     layout = ready[0].layout
     names = layout.columns if layout.kind == "columns" else None
@@ -162,7 +164,7 @@ def plan_blocks(
     _check_drift(infos, needed, manifest)
     blocks = _cut(infos, layout, label, described, None if manifest is None else manifest.root)
     if layout.n_features < 0:
-        width = 1 + max(mapper.map(block_width, blocks, name="count-features"), default=-1)
+        width = 1 + max(mapper.map(ParquetBlock.largest_index, blocks, name="count-features"), default=-1)
         blocks = _cut(infos, replace(layout, n_features=width), label, described, None)
     return blocks, infos, manifest
 

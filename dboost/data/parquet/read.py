@@ -33,7 +33,7 @@ from dboost.data.meaning import (
     say_own,
 )
 from dboost.data.memory.in_memory import dense_piece, numeric_column
-from dboost.data.parquet.footer import Chunk, FooterError, chunks_of
+from dboost.data.parquet.footer import Chunk, FooterError, chunks_of, has_checksum
 from dboost.data.sparse.csr import CsrPiece
 from dboost.errors import DataError, StorageError, without_values
 from dboost.files.stores import is_store, open_input, state_of
@@ -137,6 +137,16 @@ def chunks_in(path: str) -> list[list[Chunk]]:
     """What the footer of a file says of its column chunks; a footer that makes no sense is refused (DataError)."""
     with as_data_errors(path):
         return chunks_of(_ref_and_footer(path, "")[1])
+
+
+def column_chunks(path: str) -> Iterator[tuple[int, Any]]:
+    """The rows of a row group and what PyArrow says of a column chunk, for each."""
+    chunks_in(path)  # refuses a footer whose chunks PyArrow does not survive
+    with open_file(path) as file:
+        for number in range(file.metadata.num_row_groups):
+            group = file.metadata.row_group(number)
+            for column in range(group.num_columns):
+                yield group.num_rows, group.column(column)
 
 
 def _ref_and_footer(path: str, name: str) -> tuple[FileRef, bytes]:
@@ -253,27 +263,10 @@ def _leaf_count(kind: pa.DataType) -> int:
 
 
 def _has_checksums(path: str) -> bool:
-    """Whether the first page header has field 4 (crc); pyarrow does not tell.
-
-    Thrift compact protocol: each field is one byte (step of the field number, type), then a variable-length integer.
-    The first page comes after the mark of four bytes that a file begins with.
-    """
+    """Whether the first page has a checksum, which pyarrow does not tell; it comes after the mark of the file."""
     with open_input(path) as stream:
         stream.seek(len(MARK))
-        header = stream.read(64)
-    position, field = 0, 0
-    while position < len(header):
-        byte = header[position]
-        field += byte >> 4
-        if byte & 0x0F != 5 or byte >> 4 == 0 or field > 4:
-            return False
-        if field == 4:
-            return True
-        position += 1
-        while position < len(header) and header[position] & 0x80:
-            position += 1
-        position += 1
-    return False
+        return has_checksum(bytes(stream.read(64)))
 
 
 def read_group(file: pq.ParquetFile, ref: FileRef, group: int, wanted: Sequence[str]) -> pa.Table:

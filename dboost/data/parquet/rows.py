@@ -18,7 +18,6 @@ from dboost.data.manifest import Manifest
 from dboost.data.parquet.input import ParquetData
 from dboost.data.parquet.plan import plan_blocks
 from dboost.data.parquet.read import Layout, inspect_file
-from dboost.data.sparse.csc import to_csc
 from dboost.errors import DataError
 
 
@@ -70,13 +69,10 @@ def scan_features(
     blocks, _, _ = plan_blocks(given, engine=None, n_features=None, select=select)
     for block in blocks:
         read, width = block.read(dense=dense), block.layout.n_features
-        if read.dense:
-            yield read.batch(width)
-            continue
-        pieces = tuple(replace(piece, values=piece.values.astype(np.float64, copy=False)) for piece in read.pieces)
-        indptr, rows, values = to_csc(pieces, width, dtype=np.dtype(np.float64), names=block.layout.names)
-        matrix = sparse.csc_array((values, rows, indptr), shape=(block.n_rows, width))
-        yield (matrix if block.layout.kind == "columns" else matrix[:, wanted]).tocsr()
+        if block.layout.kind == "columns":
+            yield read.batch(width, block.layout.names)
+        else:
+            yield read.csc(width)[:, wanted].tocsr()
 
 
 def _check_width(found: int, expected: int, data: ParquetData) -> None:

@@ -28,7 +28,7 @@ from typing import Any
 
 from dboost.data.manifest import Manifest
 from dboost.data.meaning import column_kind
-from dboost.data.parquet.read import as_data_errors, chunks_in, open_file
+from dboost.data.parquet.read import as_data_errors, column_chunks, open_file
 from dboost.errors import DataError, UsageError
 from dboost.files.documents import to_toml
 from dboost.files.paths import PathLike, local_path
@@ -52,24 +52,20 @@ class Seen:
 def look(item: tuple[str, str]) -> dict[str, Seen]:
     """What the footer of a file, (path, name), says of its columns. Runs on workers."""
     path, _ = item
-    chunks_in(path)  # refuses a footer whose chunks PyArrow does not survive
-    with as_data_errors(path), open_file(path) as file:
-        kinds = {one.name: column_kind(one.type) for one in file.schema_arrow}
-        found = {name: Seen(kind) for name, kind in kinds.items()}
-        for group in range(file.metadata.num_row_groups):
-            part = file.metadata.row_group(group)
-            for j in range(part.num_columns):
-                column = part.column(j)
-                if column.path_in_schema not in found:
-                    continue
-                one, told = found[column.path_in_schema], column.statistics
-                one.rows += part.num_rows
-                untold = told is None or not told.has_null_count
-                one.missing = -1 if untold or one.missing < 0 else one.missing + int(told.null_count)
-                if told is not None and told.has_min_max and kinds[column.path_in_schema] != "str":
-                    one.low = told.min if one.low is None else min(one.low, told.min)
-                    one.high = told.max if one.high is None else max(one.high, told.max)
-        return found
+    with as_data_errors(path):
+        with open_file(path) as file:
+            found = {one.name: Seen(column_kind(one.type)) for one in file.schema_arrow}
+        for rows, column in column_chunks(path):
+            if column.path_in_schema not in found:
+                continue
+            one, told = found[column.path_in_schema], column.statistics
+            one.rows += rows
+            untold = told is None or not told.has_null_count
+            one.missing = -1 if untold or one.missing < 0 else one.missing + int(told.null_count)
+            if told is not None and told.has_min_max and one.kind != "str":
+                one.low = told.min if one.low is None else min(one.low, told.min)
+                one.high = told.max if one.high is None else max(one.high, told.max)
+    return found
 
 
 def together(parts: Sequence[Mapping[str, Seen]]) -> dict[str, Seen]:

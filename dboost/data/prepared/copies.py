@@ -21,7 +21,8 @@ from dboost.data.features.arrow import arrow_of as arrow_array
 from dboost.data.features.look import Seen, look
 from dboost.data.manifest import write_parquet
 from dboost.data.meaning import CSV, arrow_of, format_of, is_text
-from dboost.data.parquet.read import as_data_errors, chunks_in, open_file
+from dboost.data.parquet.block import at
+from dboost.data.parquet.read import as_data_errors, column_chunks, open_file
 from dboost.data.prepared.documents import Wanted, csv_errors, csv_header, csv_tables, json_tables
 from dboost.data.prepared.where import parsed
 from dboost.errors import DataError, without_values
@@ -110,11 +111,9 @@ def look_at(
                 table = table.filter(pc.equal(pc.cast(table.column(split[0]), pa.string()), split[1]))
             rows += table.num_rows
             for name in schema.names:
-                try:
+                with at(item.path, None, name):
                     seen = look(name, arrow_array(name, table.column(name)), wanted.dialect.decimal != ",")
                     found[name] = found[name].merge(seen, name) if name in found else seen
-                except DataError as fault:
-                    raise DataError(fault.what, file=item.path, column=name, hint=fault.hint) from fault
     return rows, found
 
 
@@ -192,18 +191,14 @@ def _fitting(table: pa.Table, where: str | None, path: str) -> pa.Table:
 def lacks_values(item: tuple[str, Sequence[str]]) -> bool:
     """Whether a value of some columns of a Parquet file is missing, or may be. Runs on workers."""
     path, names = item
-    chunks_in(path)  # refuses a footer whose chunks PyArrow does not survive
-    with as_data_errors(path), open_file(path) as file:
-        for group in range(file.metadata.num_row_groups):
-            columns = file.metadata.row_group(group)
-            for j in range(columns.num_columns):
-                column = columns.column(j)
-                if column.path_in_schema in names:
-                    found = column.statistics
-                    # statistics count no NaN, which is a label that is missing too
-                    floats = column.physical_type in ("FLOAT", "DOUBLE")
-                    if floats or found is None or not found.has_null_count or found.null_count:
-                        return True
+    with as_data_errors(path):
+        for _, column in column_chunks(path):
+            if column.path_in_schema in names:
+                found = column.statistics
+                # statistics count no NaN, which is a label that is missing too
+                floats = column.physical_type in ("FLOAT", "DOUBLE")
+                if floats or found is None or not found.has_null_count or found.null_count:
+                    return True
     return False
 
 

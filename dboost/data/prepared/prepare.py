@@ -42,7 +42,7 @@ from dboost.data.prepared.mapper import InProcess, Mapper
 from dboost.data.prepared.tables import TableTransform, learn_table, names_file, write_table
 from dboost.data.prepared.text import TextRule, choose_vocabulary
 from dboost.data.prepared.vocabulary import counted_terms
-from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
+from dboost.data.sources import COPIES, Source, Sources, in_own_names, open_sources, splits_of
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.files import store_folders
 from dboost.files.publish import publish
@@ -148,7 +148,7 @@ def prepare_text(
         staging = opened.enter_context(_staging(target))
         sources = open_sources(splits, wanted, label, learned, staging, mapper, where, on_bad_rows == QUARANTINE)
         settings["refused"] = dict(sorted(sources.refused.items()))
-        with sources.in_own_names():
+        with in_own_names(sources.origin):
             chunks, types = _plan(sources, how, mapper)
             how = replace(how, types=types)
             looked = contract is not None or write_contract is not None
@@ -214,14 +214,7 @@ def _prepared(
     terms, df, idf = choose_vocabulary(found, documents, n_terms=n_terms, **limits)
     vocabulary = write_vocabulary(staging, terms, df, idf)
     written = mapper.map(write_chunk, chunks, how, str(staging), vocabulary, name="write-features")
-    return Manifest(
-        schema={"indices": "list<int>", "values": "list<float32>", **_copied_kinds(how)},
-        features={"indices": "indices", "values": "values", "n_features": len(terms)},
-        label=how.label,
-        splits=_split_entries([entry for entries in written for entry in entries]),
-        vocabulary=vocabulary,
-        settings={**settings, "documents": documents},
-    )
+    return _manifest(how, "float32", len(terms), written, vocabulary, {**settings, "documents": documents})
 
 
 def _prepared_table(
@@ -237,18 +230,27 @@ def _prepared_table(
     names, where, rows = learn_table(mine, how, table, staging, mapper)
     written = mapper.map(write_table, chunks, how, table.read, str(staging), where["sha256"], name="write-features")
     kept = ("vocabulary_split", "keep", "where", "on_bad_rows", "label_separator", "refused")
+    about = {name: settings[name] for name in kept if name in settings}
+    about |= {"columns": [*how.text, *how.features], "documents": rows, "transform": where}
+    return _manifest(how, "float64", len(names), written, names_file(staging, names), about)
+
+
+def _manifest(
+    how: TextColumns,
+    values: str,
+    n_features: int,
+    written: Sequence[Sequence[dict[str, Any]]],
+    vocabulary: dict[str, str],
+    settings: dict[str, Any],
+) -> Manifest:
+    """What is said of features in values of a kind, of which each chunk has told what it wrote."""
     return Manifest(
-        schema={"indices": "list<int>", "values": "list<float64>", **_copied_kinds(how)},
-        features={"indices": "indices", "values": "values", "n_features": len(names)},
+        schema={"indices": "list<int>", "values": f"list<{values}>", **_copied_kinds(how)},
+        features={"indices": "indices", "values": "values", "n_features": n_features},
         label=how.label,
         splits=_split_entries([entry for entries in written for entry in entries]),
-        vocabulary=names_file(staging, names),
-        settings={
-            **{name: settings[name] for name in kept if name in settings},
-            "columns": [*how.text, *how.features],
-            "documents": rows,
-            "transform": where,
-        },
+        vocabulary=vocabulary,
+        settings=settings,
     )
 
 

@@ -23,7 +23,7 @@ import os
 import re
 import secrets
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.text.counting import Counts, add_counts
 from dboost.compiled.text.terms import Terms
+from dboost.data.features.arrow import one_array
 from dboost.data.prepared.mapper import InProcess
 from dboost.data.prepared.text_arrow import documents
 from dboost.data.prepared.text_terms import Counted, choose, count_piece, names_of
@@ -47,28 +48,13 @@ SHARD_BITS = 10
 SHARDS = 1 << SHARD_BITS
 # An odd constant of Knuth's multiplicative hashing.
 _SPREAD = np.uint32(0x9E3779B1)
-_WORDS = re.compile(r"\w\w+")
+TOKENISERS = ("words", "identifiers")
 _CASE = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_A-Za-z]+")
-
-
-def words(text: str) -> list[str]:
-    """Lower-cased runs of two or more word characters."""
-    return _WORDS.findall(text.lower())
 
 
 def identifiers(text: str) -> list[str]:
     """Parts of identifiers, lower-cased, two letters or more."""
     return [part.lower() for part in _CASE.findall(text) if len(part) > 1]
-
-
-TOKENISERS: dict[str, Callable[[str], list[str]]] = {"words": words, "identifiers": identifiers}
-
-
-def get_tokeniser(name: str) -> Callable[[str], list[str]]:
-    """The tokeniser of that name."""
-    if name not in TOKENISERS:
-        raise UsageError(f"tokenizer={name!r}", hint=f"use one of {', '.join(TOKENISERS)}")
-    return TOKENISERS[name]
 
 
 def bucket_name(token: str, buckets: int) -> str:
@@ -80,14 +66,15 @@ def bucket_name(token: str, buckets: int) -> str:
 class TextRule:
     """How documents become terms, and what counts become; identifiers are neither joined nor left out (UsageError)."""
 
-    tokenizer: str = "words"  # A key of ``TOKENISERS``.
+    tokenizer: str = "words"  # One of ``TOKENISERS``.
     ngrams: int = 1  # Terms of up to so many words, joined by a blank; words alone by default.
     stop_words: tuple[str, ...] = ()  # Words that are left out before terms are formed.
     sublinear_tf: bool = True  # Whether 1 + ln tf stands for the count tf.
     binary: bool = False  # Whether every count is 1.
 
     def __post_init__(self) -> None:
-        get_tokeniser(self.tokenizer)
+        if self.tokenizer not in TOKENISERS:
+            raise UsageError(f"tokenizer={self.tokenizer!r}", hint=f"use one of {', '.join(TOKENISERS)}")
         if isinstance(self.ngrams, bool) or not isinstance(self.ngrams, int) or self.ngrams < 1:
             raise UsageError(f"ngrams={self.ngrams!r}", hint="give the most words of a term, such as 2")
         if self.stop_words == ("english",):
@@ -101,7 +88,7 @@ class TextRule:
     def words(self) -> WordRule:
         """How documents are cut; words by compiled loops, identifiers by Python."""
         if self.tokenizer != "words":
-            return WordRule(analyzer=get_tokeniser(self.tokenizer))
+            return WordRule(analyzer=identifiers)
         return WordRule(ngram_range=(1, self.ngrams), stop_words=frozenset(self.stop_words))
 
     def weights(self) -> Weights:
@@ -259,24 +246,15 @@ def _shards(hashes: NDArray[np.uint32]) -> NDArray[np.int64]:
     return ((hashes * _SPREAD) >> np.uint32(32 - SHARD_BITS)).astype(np.int64)
 
 
-def count_terms(texts: Any, tokenizer: str | TextRule, hashing: int | None) -> pa.Table:
-    """Document and term frequency of every term of some documents, in the columns ``term``, ``df``, ``tf``."""
-    return count_texts(texts, tokenizer, hashing).frequencies()
-
-
 def merge_counts(tables: Sequence[pa.Table]) -> pa.Table:
     """Add the counts of several tables; exact, nothing is pruned."""
     terms = Terms(max(table.num_rows for table in tables))
-    numbers = [terms.enter(*text_and_offsets(_one_array(table.column("term")))) for table in tables]
+    numbers = [terms.enter(*text_and_offsets(one_array(table.column("term")))) for table in tables]
     total = {name: np.zeros(terms.number, np.int64) for name in ("df", "tf")}
     for table, mine in zip(tables, numbers, strict=True):
         for name, sums in total.items():
             sums[mine] += table.column(name).to_numpy()
     return pa.table({"term": names_of(terms, np.arange(terms.number)), **total})
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
 
 
 def within(counts: pa.Table, low: float, high: float) -> pa.Table:
@@ -308,7 +286,7 @@ def choose_vocabulary(
         max_df=max_df,
         max_features=max_features,
         total=lambda: counts.column("tf").to_numpy(),
-        names=lambda these: _one_array(counts.column("term").take(pa.array(these))),
+        names=lambda these: one_array(counts.column("term").take(pa.array(these))),
         n_terms=n_terms,
     )
     df = all_df[chosen].astype(np.int64)

@@ -9,7 +9,10 @@ The text is parsed as an expression of Python of which only comparisons, ``and``
 from __future__ import annotations
 
 import ast
+import operator
 import re
+from functools import reduce
+from itertools import pairwise
 from typing import Any
 
 import pyarrow.compute as pc
@@ -17,12 +20,12 @@ import pyarrow.compute as pc
 from dboost.errors import UsageError
 
 _COMPARE: dict[type[ast.cmpop], Any] = {
-    ast.Eq: lambda a, b: a == b,
-    ast.NotEq: lambda a, b: a != b,
-    ast.Lt: lambda a, b: a < b,
-    ast.LtE: lambda a, b: a <= b,
-    ast.Gt: lambda a, b: a > b,
-    ast.GtE: lambda a, b: a >= b,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
 }
 HINT = 'such as year >= 2020 and lang in ("en", "de"); a column with an odd name is column("its name")'
 
@@ -49,17 +52,15 @@ def parsed(text: str) -> tuple[Any, tuple[str, ...]]:
 
 def _expression(node: ast.AST, names: set[str], text: str) -> Any:
     match node:
-        case ast.BoolOp(op=ast.And(), values=values):
-            found = [_expression(one, names, text) for one in values]
-            return _folded(found, lambda a, b: a & b)
-        case ast.BoolOp(values=values):
-            return _folded([_expression(one, names, text) for one in values], lambda a, b: a | b)
+        case ast.BoolOp(op=op, values=values):
+            join = operator.and_ if isinstance(op, ast.And) else operator.or_
+            return reduce(join, [_expression(one, names, text) for one in values])
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return ~_expression(operand, names, text)
         case ast.Compare(left=left, ops=ops, comparators=others):
             sides = [left, *others]
-            found = [_comparison(op, sides[i], sides[i + 1], names, text) for i, op in enumerate(ops)]
-            return _folded(found, lambda a, b: a & b)
+            pairs = zip(ops, pairwise(sides), strict=True)
+            return reduce(operator.and_, [_comparison(op, *pair, names, text) for op, pair in pairs])
         case ast.Name() | ast.Call():
             return _column(node, names, text)
     raise _refused(node, text)
@@ -103,13 +104,6 @@ def _value(node: ast.AST, text: str) -> Any:
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
             return -value
     raise _refused(node, text)
-
-
-def _folded(found: list[Any], join: Any) -> Any:
-    whole = found[0]
-    for one in found[1:]:
-        whole = join(whole, one)
-    return whole
 
 
 def _refused(node: ast.AST, text: str) -> UsageError:

@@ -27,7 +27,7 @@ from dboost.compiled.sparse.transpose import turn
 from dboost.compiled.vectors.new_arrays import new_arrays
 from dboost.compiled.vectors.room import lesser
 from dboost.data.prepared.mapper import InProcess
-from dboost.data.sparse.csr import CsrPiece, ascending, usual
+from dboost.data.sparse.csr import CsrPiece, ascending, clean_rows
 from dboost.errors import DataError
 
 
@@ -225,21 +225,19 @@ def to_csc(
     if keep is not None:
         target = np.where(keep, np.cumsum(keep, dtype=np.int32) - np.int32(1), np.int32(-1)).astype(np.int32)
     bounds = np.concatenate([[0], np.cumsum([piece.n_rows for piece in pieces])]).astype(np.int64)
+    stored = [
+        (read_only(piece.indptr), read_only(piece.indices), read_only(piece.values), target[a:b])
+        for piece, (a, b) in zip(pieces, pairwise(bounds), strict=True)
+    ]
     indptr = np.zeros(n_features + 1, dtype=np.int64)
-    for number, piece in enumerate(pieces):
-        mine = target[bounds[number] : bounds[number + 1]]
-        stored = read_only(piece.indptr), read_only(piece.indices), read_only(piece.values)
-        code, row, position = _count(*stored, mine, n_features, indptr)
+    for piece, rows_of_piece in zip(pieces, stored, strict=True):
+        code, row, position = _count(*rows_of_piece, n_features, indptr)
         if code != _OK:
             raise _refusal(piece, code, row, position, n_features, names)
     np.cumsum(indptr, out=indptr)
     rows, values = new_arrays((int(indptr[-1]), np.int32), (int(indptr[-1]), dtype))
     cursor = indptr[:-1].copy()
-    duplicates = 0
-    for number, piece in enumerate(pieces):
-        mine = target[bounds[number] : bounds[number + 1]]
-        stored = read_only(piece.indptr), read_only(piece.indices), read_only(piece.values)
-        duplicates += _place(*stored, mine, indptr, cursor, rows, values)
+    duplicates = sum(_place(*rows_of_piece, indptr, cursor, rows, values) for rows_of_piece in stored)
     return _without_duplicates(indptr, rows, values) if duplicates else (indptr, rows, values)
 
 
@@ -295,18 +293,12 @@ def _counted(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]) 
     """Check and count a part; None where it has zeros, faults, or values of another type."""
     counts, inside, ascend = np.zeros(n_features + 1, dtype=np.int64), [], True
     for piece in pieces:
-        first, stop = int(piece.indptr[0]), int(piece.indptr[-1])
-        if piece.values.dtype != dtype or first < 0 or stop > piece.indices.shape[0]:
+        found = clean_rows(piece, n_features) if piece.values.dtype == dtype else None
+        if found is None:
             return None
-        if piece.n_rows and int(np.diff(piece.indptr).min()) < 0:
-            return None
-        offsets = read_only((piece.indptr - first).astype(np.int64, copy=False))
-        indices, values = read_only(piece.indices[first:stop]), read_only(piece.values[first:stop])
-        if not usual(indices, values, n_features):
-            return None
-        _count_usual(indices, counts)
-        ascend = ascend and ascending(offsets, indices)
-        inside.append((offsets, indices, values))
+        _count_usual(found[1], counts)
+        ascend = ascend and ascending(*found[:2])
+        inside.append(found)
     return _Counted(inside, counts, ascend)
 
 

@@ -94,24 +94,29 @@ def dense_to_csr(dense: Values, indptr: Int64, indices: Int32, values: Values) -
         indptr[i + 1] = p
 
 
+def clean_rows(piece: CsrPiece, n_features: int) -> tuple[Any, Any, Any] | None:
+    """Offsets from 0 on, columns and values of a piece, read-only; None where it has zeros or faults."""
+    first, stop = int(piece.indptr[0]), int(piece.indptr[-1])
+    if first < 0 or stop > piece.indices.shape[0] or (piece.n_rows and int(np.diff(piece.indptr).min()) < 0):
+        return None
+    offsets = read_only((piece.indptr - first).astype(np.int64, copy=False))
+    indices, values = read_only(piece.indices[first:stop]), read_only(piece.values[first:stop])
+    return (offsets, indices, values) if usual(indices, values, n_features) else None
+
+
 def as_rows_of(pieces: Sequence[CsrPiece], n_features: int) -> tuple[Any, Any, Any] | None:
     """Pieces joined by row (int64, int32, float32), one alone uncopied; None where ``to_csc`` would change values."""
     pointers, index, data, first_value = [np.zeros(1, np.int64)], [], [], 0
     for piece in pieces:
-        first, stop = int(piece.indptr[0]), int(piece.indptr[-1])
         if piece.values.dtype != np.float32 or piece.indices.dtype != np.int32:
             return None
-        if first < 0 or stop > piece.indices.shape[0] or (piece.n_rows and int(np.diff(piece.indptr).min()) < 0):
+        found = clean_rows(piece, n_features)
+        if found is None or not ascending(*found[:2]):
             return None
-        indices, values = piece.indices[first:stop], piece.values[first:stop]
-        pointer = (piece.indptr - first).astype(np.int64, copy=False)
-        seen = read_only(indices)
-        if not (usual(seen, read_only(values), n_features) and ascending(read_only(pointer), seen)):
-            return None
-        pointers.append(pointer[1:] + first_value)
-        index.append(indices)
-        data.append(values)
-        first_value += stop - first
+        pointers.append(found[0][1:] + first_value)
+        index.append(found[1])
+        data.append(found[2])
+        first_value += found[1].shape[0]
     if len(index) == 1:
         return np.concatenate(pointers), index[0], data[0]
     return (
