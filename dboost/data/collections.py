@@ -76,7 +76,7 @@ def plan_collection(
     delayed, task_names = _delayed_blocks(X, y, sample_weight, groups)
     client = engine.client if isinstance(engine, Clustered) else None
     token = uuid.uuid4().hex[:8]
-    raws = _compute(delayed, client)
+    raws = _computed(delayed) if client is None else list(client.compute(delayed))
     reports: list[BlockReport] = engine.map(scan_raw, raws, task, name="scan-labels")
     stats = reduce(LabelStats.merge, [report.stats for report in reports], LabelStats())
     column_names = task_names if task in SEVERAL else None
@@ -164,10 +164,8 @@ def refuse_gone(**collections: Any) -> None:
             )
 
 
-def _compute(delayed: Sequence[Any], client: Any) -> list[Any]:
-    """Futures of the blocks on a cluster, the blocks themselves without one; all in one graph."""
-    if client is not None:
-        return list(client.compute(list(delayed)))
+def _computed(delayed: list[Any]) -> list[Any]:
+    """The blocks, in one graph."""
     import dask
 
     return list(dask.compute(*delayed, scheduler="threads"))

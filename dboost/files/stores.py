@@ -71,11 +71,6 @@ class StorePath(os.PathLike[str]):
         return PurePosixPath(self.key).name
 
     @property
-    def suffix(self) -> str:
-        """The ending of the name."""
-        return PurePosixPath(self.key).suffix
-
-    @property
     def parent(self) -> StorePath:
         """The folder it lies in."""
         above = self.key.rpartition("/")[0]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from dboost.data import build_plan
+from dboost.data import ParquetData, build_plan
 from dboost.data.prepared.mapper import InProcess
 
 
@@ -28,17 +28,12 @@ def small():
     return SimpleNamespace(X=X, y=y, weight=weight)
 
 
-@pytest.fixture
-def plan():
+def plan(X, y=None, sample_weight=None, *, task="classification", **options):
     """build_plan in this process."""
-
-    def make(X, y=None, sample_weight=None, *, task="classification", **options):
-        return build_plan(X, y, sample_weight, task=task, engine=InProcess(), **options)
-
-    return make
+    return build_plan(X, y, sample_weight, task=task, engine=InProcess(), **options)
 
 
-def same_partitions(left, right):
+def same(left, right):
     """Assert that two plans decode to the same bits."""
     assert left.rows == right.rows
     for a, b in zip(left.items, right.items, strict=True):
@@ -49,12 +44,7 @@ def same_partitions(left, right):
             np.testing.assert_array_equal(x, z, err_msg=name)
 
 
-@pytest.fixture
-def same():
-    return same_partitions
-
-
-def list_table(X, labels=None, *, large=False, value_type=None, **columns):
+def lists(X, labels=None, *, large=False, value_type=None, **columns):
     """A table with the two list columns of a CSR matrix."""
     kind = pa.LargeListArray if large else pa.ListArray
     offsets = pa.array(X.indptr, pa.int64() if large else pa.int32())
@@ -67,34 +57,20 @@ def list_table(X, labels=None, *, large=False, value_type=None, **columns):
     return pa.table({**data, **columns})
 
 
-@pytest.fixture
-def lists():
-    return list_table
+def listed(path, **options):
+    """Files of `lists`, by default of as many columns as `small` has."""
+    return ParquetData(path, **{"features": ("indices", "values"), "label": "label", "n_features": 7, **options})
 
 
-@pytest.fixture
-def write():
+def write(folder: Path, *tables: pa.Table, rows: int = 20, checksum: bool = True, **options) -> Path:
     """Write tables as files of a folder; returns the folder."""
-
-    def make(folder: Path, *tables: pa.Table, rows: int = 20, checksum: bool = True, **options) -> Path:
-        folder.mkdir(parents=True, exist_ok=True)
-        for number, table in enumerate(tables):
-            path = folder / f"f{number}.parquet"
-            pq.write_table(table, path, row_group_size=rows, write_page_checksum=checksum, **options)
-        return folder
-
-    return make
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, table in enumerate(tables):
+        path = folder / f"f{number}.parquet"
+        pq.write_table(table, path, row_group_size=rows, write_page_checksum=checksum, **options)
+    return folder
 
 
 def replace(table, name, values):
     """The table with other values in one column."""
     return table.set_column(table.column_names.index(name), name, values)
-
-
-LISTS = {"features": ("indices", "values"), "label": "label"}
-
-
-@pytest.fixture
-def as_lists():
-    """Keyword arguments of ParquetData for `lists`."""
-    return dict(LISTS)

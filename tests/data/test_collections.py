@@ -11,15 +11,16 @@ from distributed import Client
 from scipy import sparse
 
 import dboost
-from dboost.data import ParquetData, build_plan
+from dboost.data import build_plan
 from dboost.data.budget import block_budget, memory_budget
 from dboost.errors import DataError, UsageError
+from tests.data.conftest import listed, lists, plan, same, write
 
 NAMES = list("abcdefg")
 
 
 @pytest.fixture
-def blocks(small, plan):
+def blocks(small):
     """What the plan holds, as one matrix, labels and weights."""
 
     def check(found, weight=None):
@@ -41,7 +42,7 @@ def chunked(small, *sizes):
     return X, da.from_array(small.y, chunks=(sizes,)), da.from_array(small.weight, chunks=(sizes,))
 
 
-def test_arrays(small, plan, blocks):
+def test_arrays(small, blocks):
     X, y, weight = chunked(small, 13, 1, 46)
     blocks(plan(X, y))
     blocks(plan(X, y, weight), small.weight)
@@ -50,13 +51,13 @@ def test_arrays(small, plan, blocks):
     assert len(plan(X, y).items) == 3
 
 
-def test_sparse_chunks(small, plan, blocks):
+def test_sparse_chunks(small, blocks):
     X, y, _ = chunked(small, 30, 30)
     blocks(plan(X.map_blocks(sparse.csr_matrix), y))
     blocks(plan(X.map_blocks(sparse.csc_array), y))
 
 
-def test_unknown_sizes_and_empty_chunks(small, plan, blocks):
+def test_unknown_sizes_and_empty_chunks(small, blocks):
     X, y, weight = chunked(small, 20, 20, 20)
     keep = da.from_array(np.arange(60) < 40, chunks=20)
     found = plan(X[keep], y[keep], weight[keep])
@@ -65,9 +66,7 @@ def test_unknown_sizes_and_empty_chunks(small, plan, blocks):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_partitions_row_groups_and_memory_are_cut_at_the_same_rows(
-    small, plan, same, write, lists, as_lists, monkeypatch, tmp_path, weighted
-):
+def test_partitions_row_groups_and_memory_are_cut_at_the_same_rows(small, monkeypatch, tmp_path, weighted):
     """Blocks of 16 rows, from partitions and row groups that have as many, or that are cut."""
     monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 50)
     weight = np.where(np.arange(60) % 32 < 16, 2.0, 1.0) if weighted else None
@@ -82,13 +81,11 @@ def test_partitions_row_groups_and_memory_are_cut_at_the_same_rows(
         files = [table.slice(start, size) for start, size in zip(starts, sizes, strict=True)]
         for rows in (60, 16) if 20 not in sizes else ():
             write(tmp_path / str(number), *files, rows=rows)
-            data = ParquetData(tmp_path / str(number), n_features=7, weight="weight" if weighted else None, **as_lists)
+            data = listed(tmp_path / str(number), weight="weight" if weighted else None)
             same(plan(data), memory)
 
 
-def test_rows_of_weight_zero_do_not_count_but_in_files(
-    small, plan, same, write, lists, as_lists, monkeypatch, tmp_path
-):
+def test_rows_of_weight_zero_do_not_count_but_in_files(small, monkeypatch, tmp_path):
     monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 50)
     weight = np.ones(60)
     weight[[0, 1, *range(16, 24), *range(40, 44), *range(46, 50)]] = 0.0
@@ -99,7 +96,7 @@ def test_rows_of_weight_zero_do_not_count_but_in_files(
         X, y, _ = chunked(small, *sizes)
         same(plan(X.map_blocks(sparse.csr_matrix), y, da.from_array(weight, chunks=(sizes,))), memory)
     write(tmp_path, lists(small.X, small.y, weight=weight), rows=60)
-    files = plan(ParquetData(tmp_path, n_features=7, weight="weight", **as_lists))
+    files = plan(listed(tmp_path, weight="weight"))
     assert files.rows == tuple(item.load().n_rows for item in files.items) == (14, 8, 10, 10)
 
 
@@ -107,7 +104,7 @@ def frame(small):
     return pd.DataFrame(small.X.toarray(), columns=NAMES).assign(kind=small.y, s=small.weight)
 
 
-def test_frames(small, plan, blocks):
+def test_frames(small, blocks):
     ddf = dd.from_pandas(frame(small), npartitions=4)
     X = ddf[NAMES]
     found = plan(ddf.drop(columns=["s"]), "kind")
@@ -118,7 +115,7 @@ def test_frames(small, plan, blocks):
     blocks(plan(X, da.from_array(small.y, chunks=15)))
 
 
-def test_tasks_in_a_frame(small, plan):
+def test_tasks_in_a_frame(small):
     labels = pd.DataFrame({"u": [0, 1] * 30, "v": [1, 1, 0] * 20})
     X = dd.from_pandas(frame(small)[NAMES], npartitions=2)
     found = plan(X, dd.from_pandas(labels, npartitions=2), task="multitask")
@@ -126,7 +123,7 @@ def test_tasks_in_a_frame(small, plan):
     np.testing.assert_array_equal(np.concatenate([p.y for p in found.items]), labels.to_numpy() * 2 - 1)
 
 
-def test_mismatches_name_the_repair(small, plan):
+def test_mismatches_name_the_repair(small):
     X, y, weight = chunked(small, 20, 20, 20)
     with pytest.raises(UsageError, match=r"y has 2 partitions, X has 3; use y = y.rechunk\(\{0: X.chunks\[0\]\}\)"):
         plan(X, y.rechunk(30))
@@ -157,7 +154,7 @@ def test_mismatches_name_the_repair(small, plan):
         plan(da.zeros((6, 2, 2)), da.zeros(6))
 
 
-def test_rows_that_do_not_belong_together_are_refused(small, plan):
+def test_rows_that_do_not_belong_together_are_refused(small):
     data = frame(small)
     X = dd.from_pandas(data[NAMES], npartitions=2)
     shifted = data["kind"].copy()
@@ -177,7 +174,7 @@ def parts(*frames):
     return dd.from_delayed([delayed(f) for f in frames], meta=frames[0], verify_meta=False)
 
 
-def test_partitions_that_differ(small, plan):
+def test_partitions_that_differ(small):
     data = frame(small).drop(columns=["s"])
     first, second = data.iloc[:30], data.iloc[30:]
     assert plan(parts(first, second), "kind").n_rows == 60
@@ -210,7 +207,7 @@ class OnClient:
         return self.client.gather(self.client.map(fn, items, *[[a] * len(items) for a in args], pure=False))
 
 
-def test_on_a_cluster_partitions_stay_there(small, plan, one_worker):
+def test_on_a_cluster_partitions_stay_there(small, one_worker):
     with one_worker.as_current():
         ddf = dd.from_pandas(frame(small), npartitions=4)
         found = build_plan(ddf, "kind", "s", task="classification", engine=OnClient(one_worker))

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from dboost.data.labels.labels import LabelStats, check_weight, plan_labels, scan
 from dboost.errors import DataError, UsageError
+from tests.data.conftest import plan
 
 X2 = np.ones((6, 1))
 WORDS = ["b", "a", "c", "a", "b", "b"]
@@ -34,7 +35,7 @@ def same_words():
     yield np.array(WORDS)[:, None]
 
 
-def test_strings_are_strings(plan):
+def test_strings_are_strings():
     for y in list(same_words()):
         found = plan(X2, y)
         assert found.task == "multiclass" and found.n_outputs == 3
@@ -44,7 +45,7 @@ def test_strings_are_strings(plan):
         assert found.items[0].y.tolist() == [1, 0, 2, 0, 1, 1]
 
 
-def test_two_classes(plan):
+def test_two_classes():
     for y, classes in [
         (np.array([3, -1, 3, -1, 3, -1]), [-1, 3]),
         (np.array([3, 1, 3, 1, 3, 1], dtype=np.uint8), [1, 3]),
@@ -69,12 +70,12 @@ def test_two_classes(plan):
         assert codes.dtype == np.int32 and set(codes.tolist()) == {0, 1}
 
 
-def test_numpy_types_of_classes_survive(plan):
+def test_numpy_types_of_classes_survive():
     assert plan(X2, np.array([3, 1] * 3, dtype=np.int16)).classes.dtype == np.int16
     assert plan(X2, np.array(["x", "yy"] * 3)).classes.dtype == np.dtype("<U2")
 
 
-def test_refused_labels(plan):
+def test_refused_labels():
     for y, words in [
         (np.array([1, "a"] * 3, dtype=object), "mixed types: int and str"),
         (np.array([1, 2.0] * 3, dtype=object), "mixed types: float and int"),
@@ -105,7 +106,7 @@ def test_refused_labels(plan):
         plan(X2, WORDS, task="ranking")
 
 
-def test_classes_given(plan):
+def test_classes_given():
     found = plan(X2, WORDS, classes=["d", "c", "b", "a"])
     assert found.classes.tolist() == ["a", "b", "c", "d"]
     assert found.class_counts == (2, 3, 1, 0)
@@ -119,7 +120,7 @@ def test_classes_given(plan):
         plan(X2, WORDS, classes=[])
 
 
-def test_unseen_label_at_encoding(plan):
+def test_unseen_label_at_encoding():
     coder = pickle.loads(pickle.dumps(plan(X2, WORDS).coder))
     assert coder.codes(["c", "a"]).tolist() == [2, 0]
     with pytest.raises(DataError, match="not among the 3 classes: 'd'"):
@@ -128,7 +129,7 @@ def test_unseen_label_at_encoding(plan):
         coder.codes([1, 2])
 
 
-def test_class_weights(plan):
+def test_class_weights():
     weight = np.array([1.0, 2, 1, 1, 0, 1])
     found = plan(X2, WORDS, weight, class_weight={"a": 2.0, "b": 0.5})
     assert found.items[0].weight.tolist() == [0.5, 4, 1, 2, 0.5]
@@ -140,7 +141,7 @@ def test_class_weights(plan):
     np.testing.assert_allclose(twice.coder.factors, balanced.coder.factors)
 
 
-def test_texts_name_the_numbers_they_write(plan):
+def test_texts_name_the_numbers_they_write():
     for labels in [[1, 2, 2, 10, 1, 2], [1.0, 2.0, 2.0, 10.0, 1.0, 2.0]]:
         named = {"1": 3.0, "10": 0.5}
         found, expected = (plan(X2, labels, class_weight=given) for given in (named, {1: 3.0, 10: 0.5}))
@@ -158,7 +159,7 @@ def test_texts_name_the_numbers_they_write(plan):
         plan(X2, ["1", "2", "2", "1", "1", "2"], class_weight={1: 2.0})
 
 
-def test_refused_class_weights(plan):
+def test_refused_class_weights():
     for class_weight, words in [
         ("even", "class_weight='even'"),
         ({"z": 1}, "not classes: 'z'"),
@@ -171,7 +172,7 @@ def test_refused_class_weights(plan):
             plan(X2, WORDS, class_weight=class_weight)
 
 
-def test_refused_sample_weights(plan):
+def test_refused_sample_weights():
     for weight, words in [
         ([1, 1], r"shape \(2,\), expected \(6,\)"),
         (np.ones((6, 2)), "shape"),
@@ -189,7 +190,7 @@ def test_refused_sample_weights(plan):
 TASKS = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])
 
 
-def test_tasks(plan):
+def test_tasks():
     for y in [
         TASKS,
         TASKS * 2 - 1,
@@ -207,7 +208,7 @@ def test_tasks(plan):
         assert (found.classes is None) == (not hasattr(y, "columns"))
 
 
-def test_tasks_with_missing_labels(plan):
+def test_tasks_with_missing_labels():
     y = TASKS.astype(float)
     y[0, 1] = np.nan
     assert plan(np.ones((4, 1)), y, task="multitask").items[0].y[0].tolist() == [-1, 0]
@@ -216,7 +217,7 @@ def test_tasks_with_missing_labels(plan):
     assert plan(np.ones((4, 1)), objects, task="multitask").items[0].y[0].tolist() == [-1, 0]
 
 
-def test_refused_tasks(plan):
+def test_refused_tasks():
     for y, words in [
         (np.array([[0, 1], [1, 2], [0, 0], [1, 1]]), "label 2 in row 1, task 1"),
         (np.array([[0, 1], [1, -1], [0, 0], [1, 1]]), "hold both 0 and -1"),
@@ -229,7 +230,7 @@ def test_refused_tasks(plan):
             plan(np.ones((4, 1)), y, task="multitask")
 
 
-def test_names_of_tasks(plan):
+def test_names_of_tasks():
     assert plan(np.ones((4, 1)), TASKS, task="multitask", classes=["u", "v"]).classes.tolist() == ["u", "v"]
     with pytest.raises(UsageError, match="one name per column"):
         plan(np.ones((4, 1)), TASKS, task="multitask", classes=["u"])
@@ -239,7 +240,7 @@ def test_names_of_tasks(plan):
         plan(np.ones((4, 1)), [[0, 1], [1, 1]] * 2, task="multitask", classes=["u", "v"])
 
 
-def test_regression(plan):
+def test_regression():
     found = plan(X2, [1, 2.5, 3, 4, 5, 6], task="regression")
     assert found.items[0].y.dtype == np.float64 and found.classes is None
     with pytest.raises(DataError, match="row 1 is not finite"):

@@ -28,6 +28,7 @@ from dboost.data.meaning import CSV, JSON_LINES, PARQUET, Dialect, files_below, 
 from dboost.data.prepared import documents
 from dboost.data.prepared.documents import csv_tables, document_files
 from dboost.errors import DataError, DboostWarning
+from tests.data.conftest import plan
 
 TABLE = pa.table({"text": ["sea wave", "sky cloud"] * 10, "y": ["a", "b"] * 10})
 TEXT = TABLE.to_pandas().to_csv(index=False).encode()
@@ -146,7 +147,7 @@ def test_no_byte_of_csv_is_lost_at_the_end_of_a_block(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask, to pandas
-def test_the_index_of_a_table_is_no_feature_and_may_be_named(tmp_path: Path, plan) -> None:
+def test_the_index_of_a_table_is_no_feature_and_may_be_named(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.normal(size=40), "b": rng.normal(size=40), "y": ["p", "q"] * 20})
     dd.from_pandas(frame, npartitions=2).to_parquet(tmp_path / "dask")
@@ -169,7 +170,7 @@ def test_the_index_of_a_table_is_no_feature_and_may_be_named(tmp_path: Path, pla
     assert plan(chosen).feature_names == ("a", "customer_id")
 
 
-def test_columns_of_folders_are_features_labels_and_weights(tmp_path: Path, plan) -> None:
+def test_columns_of_folders_are_features_labels_and_weights(tmp_path: Path) -> None:
     table = pa.table({"a": [0.5, 1.5] * 20, "y": ["p", "q"] * 20, "hour": [0, 1, 2, 3] * 10, "w": [1, 2] * 20})
     pq.write_to_dataset(table, tmp_path / "t", partition_cols=["hour", "w"])
     data = ParquetData(tmp_path / "t", label="y", weight="w")

@@ -13,6 +13,7 @@ from dboost.data.blocks import GROUP_ROWS, rows_per_block
 from dboost.data.sparse import csc
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, UsageError
+from tests.data.conftest import plan, same
 
 NAMES = tuple("abcdefg")
 
@@ -45,7 +46,7 @@ def _frozen(array):
 
 
 @pytest.mark.parametrize("blocks", [1, 4])
-def test_every_container_gives_the_same_bits(small, plan, same, monkeypatch, blocks):
+def test_every_container_gives_the_same_bits(small, monkeypatch, blocks):
     monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 230 if blocks == 1 else 50)
     reference = plan(small.X, small.y, small.weight)
     assert len(reference.items) == blocks
@@ -58,7 +59,7 @@ def test_every_container_gives_the_same_bits(small, plan, same, monkeypatch, blo
             assert found.fingerprint == reference.fingerprint, name
 
 
-def test_blocks_hold_the_matrix(small, plan, monkeypatch):
+def test_blocks_hold_the_matrix(small, monkeypatch):
     monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 50)
     found = plan(small.X, small.y)
     parts = [sparse.csc_array((p.values, p.rows, p.indptr), shape=(p.n_rows, 7)).toarray() for p in found.items]
@@ -68,7 +69,7 @@ def test_blocks_hold_the_matrix(small, plan, monkeypatch):
     assert found.nbytes_estimate == sum(p.nbytes for p in found.items)
 
 
-def test_duplicates_zeros_and_unsorted_columns_change_nothing(small, plan, same):
+def test_duplicates_zeros_and_unsorted_columns_change_nothing(small):
     X = small.X
     messy = sparse.csr_matrix(
         (np.concatenate([X.data, [0.0]]), np.concatenate([X.indices, [3]]), np.append(X.indptr[:-1], X.nnz + 1)),
@@ -93,7 +94,7 @@ def test_duplicates_zeros_and_unsorted_columns_change_nothing(small, plan, same)
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("blocks", [1, 4])
-def test_threads_and_a_digest_that_is_made_aside_change_nothing(small, plan, same, monkeypatch, blocks, threads):
+def test_threads_and_a_digest_that_is_made_aside_change_nothing(small, monkeypatch, blocks, threads):
     monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 230 if blocks == 1 else 50)
     reference = plan(small.X, small.y, small.weight)
     monkeypatch.setattr("dboost.data.plan.ASIDE_BYTES", 0)
@@ -108,7 +109,7 @@ def test_threads_and_a_digest_that_is_made_aside_change_nothing(small, plan, sam
 
 
 @pytest.mark.parametrize("fault", [("indices", 4, 7), ("indices", 4, -1), ("indptr", 3, 1), ("indptr", 1, 99)])
-def test_damaged_matrices_are_refused(small, plan, fault):
+def test_damaged_matrices_are_refused(small, fault):
     X = small.X.copy()
     name, place, value = fault
     getattr(X, name)[place] = value
@@ -116,7 +117,7 @@ def test_damaged_matrices_are_refused(small, plan, fault):
         plan(X, small.y)
 
 
-def test_weight_zero_is_absence(small, plan, same, monkeypatch):
+def test_weight_zero_is_absence(small, monkeypatch):
     monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 50)
     keep = small.weight > 0
     y = small.y.copy()
@@ -132,14 +133,14 @@ def test_weight_zero_is_absence(small, plan, same, monkeypatch):
 
 
 @pytest.mark.parametrize("given, kept", [("f4", "f4"), ("f2", "f4"), ("f8", "f8"), ("i4", "f8"), ("?", "f8")])
-def test_value_types(small, plan, given, kept):
+def test_value_types(small, given, kept):
     X = (small.X.toarray() * 4).astype(given)
     for matrix in (X, sparse.csr_matrix(X.astype("f4")).astype(given) if given != "f2" else X):
         assert plan(matrix, small.y).items[0].values.dtype == np.dtype(kept)
 
 
 @pytest.mark.parametrize("value, shown", [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "-infinity")])
-def test_non_finite_values_name_row_and_column(small, plan, value, shown):
+def test_non_finite_values_name_row_and_column(small, value, shown):
     dense = small.X.toarray()
     dense[17, 2] = value
     for X, name in ((dense, "2"), (sparse.csr_matrix(dense), "2"), (pd.DataFrame(dense, columns=list(NAMES)), "c")):
@@ -166,7 +167,7 @@ def test_little_data_is_cut_where_threads_can_share_a_pass():
     assert rows_per_block(1024, 102_400, 10_000, 79) == 512
 
 
-def test_the_cut_of_many_classes(plan):
+def test_the_cut_of_many_classes():
     rng = np.random.default_rng(0)
     X = sparse.random(3000, 40, density=0.5, format="csr", rng=rng)
     few, many = (plan(X, np.arange(3000) % k, task="multiclass") for k in (3, 100))
@@ -174,7 +175,7 @@ def test_the_cut_of_many_classes(plan):
     assert sum(few.rows) == sum(many.rows) == 3000
 
 
-def test_refused_matrices(plan):
+def test_refused_matrices():
     for X, error, words in [
         (np.zeros(60), DataError, "expected \\(rows, features\\)"),
         (np.zeros((60, 2), dtype=complex), DataError, "Complex data not supported"),

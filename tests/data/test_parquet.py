@@ -21,7 +21,7 @@ from dboost.engine.local import LocalEngine
 from dboost.engine.memo import MemoStore
 from dboost.errors import DataError
 from dboost.problem.state import FitSettings
-from tests.data.conftest import replace
+from tests.data.conftest import listed, lists, plan, replace, same, write
 
 
 def column_table(X, y, dtype=np.float64, **more):
@@ -40,21 +40,21 @@ def pieces(table, *cuts):
 
 
 @pytest.mark.parametrize("layout", ["lists", "large lists", "float32 lists", "columns", "fixed"])
-def test_layouts_give_the_bits_of_memory(small, plan, same, write, lists, as_lists, tmp_path, layout):
-    X, options = small.X, dict(as_lists)
+def test_layouts_give_the_bits_of_memory(small, tmp_path, layout):
+    X, options = small.X, {}
     if layout == "float32 lists":
         X = X.astype(np.float32)
     if layout == "columns":
-        table, options = column_table(X, small.y), {"features": [f"x{j}" for j in range(7)], "label": "label"}
+        table, options = column_table(X, small.y), {"features": [f"x{j}" for j in range(7)]}
     elif layout == "fixed":
-        table, options = fixed_table(X, small.y), {"features": "x", "label": "label"}
+        table, options = fixed_table(X, small.y), {"features": "x"}
     else:
         table = lists(X, small.y, large=layout == "large lists", weight=small.weight)
     if layout in ("columns", "fixed"):
         table = table.append_column("weight", pa.array(small.weight))
     # Three files and five row groups are small enough for one block.
     write(tmp_path / "d", *pieces(table, 25, 26))
-    data = ParquetData(tmp_path / "d", weight="weight", n_features=7, **options)
+    data = listed(tmp_path / "d", weight="weight", **options)
     found = plan(pickle.loads(pickle.dumps(data)))
     same(found, plan(X, small.y, small.weight))
     assert found.n_features == 7 and found.classes.tolist() == ["ant", "bee", "cat"]
@@ -65,22 +65,22 @@ def test_layouts_give_the_bits_of_memory(small, plan, same, write, lists, as_lis
     assert pickle.loads(pickle.dumps(found.items[0])).load().nbytes == loaded.nbytes
 
 
-def test_features_and_width_are_found(small, plan, write, lists, as_lists, tmp_path):
+def test_features_and_width_are_found(small, tmp_path):
     write(tmp_path / "c", column_table(small.X, small.y, weight=small.weight))
     found = plan(ParquetData(tmp_path / "c", label="label", weight="weight"))
     assert found.feature_names == tuple(f"x{j}" for j in range(7))
     write(tmp_path / "l", lists(small.X[:, :6], small.y))
-    assert plan(ParquetData(tmp_path / "l", **as_lists)).n_features == 6
-    assert plan(ParquetData(tmp_path / "l" / "f0.parquet", **as_lists)).n_rows == 60
+    assert plan(listed(tmp_path / "l", n_features=None)).n_features == 6
+    assert plan(listed(tmp_path / "l" / "f0.parquet", n_features=None)).n_rows == 60
     both = [tmp_path / "l" / "f0.parquet", tmp_path / "l" / "f0.parquet"]
-    assert plan(ParquetData(both, n_features=9, **as_lists)).n_rows == 120
+    assert plan(listed(both, n_features=9)).n_rows == 120
 
 
-def test_blocks_follow_row_groups(small, plan, write, lists, as_lists, tmp_path, monkeypatch):
+def test_blocks_follow_row_groups(small, tmp_path, monkeypatch):
     monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 50)
     table = lists(small.X, small.y)
     write(tmp_path / "d", *pieces(table, 2, 4, 6), rows=10)
-    found = plan(ParquetData(tmp_path / "d", n_features=7, **as_lists))
+    found = plan(listed(tmp_path / "d"))
     assert [ref.name for ref, _ in found.items[0].spans] == [f"f{i}.parquet" for i in range(4)]
     assert all(len(item.spans) == 1 for item in found.items[1:])
     assert found.rows == (16, 20, 20, 4)  # groups of 2, 2, 2, 10, 10, 10, 10, 10 and 4 rows, by where they begin
@@ -91,13 +91,11 @@ def test_blocks_follow_row_groups(small, plan, write, lists, as_lists, tmp_path,
 
 
 @pytest.mark.parametrize("budget, most", [(10**9, 3), (9_000, 10**9)])
-def test_parts_of_a_row_group_read_it_once_in_a_pass(
-    small, write, lists, as_lists, tmp_path, monkeypatch, budget, most
-):
+def test_parts_of_a_row_group_read_it_once_in_a_pass(small, tmp_path, monkeypatch, budget, most):
     """Once for the labels, and once in the pass that decodes all parts; more often where little can be kept."""
     monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 50)
     write(tmp_path, lists(small.X, small.y), rows=60)
-    data, read = ParquetData(tmp_path, n_features=7, **as_lists), []
+    data, read = listed(tmp_path), []
     monkeypatch.setattr("dboost.data.parquet.block.read_group", lambda *given: read.append(given) or read_group(*given))
     with LocalEngine(2, MemoStore(budget)) as engine:
         plan = build_plan(data, task="classification", engine=engine)
@@ -108,7 +106,7 @@ def test_parts_of_a_row_group_read_it_once_in_a_pass(
     np.testing.assert_array_equal(found.W.T, expected.coef_[:, found.active])
 
 
-def test_list_columns_are_not_copied(small, write, lists, tmp_path):
+def test_list_columns_are_not_copied(small, tmp_path):
     X = small.X.astype(np.float32)
     write(tmp_path, lists(X, small.y), rows=60)
     path = str(tmp_path / "f0.parquet")
@@ -124,7 +122,7 @@ def test_list_columns_are_not_copied(small, write, lists, tmp_path):
     np.testing.assert_array_equal(piece.indptr, X.indptr)
 
 
-def test_sliced_lists_are_read_from_their_offsets(small, lists):
+def test_sliced_lists_are_read_from_their_offsets(small):
     table = lists(small.X, small.y).slice(10, 20)
     layout = Layout("lists", ("indices", "values"), 7, np.dtype(np.float64))
     [piece] = decode_features(table, layout, "f", 0)
@@ -134,29 +132,29 @@ def test_sliced_lists_are_read_from_their_offsets(small, lists):
     np.testing.assert_array_equal(piece.indptr, part.indptr)
 
 
-def test_empty_files_and_one_class_partitions(small, plan, same, write, lists, as_lists, tmp_path, monkeypatch):
+def test_empty_files_and_one_class_partitions(small, tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_plan, "rows_per_block", lambda *_: 8)
     order = np.argsort(small.y, kind="stable")
     table = lists(small.X[order], small.y[order])
     nothing = table.slice(0, 0)
     write(tmp_path / "d", nothing, *pieces(table, 25), nothing, rows=5)
-    found = plan(ParquetData(tmp_path / "d", n_features=7, **as_lists))
+    found = plan(listed(tmp_path / "d"))
     assert len(found.items) > 5 and all(found.rows)
     monkeypatch.undo()
-    same(plan(ParquetData(tmp_path / "d", n_features=7, **as_lists)), plan(small.X[order], small.y[order]))
+    same(plan(listed(tmp_path / "d")), plan(small.X[order], small.y[order]))
     write(tmp_path / "e", nothing, nothing)
     with pytest.raises(DataError, match="no rows"):
-        plan(ParquetData(tmp_path / "e", n_features=7, **as_lists))
+        plan(listed(tmp_path / "e"))
 
 
-def test_a_block_of_weight_zero_is_left_out(small, plan, write, lists, as_lists, tmp_path, monkeypatch):
+def test_a_block_of_weight_zero_is_left_out(small, tmp_path, monkeypatch):
     monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 30)
     weight = np.ones(60)
     weight[20:40] = 0
     labels = small.y.copy()
     labels[25] = "unseen"
     write(tmp_path / "d", lists(small.X, labels, weight=weight), rows=10)
-    found = plan(ParquetData(tmp_path / "d", n_features=7, weight="weight", **as_lists))
+    found = plan(listed(tmp_path / "d", weight="weight"))
     assert found.n_rows == 40 and found.classes.tolist() == ["ant", "bee", "cat"]
     assert sum(item.load().n_rows for item in found.items) == 40
 
@@ -164,18 +162,18 @@ def test_a_block_of_weight_zero_is_left_out(small, plan, write, lists, as_lists,
 @pytest.mark.parametrize(
     "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
 )
-def test_string_labels_of_all_encodings(small, plan, same, write, lists, as_lists, tmp_path, kind):
+def test_string_labels_of_all_encodings(small, tmp_path, kind):
     plain = lists(small.X, small.y)
     other = lists(small.X, pa.array(small.y).cast(kind))
     write(tmp_path / "d", plain.slice(0, 30), other.slice(30))
     write(tmp_path / "e", plain.slice(0, 30), plain.slice(30))
     same(
-        plan(ParquetData(tmp_path / "d", n_features=7, **as_lists)),
-        plan(ParquetData(tmp_path / "e", n_features=7, **as_lists)),
+        plan(listed(tmp_path / "d")),
+        plan(listed(tmp_path / "e")),
     )
 
 
-def test_tasks_in_columns_and_in_lists(small, plan, write, tmp_path):
+def test_tasks_in_columns_and_in_lists(small, tmp_path):
     y = np.array([[0, 1], [1, 0], [1, 1]] * 20, dtype=float)
     y[4, 0] = np.nan
     columns = {"u": pa.array(y[:, 0], from_pandas=True), "v": pa.array(y[:, 1].astype(bool))}
@@ -192,7 +190,7 @@ def test_tasks_in_columns_and_in_lists(small, plan, write, tmp_path):
         np.testing.assert_array_equal(found.items[0].load().y, 2 * np.nan_to_num(y) - 1)
 
 
-def test_reading_rows_for_a_prediction(small, write, lists, as_lists, tmp_path):
+def test_reading_rows_for_a_prediction(small, tmp_path):
     write(tmp_path / "d", lists(small.X, small.y).drop_columns(["label"]))
     data = ParquetData(tmp_path / "d", features=("indices", "values"), label="label")
     [block] = blocks_of(data, n_features=9)
@@ -200,7 +198,7 @@ def test_reading_rows_for_a_prediction(small, write, lists, as_lists, tmp_path):
     with pytest.raises(DataError, match="no such label column.*'label'"):
         blocks_of(data, n_features=9, labels=True)
     write(tmp_path / "e", lists(small.X, small.y))
-    [block] = blocks_of(ParquetData(tmp_path / "e", **as_lists), labels=True)
+    [block] = blocks_of(listed(tmp_path / "e", n_features=None), labels=True)
     rows = block.read(label=True)
     assert rows.label_array().tolist() == small.y.tolist()
     assert rows.weight_array().tolist() == [1.0] * 60
@@ -210,7 +208,7 @@ ACTIVE = np.array([1, 4, 6])
 
 
 @pytest.mark.parametrize("layout", ["lists", "columns", "columns by name", "fixed"])
-def test_some_features_of_every_row(small, write, lists, as_lists, tmp_path, layout, monkeypatch):
+def test_some_features_of_every_row(small, tmp_path, layout, monkeypatch):
     monkeypatch.setattr(parquet_plan, "GROUP_ROWS", 1)
     monkeypatch.setattr(parquet_plan, "rows_per_block", lambda *_: 16)
     options, names = {"label": "absent"}, None
@@ -237,10 +235,10 @@ def test_some_features_of_every_row(small, write, lists, as_lists, tmp_path, lay
     assert sum(batch.shape[0] for batch in none) == 60 and {batch.shape[1] for batch in none} == {0}
 
 
-def test_rows_that_do_not_fit_the_model(small, write, lists, as_lists, tmp_path):
+def test_rows_that_do_not_fit_the_model(small, tmp_path):
     write(tmp_path / "l", lists(small.X))
     with pytest.raises(DataError, match="expected 0 to 4"):
-        list(scan_features(ParquetData(tmp_path / "l", **as_lists), active=ACTIVE[:2], n_features=5))
+        list(scan_features(listed(tmp_path / "l", n_features=None), active=ACTIVE[:2], n_features=5))
     write(tmp_path / "f", fixed_table(small.X, small.y))
     with pytest.raises(DataError, match="has 7 features, the model was fitted on 8"):
         list(scan_features(ParquetData(tmp_path / "f", features="x"), active=ACTIVE, n_features=8))
@@ -274,7 +272,7 @@ def test_a_source_that_is_opened_is_read_once(tmp_path, monkeypatch):
         model.predict(data)
 
 
-def test_the_file_of_a_row_is_its_group(plan, tmp_path):
+def test_the_file_of_a_row_is_its_group(tmp_path):
     for name in ("b", "a"):
         pq.write_table(pa.table({"x": [1.0, 2.0, 3.0], "y": [0, 1, 1]}), tmp_path / f"{name}.parquet", row_group_size=2)
     data = ParquetData(tmp_path, label="y", groups="file")

@@ -15,10 +15,10 @@ from dboost.data.parquet import plan as parquet_plan
 from dboost.data.parquet.read import inspect_file
 from dboost.data.prepared.mapper import InProcess
 from dboost.errors import DataError, UsageError
-from tests.data.conftest import replace
+from tests.data.conftest import listed, lists, plan, replace, write
 
 
-def test_bad_weights_and_widths(tmp_path, write, plan):
+def test_bad_weights_and_widths(tmp_path):
     base = {"x": pa.array([[1.0, 2.0]] * 4), "label": ["a", "b"] * 2}
     for name, weight, words in (
         ("n", [1.0, 1.0, -1.0, 1.0], "-1.0 in row 0"),
@@ -40,7 +40,7 @@ def test_bad_weights_and_widths(tmp_path, write, plan):
     assert caught.value.file == str(tmp_path / "width" / "f1.parquet")
 
 
-def test_wrong_uses(tmp_path, write, plan, small, lists, as_lists):
+def test_wrong_uses(tmp_path, small):
     write(tmp_path / "d", lists(small.X, small.y))
     cases = [
         ({"features": ("indices", "values")}, UsageError, "no label column"),
@@ -59,16 +59,16 @@ def test_wrong_uses(tmp_path, write, plan, small, lists, as_lists):
         write(tmp_path / "c", pa.table({"x": [1.0, 2.0], "label": ["a", "b"]}))
         plan(ParquetData(tmp_path / "c", features=["x"], label="label", n_features=7))
     with pytest.raises(UsageError, match="scheme 'memory', which is not supported"):
-        plan(ParquetData("memory://bucket/key", **as_lists))
+        plan(listed("memory://bucket/key"))
     with pytest.raises(DataError, match="no such file"):
-        plan(ParquetData(tmp_path / "absent", **as_lists))
+        plan(listed(tmp_path / "absent"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="holds no"):
-        plan(ParquetData(tmp_path / "empty", **as_lists))
+        plan(listed(tmp_path / "empty"))
     with pytest.raises(UsageError, match="empty list"):
-        plan(ParquetData([], **as_lists))
+        plan(listed([]))
     with pytest.raises(UsageError, match="beside ParquetData"):
-        plan(ParquetData(tmp_path / "d", **as_lists), small.y)
+        plan(listed(tmp_path / "d"), small.y)
 
 
 GOOD_I, GOOD_V = [[0], [1], [0, 1], []], [[1.0], [2.0], [1.0, 2.0], []]
@@ -82,7 +82,7 @@ LISTS = pa.table(
 COLUMNS = pa.table({"x0": [1.0, 0.0, 2.0, 1.0], "x1": [0.5, 1.5, 0.0, 2.0], "label": ["a", "b", "a", "b"]})
 
 
-def test_bad_values_name_file_column_and_row_group(tmp_path, write, plan, as_lists):
+def test_bad_values_name_file_column_and_row_group(tmp_path):
     """Of the last row of the second file, which is the second of its row group."""
     for number, (changes, column, words) in enumerate(
         [
@@ -100,32 +100,32 @@ def test_bad_values_name_file_column_and_row_group(tmp_path, write, plan, as_lis
             ({"label": None}, "label", "1 labels are missing"),
         ]
     ):
-        lists, folder = bool({"indices", "values"} & set(changes)), tmp_path / str(number)
-        good = bad = LISTS if lists else COLUMNS
+        in_lists, folder = bool({"indices", "values"} & set(changes)), tmp_path / str(number)
+        good = bad = LISTS if in_lists else COLUMNS
         for name, value in changes.items():
             bad = replace(bad, name, pa.array([*bad[name].to_pylist()[:3], value], bad[name].type))
         write(folder, good, bad, good, rows=2)
-        options = {"n_features": 3, **as_lists} if lists else {"features": ["x0", "x1"], "label": "label"}
+        data = listed(folder, n_features=3) if in_lists else ParquetData(folder, features=["x0", "x1"], label="label")
         with pytest.raises(DataError, match=words) as caught:
-            for item in plan(ParquetData(folder, **options)).items:
+            for item in plan(data).items:
                 item.load()
         assert caught.value.file == str(folder / "f1.parquet"), changes
         assert (caught.value.column, caught.value.row_group) == (column, 1), changes
         assert pickle.loads(pickle.dumps(caught.value)).row_group == 1
 
 
-def test_garbage_and_what_was_cut_off_are_refused_by_name(tmp_path, write, plan, small, lists, as_lists):
+def test_garbage_and_what_was_cut_off_are_refused_by_name(tmp_path, small):
     write(tmp_path, lists(small.X, small.y))
     whole, bad = (tmp_path / "f0.parquet").read_bytes(), tmp_path / "f1.parquet"
     cut = [whole[:-1], whole[: len(whole) // 2], whole[:5]]
     for content in [b"", b"a,b\n1,2\n", b"PAR1" + bytes(50), bytes(200), b"PAR1" * 10, *cut]:
         bad.write_bytes(content)
         with pytest.raises(DataError) as caught:
-            plan(ParquetData(tmp_path, n_features=7, **as_lists))
+            plan(listed(tmp_path))
         assert caught.value.file == str(bad) and len(str(caught.value)) < 400
 
 
-def test_names_that_are_not_text(tmp_path, write, plan, as_lists):
+def test_names_that_are_not_text(tmp_path):
     write(tmp_path, pa.table({"qqqq": [1.0], "label": ["a"]}), checksum=False)
     path = tmp_path / "f0.parquet"
     path.write_bytes(path.read_bytes().replace(b"qqqq", b"q\xff\xfeq"))
@@ -156,10 +156,10 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("kind", CHANGES)
-def test_a_file_that_changes_after_planning_is_refused(tmp_path, write, plan, small, lists, as_lists, kind):
+def test_a_file_that_changes_after_planning_is_refused(tmp_path, small, kind):
     write(tmp_path, lists(small.X, small.y))
     path = tmp_path / "f0.parquet"
-    found = plan(ParquetData(tmp_path, n_features=7, **as_lists))
+    found = plan(listed(tmp_path))
     change, words = CHANGES[kind]
     change(path, path.read_bytes())
     with pytest.raises(DataError, match=words) as caught:
@@ -167,12 +167,12 @@ def test_a_file_that_changes_after_planning_is_refused(tmp_path, write, plan, sm
     assert caught.value.file == str(path)
 
 
-@pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip", "lz4"])
-def test_flipped_bits_are_found_where_pages_carry_checksums(tmp_path, write, plan, small, lists, as_lists, codec):
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_flipped_bits_are_found_where_pages_carry_checksums(tmp_path, small, codec):
     write(tmp_path, lists(small.X, small.y), rows=60, compression=codec)
     path = tmp_path / "f0.parquet"
     whole = path.read_bytes()
-    plain = plan(ParquetData(tmp_path, n_features=7, **as_lists)).items[0].load()
+    plain = plan(listed(tmp_path)).items[0].load()
     end = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     rng = np.random.default_rng(5)
     refused = 0
@@ -181,7 +181,7 @@ def test_flipped_bits_are_found_where_pages_carry_checksums(tmp_path, write, pla
         damaged[position] ^= 1 << bit
         path.write_bytes(bytes(damaged))
         try:
-            found = plan(ParquetData(tmp_path, n_features=7, **as_lists)).items[0].load()
+            found = plan(listed(tmp_path)).items[0].load()
         except DataError as fault:
             assert fault.file == str(path)
             refused += 1
@@ -193,22 +193,20 @@ def test_flipped_bits_are_found_where_pages_carry_checksums(tmp_path, write, pla
     assert refused >= 25
 
 
-def test_files_without_checksums_are_mentioned_where_they_are_large(
-    tmp_path, write, plan, small, lists, as_lists, monkeypatch
-):
+def test_files_without_checksums_are_mentioned_where_they_are_large(tmp_path, small, monkeypatch):
     table = lists(small.X, small.y)
     for folder, checksum in (("a", True), ("b", False)):
         write(tmp_path / folder, table, checksum=checksum)
-        assert plan(ParquetData(tmp_path / folder, n_features=7, **as_lists)).notes == ()
+        assert plan(listed(tmp_path / folder)).notes == ()
     monkeypatch.setattr("dboost.data.parquet.plan.WORTH_CHECKSUMS", 1000)
-    assert len(plan(ParquetData(tmp_path / "b", n_features=7, **as_lists)).notes) == 1
+    assert len(plan(listed(tmp_path / "b")).notes) == 1
     for options in ({"use_dictionary": False}, {"use_dictionary": True}, {"data_page_version": "2.0"}):
         for checksum in (True, False):
             write(tmp_path / "c", table, checksum=checksum, **options)
             assert inspect_file((str(tmp_path / "c" / "f0.parquet"), "f0.parquet")).checksums == checksum
 
 
-def test_memory_budget_decides_streaming_and_refuses_giants(tmp_path, write, small, lists, as_lists, monkeypatch):
+def test_memory_budget_decides_streaming_and_refuses_giants(tmp_path, small, monkeypatch):
     from dboost.data import build_plan
 
     class Small(InProcess):
@@ -217,10 +215,10 @@ def test_memory_budget_decides_streaming_and_refuses_giants(tmp_path, write, sma
     monkeypatch.setattr(parquet_plan, "GROUP_ROWS", 1)
     monkeypatch.setattr("dboost.data.blocks.BLOCK_COST", 50)
     write(tmp_path / "d", lists(small.X, small.y), rows=10)
-    data = ParquetData(tmp_path / "d", n_features=7, **as_lists)
+    data = listed(tmp_path / "d")
     assert build_plan(data, task="classification", engine=Small()).streams
     assert not build_plan(data, task="classification", engine=InProcess()).streams
     write(tmp_path / "e", lists(small.X, small.y), rows=60)
     with pytest.raises(DataError, match="memory budget") as caught:
-        build_plan(ParquetData(tmp_path / "e", n_features=7, **as_lists), task="classification", engine=Small())
+        build_plan(listed(tmp_path / "e"), task="classification", engine=Small())
     assert caught.value.row_group == 0

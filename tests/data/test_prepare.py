@@ -20,6 +20,7 @@ from dboost.data.parquet.plan import blocks_of
 from dboost.data.prepared import chunk, prepare
 from dboost.data.prepared.mapper import InProcess
 from dboost.errors import DataError, UsageError
+from tests.data.conftest import write
 
 
 def corpus(n=400, seed=0):
@@ -32,7 +33,7 @@ def corpus(n=400, seed=0):
 
 
 @pytest.fixture
-def source(write, tmp_path):
+def source(tmp_path):
     table = corpus()
     write(tmp_path / "raw", table.slice(0, 150), table.slice(150, 0), table.slice(150, 30), table.slice(180), rows=70)
     return tmp_path / "raw"
@@ -118,7 +119,7 @@ def test_the_result_trains(source, tmp_path):
     assert same.fingerprint == plan.fingerprint
 
 
-def test_a_source_per_split_and_several_text_columns(write, tmp_path):
+def test_a_source_per_split_and_several_text_columns(tmp_path):
     a, b = corpus(100, 1), corpus(60, 2)
     write(tmp_path / "a", a)
     write(tmp_path / "b", b)
@@ -136,7 +137,7 @@ def test_a_source_per_split_and_several_text_columns(write, tmp_path):
         prepare_text({"u": tmp_path / "a", "v": tmp_path / "b"}, tmp_path / "x", text="text")
 
 
-def test_large_row_groups_are_sliced(tmp_path, write, monkeypatch):
+def test_large_row_groups_are_sliced(tmp_path, monkeypatch):
     write(tmp_path / "raw", corpus(), rows=400)
     whole = prepare_text(tmp_path / "raw", tmp_path / "a", text="text", min_df=1)
     monkeypatch.setattr(prepare, "SLICE_BYTES", 1000)
@@ -148,7 +149,7 @@ def test_large_row_groups_are_sliced(tmp_path, write, monkeypatch):
     assert (first.num_rows, first.num_row_groups) == (64, 4)
 
 
-def test_a_column_of_splits_gives_the_rows_that_whole_files_give(write, tmp_path):
+def test_a_column_of_splits_gives_the_rows_that_whole_files_give(tmp_path):
     """The first reads the text again in its second pass, the other keeps the counts of its first."""
     table = corpus(300, 5)
     train = table.filter(pa.compute.equal(table["split"], "train"))
@@ -231,7 +232,7 @@ def missing_label(table):
         ),
     ],
 )
-def test_bad_sources_name_file_and_column(write, tmp_path, change, options, column, words):
+def test_bad_sources_name_file_and_column(tmp_path, change, options, column, words):
     table = corpus(40)
     write(tmp_path / "raw", table.slice(0, 20), change(table.slice(20)))
     with pytest.raises(DataError, match=words) as caught:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dboost import passes
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.data import ParquetData, streamed
+from dboost.data import streamed
 from dboost.data.streamed import StreamedPartition, to_csc
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo, MemoStore
@@ -19,18 +19,19 @@ from dboost.errors import DataError
 from dboost.hypotheses.held_by_model import Held
 from dboost.partition import Partition
 from tests.boosting import plain
+from tests.data.conftest import listed, lists, plan, write
 from tests.test_passes import Run
 
 
 @pytest.fixture
-def block(small, plan, write, lists, as_lists, tmp_path):
+def block(small, tmp_path):
     """One block of three files and six row groups; `change` may damage the matrix."""
 
     def make(change=lambda X: X, dtype=np.float32, **options):
         X = change(small.X.astype(dtype).tocsr())
         table = lists(X, small.y, weight=options.pop("weight", small.weight + 1.0))
         write(tmp_path / "d", table.slice(0, 25), table.slice(25, 1), table.slice(26), **options)
-        data = ParquetData(tmp_path / "d", weight="weight", n_features=7, **as_lists)
+        data = listed(tmp_path / "d", weight="weight")
         (item,) = plan(data, class_weight={"ant": 2.0, "bee": 1.0, "cat": 0.5}).items
         return item
 
