@@ -192,12 +192,7 @@ class Column:
             return found
         at = np.flatnonzero(gone)
         last = np.full(at.size, len(_OF_KIND[self.kind].names(self)) + self.rare)
-        return Entries(
-            np.concatenate([found.rows, at]),
-            np.concatenate([found.places, last]),
-            np.concatenate([found.numbers, np.ones(at.size)]),
-            found.unseen,
-        )
+        return _joined([found, Entries(at, last, np.ones(at.size))])
 
     def about(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -256,6 +251,16 @@ def refuse_missing(name: str, values: Any, told: Told) -> tuple[Any, NDArray[np.
 def _nothing() -> Entries:
     none = np.zeros(0, np.int64)
     return Entries(none, none, np.zeros(0))
+
+
+def _joined(parts: list[Entries]) -> Entries:
+    """The entries of several features, those of one after those of another."""
+    return Entries(
+        np.concatenate([one.rows for one in parts]),
+        np.concatenate([one.places for one in parts]),
+        np.concatenate([one.numbers for one in parts]),
+        sum(one.unseen for one in parts),
+    )
 
 
 def _another_length(name: str, where: str, found: Any, expected: Any) -> DataError:
@@ -519,10 +524,7 @@ class _Date:
         times = cls.times(column.name, values)
         there = np.flatnonzero(times.is_valid().to_numpy(zero_copy_only=False))
         times = times.drop_null()
-        rows: list[NDArray[np.int64]] = []
-        places: list[NDArray[np.int64]] = []
-        numbers: list[NDArray[np.float64]] = []
-        first = 0
+        found, first = [_nothing()], 0
         read = {"month": (pc.month, 1), "weekday": (pc.day_of_week, 0), "hour": (pc.hour, 0)}
         for part in cls.parts(column):
             if part in read:
@@ -540,9 +542,9 @@ class _Date:
                     ages = (column.latest or 0) - times.cast(pa.int64()).to_numpy(zero_copy_only=False)
                     dense = ages.astype(np.float64) / _YEAR / column.scale
             at = np.flatnonzero(dense)
-            rows, places, numbers = [*rows, there[at]], [*places, first + codes[at]], [*numbers, dense[at]]
+            found.append(Entries(there[at], first + codes[at], dense[at]))
             first += len(cls._FIXED.get(part, (part,)))
-        return Entries(np.concatenate(rows), np.concatenate(places), np.concatenate(numbers))
+        return _joined(found)
 
 
 _OF_KIND: Mapping[str, Any] = {
