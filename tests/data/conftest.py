@@ -37,11 +37,15 @@ def same(left, right):
     """Assert that two plans decode to the same bits."""
     assert left.rows == right.rows
     for a, b in zip(left.items, right.items, strict=True):
-        one, two = a.load(), b.load()
-        for name in ("indptr", "rows", "values", "y", "weight"):
-            x, z = getattr(one, name), getattr(two, name)
-            assert x.dtype == z.dtype, name
-            np.testing.assert_array_equal(x, z, err_msg=name)
+        same_arrays(a.load(), b.load())
+
+
+def same_arrays(one, two):
+    """Assert that two partitions hold the same bits."""
+    for name in ("indptr", "rows", "values", "y", "weight"):
+        x, z = getattr(one, name), getattr(two, name)
+        assert x.dtype == z.dtype, name
+        np.testing.assert_array_equal(x, z, err_msg=name)
 
 
 def lists(X, labels=None, *, large=False, value_type=None, **columns):

@@ -19,7 +19,7 @@ from dboost.errors import DataError
 from dboost.hypotheses.held_by_model import Held
 from dboost.partition import Partition
 from tests.boosting import plain
-from tests.data.conftest import listed, lists, plan, write
+from tests.data.conftest import listed, lists, plan, same_arrays, write
 from tests.test_passes import Run
 
 
@@ -43,10 +43,7 @@ def test_rows_hold_what_the_columns_hold(block, rows):
     item = block(rows=rows)
     wanted, found = item.load(), item.load_rows()
     assert isinstance(found, StreamedPartition) and isinstance(wanted, Partition)
-    for name in ("indptr", "rows", "values", "y", "weight"):
-        x, z = getattr(found, name), getattr(wanted, name)
-        assert x.dtype == z.dtype, name
-        np.testing.assert_array_equal(x, z, err_msg=name)
+    same_arrays(found, wanted)
     assert (found.key, found.n_rows, found.n_features) == (wanted.key, wanted.n_rows, wanted.n_features)
     assert found.nbytes == sum(a.nbytes for a in (*found.by_row, found.y, found.weight))
     pointer, index, data = found.by_row
