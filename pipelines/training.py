@@ -217,7 +217,7 @@ def why_no_start(settings: TrainedSettings) -> str:
 
 def _cross_validation(settings: TrainedSettings, kind: Any, parameters: dict[str, Any]) -> Training:
     """Of an estimator with a path its strength is chosen; another is judged as it is."""
-    from dboost.estimators.cv import CrossValidation
+    from dboost.estimators.cv import ChoiceParameters, check_choice
 
     grid = given(settings, CrossValidationSettings)
     if settings.rule not in (None, "1se", "best"):
@@ -232,12 +232,12 @@ def _cross_validation(settings: TrainedSettings, kind: Any, parameters: dict[str
             raise UsageError(
                 f"{odd[0]}={parameters[odd[0]]} has no meaning with cross-validation", hint=f"leave {odd[0]}= out"
             )
-        CrossValidation(**grid).check()
+        check_choice(ChoiceParameters(**grid))
         kind(**parameters)._settings()
     elif not hasattr(kind, "_settings"):
         raise UsageError(f"{kind.__name__} has no cross-validation", hint="use another estimator, or leave cv= out")
     else:
-        CrossValidation(**grid).check()
+        check_choice(ChoiceParameters(**grid))
         build_estimator(kind, parameters)
     return Training("cv", kind, parameters, grid)
 

@@ -13,7 +13,7 @@ import math
 import pickle
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -42,10 +42,11 @@ from dboost.estimators.path import RegularizationPath, check_grid, for_several_f
 from dboost.estimators.predicting import kind_of
 from dboost.estimators.regressor import BoostedRegressor, MultiTaskBoostedRegressor
 from dboost.estimators.rounds import Table
-from dboost.estimators.scoring import HeldOut, Scorer, scorer_of
+from dboost.estimators.scoring import HeldOut, scorer_of
 from dboost.files.documents import unplain
 from dboost.files.paths import PathLike
 from dboost.former_names import renamed, warn_renamed
+from dboost.hypotheses.base import is_whole
 from dboost.losses import get_loss
 from dboost.model.fitted import Model
 from dboost.notices import warn_user
@@ -228,55 +229,26 @@ class ChoiceParameters:
     relax: Any = None
 
 
-@parameters
-class CrossValidation(ChoiceParameters):
-    """The same by itself, apart from the estimator that takes it."""
-
-    @classmethod
-    def of(cls, estimator: Any) -> CrossValidation:
-        """That of an estimator with these parameters."""
-        return cls(**{item.name: getattr(estimator, item.name) for item in fields(ChoiceParameters)})
-
-    def check(self) -> None:
-        """Refuse parameters of the cross-validation without meaning."""
-        number_of_folds = isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool) and self.cv >= 2
-        if self.folds is None and not number_of_folds and not is_splitter(self.cv):
-            raise UsageError(
-                f"cv={self.cv!r}",
-                hint="expected an integer >= 2, a splitter of scikit-learn, or folds= with the fold of each row",
-            )
-        check_grid(self.alphas, self.n_alphas, self.eps)
-        if self.fold_tol is not None:
-            number("fold_tol", self.fold_tol)
-        if self.rule not in RULES:
-            raise UsageError(f"rule={self.rule!r}", hint=f"expected one of {', '.join(RULES)}")
-        scorer_of(self.scoring)
-        gammas_of(self.relax)
-
-    @property
-    def gammas(self) -> tuple[float, ...]:
-        """The shares of the penalised model that are judged, falling; none where only that is."""
-        return gammas_of(self.relax)
-
-    @property
-    def scorer(self) -> Scorer | None:
-        """What judges the strengths; None where that is a sum over the held-out rows."""
-        return scorer_of(self.scoring)
-
-    @property
-    def judged_by(self) -> str:
-        """The name of what judges the strengths."""
-        scorer = self.scorer
-        return scorer.name if scorer is not None else str(self.scoring or "loss")
+def check_choice(choice: ChoiceParameters) -> None:
+    """Refuse parameters of the cross-validation without meaning."""
+    if choice.folds is None and not is_whole(choice.cv, 2) and not is_splitter(choice.cv):
+        raise UsageError(
+            f"cv={choice.cv!r}",
+            hint="expected an integer >= 2, a splitter of scikit-learn, or folds= with the fold of each row",
+        )
+    check_grid(choice.alphas, choice.n_alphas, choice.eps)
+    if choice.fold_tol is not None:
+        number("fold_tol", choice.fold_tol)
+    if choice.rule not in RULES:
+        raise UsageError(f"rule={choice.rule!r}", hint=f"expected one of {', '.join(RULES)}")
+    scorer_of(choice.scoring)
+    gammas_of(choice.relax)
 
 
-@dataclass(frozen=True)
-class CrossValidated:
-    """What a cross-validation came to."""
-
-    models: tuple[Model, ...]  # The path of all rows, strongest penalty first
-    record: dict[str, Any]  # What the folds say of each, as JSON; see ``recorded``
-    model: Model  # That of all rows which the rule chooses
+def judged_by(choice: ChoiceParameters) -> str:
+    """The name of what judges the strengths."""
+    scorer = scorer_of(choice.scoring)
+    return scorer.name if scorer is not None else str(choice.scoring or "loss")
 
 
 def cross_validated(
@@ -342,7 +314,7 @@ def cross_validated(
     >>> model.fold_losses_.shape, bool(model.alpha_ >= model.alpha_best_)
     ((5, 10), True)
     """
-    choice = CrossValidation(
+    choice = ChoiceParameters(
         cv=cv,
         folds=folds,
         alphas=alphas,
@@ -353,26 +325,27 @@ def cross_validated(
         rule=rule,
         relax=relax,
     )
-    choice.check()
+    check_choice(choice)
     chosen = clone(estimator).set_params(checkpoint=checkpoint, callbacks=callbacks, client=client)
     if alphas is not None and "alpha" in chosen.get_params(deep=False):
         # some have no penalty unless it is asked for
         chosen.set_params(alpha="auto")
     chosen._fits_several = True
     template = clone(estimator).set_params(checkpoint=None, callbacks=None)
-    found = run_cross_validation(chosen, choice, X, y, sample_weight, template, on_model, feature_names, groups)
+    given = (X, y, sample_weight, template, on_model, feature_names, groups)
+    models, record, model = run_cross_validation(chosen, choice, *given)
     fitted: Any = clone(template)
-    fitted.set_params(client=client)._adopt(found.model)
-    for name, value in attributes(found.record).items():
+    fitted.set_params(client=client)._adopt(model)
+    for name, value in attributes(record).items():
         setattr(fitted, name, value)
-    fitted.path_ = RegularizationPath(found.models, template)
+    fitted.path_ = RegularizationPath(models, template)
     warn_of_ends(fitted, choice)
     return fitted
 
 
 def run_cross_validation(
     estimator: Any,
-    choice: CrossValidation,
+    choice: ChoiceParameters,
     X: Any,
     y: Any,
     sample_weight: Any,
@@ -380,8 +353,11 @@ def run_cross_validation(
     on_model: Callable[[Model], None] | None = None,
     feature_names: Sequence[str] | None = None,
     groups: Any = None,
-) -> CrossValidated:
-    """Fit the path of an estimator with and without each fold; `template` is the unfitted one of one strength."""
+) -> tuple[tuple[Model, ...], dict[str, Any], Model]:
+    """Fit the path of an estimator with and without each fold; `template` is the unfitted one of one strength.
+
+    Returns the path of all rows, what the folds say of it (``recorded``), and the model that the rule chooses.
+    """
     given = choice.folds
     if given is not None and groups is not None:
         raise UsageError("folds= and groups= both say which rows are held out together", hint="use one of them")
@@ -407,7 +383,7 @@ def run_cross_validation(
         settings, plan = parts.settings, parts.plan
         if plan.task in NUMBERS and choice.scoring == "error":
             raise UsageError("scoring='error' of a regression, which has no wrong labels", hint="use scoring='loss'")
-        scorer, gammas = choice.scorer, choice.gammas
+        scorer, gammas = scorer_of(choice.scoring), gammas_of(choice.relax)
         relaxation = Relaxation(gammas, RELAXED_TOL) if gammas else None
         if gammas and refusal(settings):
             raise UsageError(
@@ -448,16 +424,16 @@ def run_cross_validation(
     if refit is not None:
         warn_of_refit(refit, RELAXED_TOL)
         _warn_of_infinite_refits(record, gammas)
-    return CrossValidated(models, record, model)
+    return models, record, model
 
 
 def _chosen(
-    choice: CrossValidation, parts: Prepared, models: Sequence[Model], results: Sequence[FitResult], scores: FoldScores
+    choice: ChoiceParameters, parts: Prepared, models: Sequence[Model], results: Sequence[FitResult], scores: FoldScores
 ) -> tuple[dict[str, Any], int, Refit | None]:
     """The record, the place in its table that the rule chooses, and the refit of all rows there; None without relax."""
-    gammas = choice.gammas
+    gammas = gammas_of(choice.relax)
     while True:
-        record = recorded(models, scores, choice.judged_by, gammas)
+        record = recorded(models, scores, judged_by(choice), gammas)
         place = choose(record)[choice.rule]
         if not gammas:
             return record, place, None
@@ -496,22 +472,23 @@ def _warn_of_gaps(result: FitResult, settings: FitSettings, scores: FoldScores, 
         )
 
 
-def warn_of_ends(fitted: Any, choice: CrossValidation) -> None:
+def warn_of_ends(fitted: Any, choice: ChoiceParameters) -> None:
     """Warn where the best strength is at an end of them, beyond which there may be a better one."""
-    best, alphas, end = fitted.alpha_best_, fitted.alphas_, None
+    best, alphas = fitted.alpha_best_, fitted.alphas_
     if len(alphas) < 2:
         return
     if best == alphas[-1]:
-        less = "smaller alphas" if choice.alphas is not None else f"a smaller eps than {choice.eps:g}"
-        end = f"the weakest of {len(alphas)} strengths", less
+        end, more = "weakest", "smaller alphas" if choice.alphas is not None else f"a smaller eps than {choice.eps:g}"
     elif best == alphas[0] and not best >= fitted.alpha_max_ * (1.0 - _SAME):
         # from alpha_max on every model is the same: it uses no feature; some penalties have none, which is nan
-        end = f"the strongest of {len(alphas)} strengths", "larger alphas"
-    sought = f"least {choice.judged_by}" if choice.scorer is None else f"greatest {choice.judged_by}"
-    if end is not None:
-        warn_user(
-            f"alpha_best_={best:.4g} is {end[0]}, an end of the grid: the {sought} may lie beyond it; give {end[1]}"
-        )
+        end, more = "strongest", "larger alphas"
+    else:
+        return
+    sought = f"{'least' if scorer_of(choice.scoring) is None else 'greatest'} {judged_by(choice)}"
+    warn_user(
+        f"alpha_best_={best:.4g} is the {end} of {len(alphas)} strengths, an end of the grid: the {sought} may lie "
+        f"beyond it; give {more}"
+    )
 
 
 def _given(folds: Any, plan: Plan, sample_weight: Any) -> Folds:
@@ -519,9 +496,8 @@ def _given(folds: Any, plan: Plan, sample_weight: Any) -> Folds:
     labels = np.asarray(folds)
     if labels.ndim != 1:
         raise UsageError(f"folds has shape {labels.shape}", hint="expected one fold per row, shape (m,)")
-    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
-        raise DataError("folds holds missing values", hint="give every row a fold")
-    if labels.dtype.kind == "O" and any(one is None or one != one for one in labels.tolist()):
+    no_number = labels.dtype.kind == "f" and not np.all(np.isfinite(labels))
+    if no_number or (labels.dtype.kind == "O" and any(one is None or one != one for one in labels.tolist())):
         raise DataError("folds holds missing values", hint="give every row a fold")
     try:
         names, codes = np.unique(labels, return_inverse=True)
@@ -591,24 +567,23 @@ class ChosenByFoldsMixin(ChoiceParameters, BoostedEstimator):
         DboostWarning
             When the best strength is an end of the grid, beyond which there may be a better one.
         """
-        choice = CrossValidation.of(self)
-        choice.check()
+        check_choice(self)
         penalty = get_penalty(self.penalty)
         if penalty.weightless:
             raise UsageError(f"penalty {penalty.name!r} has no strength to choose", hint="use another penalty")
         so_far: list[Model] = []
         try:
             given = (X, y, sample_weight, self._template(), so_far.append, feature_names, groups)
-            found = run_cross_validation(self, choice, *given)
+            # the estimator says itself how its strength is chosen
+            models, record, model = run_cross_validation(self, self, *given)
         except (KeyboardInterrupt, ClusterError) as error:
             if so_far:
                 self.path_ = RegularizationPath(tuple(so_far), self._template())
                 error.add_note(f"path_ of the estimator keeps the {len(so_far)} strengths that were fitted to all rows")
             raise
-        model = found.model
-        self._adopt(replace(model, manifest={**model.manifest, _SAVED: found.record}))
-        self.path_ = RegularizationPath(found.models, self._template())
-        warn_of_ends(self, choice)
+        self._adopt(replace(model, manifest={**model.manifest, _SAVED: record}))
+        self.path_ = RegularizationPath(models, self._template())
+        warn_of_ends(self, self)
         return self
 
     def _adopt(self, model: Model) -> Self:
