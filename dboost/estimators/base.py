@@ -50,7 +50,7 @@ from dboost.estimators.rounds import (
     split,
     with_callbacks,
 )
-from dboost.estimators.selecting import FRONTIER, Chosen, chooses, holds_out
+from dboost.estimators.selecting import FRONTIER, chooses, holds_out, searched
 from dboost.files.documents import unplain
 from dboost.files.paths import PathLike
 from dboost.losses import LOSSES, Loss, losses_of
@@ -239,8 +239,8 @@ class BoostedEstimator(ByReferenceMixin, ShownMixin, CallbackSupportMixin, BaseE
 
             try:
                 if choosing:
-                    searched = Chosen(parts, fitting, self.prefer, most, rounds.after_judged_round)
-                    result, record = searched.fit(start, on_round, on_refit, last_fit)
+                    told = rounds.after_judged_round, on_round, on_refit
+                    result, record = searched(parts, fitting, self.prefer, most, start, *told, last_fit)
                 else:
                     result = run(fitting, settings, start, self.checkpoint, on_round, note)
             except (KeyboardInterrupt, ClusterError) as error:
@@ -350,15 +350,7 @@ class BoostedEstimator(ByReferenceMixin, ShownMixin, CallbackSupportMixin, BaseE
 
     def _predict(self, X: Any, what: str) -> Any:
         kind, X = self._readable(X)
-        by_kind = {
-            "matrix": predicting.predict_matrix,
-            "table": predicting.predict_table,
-            "margins": predicting.predict_margins,
-            "array": predicting.predict_dask_array,
-            "frame": predicting.predict_dask_frame,
-            "parquet": predicting.predict_parquet,
-        }
-        return by_kind[kind](self.model_, X, what)
+        return predicting.predict(self.model_, X, kind, what)
 
     # ---- the fitted object -----------------------------------------------------------------------------------------
 
@@ -376,21 +368,20 @@ class BoostedEstimator(ByReferenceMixin, ShownMixin, CallbackSupportMixin, BaseE
         """
         check_is_fitted(self, "model_")
         model = self.model_
-        if input_features is None:
-            return np.array(model.hypotheses.words(), dtype=object)
-        names = [str(name) for name in input_features]
-        if len(names) != model.n_features:
-            raise UsageError(f"input_features has {len(names)} names, the fit had {model.n_features} features")
-        if model.feature_names is not None and list(model.feature_names) != names:
-            raise UsageError("input_features is not equal to feature_names_in_")
-        if not model.plain:
+        if input_features is not None:
+            names = [str(name) for name in input_features]
+            if len(names) != model.n_features:
+                raise UsageError(f"input_features has {len(names)} names, the fit had {model.n_features} features")
+            if model.feature_names is not None and list(model.feature_names) != names:
+                raise UsageError("input_features is not equal to feature_names_in_")
+            if model.plain:
+                return np.array([names[j] for j in model.active.tolist()], dtype=object)
             if model.feature_names is None:
                 raise UsageError(
                     "input_features cannot name induced hypotheses of a fit without names",
                     hint="fit on a table, or leave input_features out",
                 )
-            return np.array(model.hypotheses.words(), dtype=object)
-        return np.array([names[j] for j in model.active.tolist()], dtype=object)
+        return np.array(model.hypotheses.words(), dtype=object)
 
     def save(self, path: PathLike, *, force: bool = False) -> None:
         """Write the model as a folder (``model.json``, ``arrays.safetensors``); see ``dboost.load_model``.

@@ -94,40 +94,34 @@ def staged(model: Model, X: Any, kind: str, what: str) -> Iterator[Any]:
     if stages is None:
         raise UsageError("this model keeps no models of its rounds", hint="use predict")
     if kind in ("matrix", "table"):
-        inputs = model.inputs.tolist()
         if kind == "table":
-            columns = _columns_of(as_table(model, X), inputs)
+            columns = _read_columns(model, X)
         else:
-            columns = (X.tocsr() if hasattr(X, "tocsr") else X)[:, inputs]
+            columns = (X.tocsr() if hasattr(X, "tocsr") else X)[:, model.inputs.tolist()]
         batch = model.held_columns(columns)
         for stage in range(len(stages)):
             W, intercept = stages.at(stage)
             yield finish(model, np.asarray(batch @ W, dtype=np.float64) + intercept, what)
         return
-    by_kind = {"array": predict_dask_array, "frame": predict_dask_frame, "parquet": predict_parquet}
     for stage in range(len(stages)):
         W, intercept = stages.at(stage)
-        yield by_kind[kind](replace(model, W=W, intercept=intercept, stages=None), X, what)
+        yield predict(replace(model, W=W, intercept=intercept, stages=None), X, kind, what)
 
 
-def predict_matrix(model: Model, X: Any, what: str) -> NDArray[Any]:
-    """Predict a validated array or sparse matrix with all columns."""
-    return finish(model, model.decision_function(X), what)
+def predict(model: Model, X: Any, kind: str, what: str) -> Any:
+    """Predict rows that were checked (`kind` as in ``kind_of``); those in memory have all columns of the fit."""
+    if kind == "matrix":
+        return finish(model, model.decision_function(X), what)
+    if kind == "margins":
+        return finish(model, X.F, what)
+    if kind == "table":
+        return finish(model, model.scores_of_inputs(_read_columns(model, X)), what)
+    elsewhere = {"array": _predict_dask_array, "frame": _predict_dask_frame, "parquet": _predict_parquet}
+    return elsewhere[kind](model, X, what)
 
 
-def predict_margins(model: Model, X: Margins, what: str) -> NDArray[Any]:
-    """Predict rows by their scores under this model."""
-    return finish(model, X.F, what)
-
-
-def predict_table(model: Model, X: Any, what: str) -> NDArray[Any]:
-    """Predict a pandas or Arrow table with all columns, converting only those the model reads."""
-    X = as_table(model, X)
-    return finish(model, model.scores_of_inputs(_columns_of(X, model.inputs.tolist())), what)
-
-
-def as_table(model: Model, X: Any) -> Any:
-    """A pandas DataFrame as it is, another table as Arrow's; with all columns of the fit."""
+def _read_columns(model: Model, X: Any) -> Any:
+    """The columns that a model reads of a table, which has all columns of the fit."""
     if getattr(X, "ndim", 2) != 2:
         raise DataError(f"X is {type_name(X)}, expected a table", hint="use X.to_frame()")
     if type(X).__module__.split(".")[0] != "pandas":
@@ -136,7 +130,7 @@ def as_table(model: Model, X: Any) -> Any:
         X = X if isinstance(X, pa.Table) else pa.table(X)
     if X.shape[1] != model.n_features:
         raise DataError(f"X has {X.shape[1]} columns; the model was fitted on {model.n_features} features")
-    return X
+    return _columns_of(X, model.inputs.tolist())
 
 
 def _columns_of(X: Any, positions: list[int]) -> Any:
@@ -163,7 +157,7 @@ def _columns_of(X: Any, positions: list[int]) -> Any:
     return batch
 
 
-def predict_dask_array(model: Model, X: Any, what: str) -> Any:
+def _predict_dask_array(model: Model, X: Any, what: str) -> Any:
     """A lazy dask array; the chunks of its rows are kept, unknown sizes included.
 
     Of rows that a transform made of a dask DataFrame the prediction is as of the frame, with its index.
@@ -197,7 +191,7 @@ def dboost_predict_part(part: Any, transform: Any, model: Model, what: str) -> A
     return _as_pandas(model, model.decision_function(transform.transform(part)), part.index, what)
 
 
-def predict_dask_frame(model: Model, X: Any, what: str) -> Any:
+def _predict_dask_frame(model: Model, X: Any, what: str) -> Any:
     """A lazy Series (one value per row) or DataFrame with the index of `X`."""
     import dask
 
@@ -249,7 +243,7 @@ def _type_of_labels(classes: NDArray[Any]) -> Any:
     return pd.Series(classes).dtype
 
 
-def predict_parquet(model: Model, X: Any, what: str) -> NDArray[Any]:
+def _predict_parquet(model: Model, X: Any, what: str) -> NDArray[Any]:
     """Predict a data set on disk, one block in memory at a time."""
     from dboost.data.parquet.rows import scan_features
 

@@ -22,7 +22,6 @@ from dboost.boosting.frontier import (
     judgeable,
     refits,
 )
-from dboost.boosting.relaxed import Run
 from dboost.estimators.fitting import Prepared
 from dboost.penalties import get_penalty
 
@@ -42,46 +41,43 @@ def chooses(parts: Prepared, alpha: Any) -> bool:
     return holds_out(parts.settings, alpha) and judgeable(parts.plan)
 
 
-class Chosen:
-    """What a search found, fitted to all rows, as `fitting` is; the callback is told of the rounds of the search."""
+def searched(
+    parts: Prepared,
+    fitting: Fitting,
+    prefer: str | None,
+    max_features: int | None,
+    start: FitResult | None,
+    on_judged: Callback,
+    *of_all: Any,
+) -> tuple[FitResult, dict[str, Any]]:
+    """What a search finds, fitted to all rows, as `fitting` is, and what a manifest holds of how it came about.
 
-    def __init__(
-        self, parts: Prepared, fitting: Fitting, prefer: str | None, max_features: int | None, callback: Callback | None
-    ) -> None:
-        self._parts, self._fitting, self._most = parts, fitting, max_features
-        settings = parts.settings
-        self._search = Search(parts.plan, parts.engine, settings, callback, prefer, max_features)
-        if refits(settings):
-            self.frontier = self._search.both(falling(fitting.alpha_max(), step=REFITTED_STEP))
-        else:
-            largest = _largest(fitting)
-            alphas = falling(largest)
-            if settings.hypotheses is not None:
-                alphas = falling(largest, INDUCED_LEAST * largest, INDUCED_STEP)
-            self.frontier = self._search.path_alone(alphas)
-        self.point: Point = self._search.chosen()
-
-    def fit(
-        self, start: FitResult | None, callback: Callback, on_refit: Callback, run: Run
-    ) -> tuple[FitResult, dict[str, Any]]:
-        """The model of all rows, and what a manifest holds of how it came about."""
-        fitting, search = self._fitting, self._search
-        rest = (self._most, start, callback, on_refit, run)
-        result, selected, ridge = fitted_to_all(fitting, self._parts.engine, search, self.point, *rest)
-        largest = fitting.alpha_max()
-        record: dict[str, Any] = {FRONTIER: table_of(self.frontier, self.point)}
-        if not ridge:
-            return result, record
-        record["relaxed"] = {
-            "gamma": 0.0,
-            "ridge": ridge,
-            "stop_reason": result.stop_reason,
-            "rounds": result.n_iter,
-            "passes": result.passes,
-            "selected_from": len(selected.active),
-            "selection_gap": selected.gap,
-        }
-        return replace(result, alpha=self.point.alpha, alpha_max=largest), record
+    `on_judged` is told of the rounds of the search; `of_all` are the callbacks and `run` of ``fitted_to_all``.
+    """
+    search = Search(parts.plan, parts.engine, parts.settings, on_judged, prefer, max_features)
+    if refits(parts.settings):
+        frontier = search.both(falling(fitting.alpha_max(), step=REFITTED_STEP))
+    else:
+        largest = _largest(fitting)
+        alphas = falling(largest)
+        if parts.settings.hypotheses is not None:
+            alphas = falling(largest, INDUCED_LEAST * largest, INDUCED_STEP)
+        frontier = search.path_alone(alphas)
+    point = search.chosen()
+    result, selected, ridge = fitted_to_all(fitting, parts.engine, search, point, max_features, start, *of_all)
+    record: dict[str, Any] = {FRONTIER: table_of(frontier, point)}
+    if not ridge:
+        return result, record
+    record["relaxed"] = {
+        "gamma": 0.0,
+        "ridge": ridge,
+        "stop_reason": result.stop_reason,
+        "rounds": result.n_iter,
+        "passes": result.passes,
+        "selected_from": len(selected.active),
+        "selection_gap": selected.gap,
+    }
+    return replace(result, alpha=point.alpha, alpha_max=fitting.alpha_max()), record
 
 
 def _largest(fitting: Fitting) -> float:
