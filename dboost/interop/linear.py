@@ -27,21 +27,13 @@ Array = NDArray[np.float64]
 class Linear:
     """A fitted linear model, whatever the loss."""
 
-    # As in ``Model``.
-    task: str
-    # Shape (a,). Columns with weights, ascending.
-    active: NDArray[np.int64]
-    # Shape (a, k).
+    # Of raw columns.
+    model: Any
+    # Shapes (a, k) and (k,). Of the log-odds, or for a regression of the prediction.
     W: Array
-    # Shape (k,). Of the log-odds, or for a regression of the prediction.
     intercept: Array
-    # As in ``Model``.
-    classes: NDArray[Any]
-    n_features: int
     # What the prediction of a regression is of the linear function.
     links: tuple[Link, ...]
-    # As in ``Model``.
-    negative: int = 0
 
     @classmethod
     def of(cls, estimator: Any) -> Linear:
@@ -58,22 +50,13 @@ class Linear:
             raise UsageError(f"no loss is called {model.loss!r}", hint="import the module that adds it")
         links = loss.links(model.W.shape[1])
         scale = np.array([link.scale for link in links])
-        return cls(
-            task=model.task,
-            active=model.active,
-            W=scale * model.W,
-            intercept=scale * model.intercept,
-            classes=model.classes,
-            n_features=model.n_features,
-            links=links,
-            negative=model.negative,
-        )
+        return cls(model, scale * model.W, scale * model.intercept, links)
 
     @property
     def coef(self) -> Array:
         """Weights of all columns, shape (k, n)."""
-        coef = np.zeros((self.W.shape[1], self.n_features))
-        coef[:, self.active] = self.W.T
+        coef = np.zeros((self.W.shape[1], self.model.n_features))
+        coef[:, self.model.active] = self.W.T
         return coef
 
 
@@ -116,19 +99,20 @@ def to_sklearn(estimator: Any) -> Any:
     linear = Linear.of(estimator)
     say_what_is_left_out(estimator)
     names = getattr(estimator, "feature_names_in_", None)
-    if linear.task == "regression":
+    task = linear.model.task
+    if task == "regression":
         return _named(_regression(linear), linear, names)
-    if linear.task == "multitarget":
+    if task == "multitarget":
         return _named(_targets(linear, names), linear, names)
-    if linear.task == "multitask":
-        called = np.array([linear.negative, 1])
+    if task == "multitask":
+        called = np.array([linear.model.negative, 1])
         parts = [_named(_logistic(linear, [r], called), linear, names) for r in range(linear.W.shape[1])]
         made = MultiOutputClassifier(LogisticRegression())
         made.estimators_ = parts
         made.classes_ = [part.classes_ for part in parts]
         return _named(made, linear, names)
     outputs = list(range(linear.W.shape[1]))
-    return _named(_logistic(linear, outputs, np.asarray(linear.classes)), linear, names)
+    return _named(_logistic(linear, outputs, np.asarray(linear.model.classes)), linear, names)
 
 
 def _logistic(linear: Linear, outputs: list[int], classes: NDArray[Any]) -> Any:
@@ -170,7 +154,7 @@ def _regression(linear: Linear, r: int = 0) -> Any:
 
 
 def _named(made: Any, linear: Linear, names: Any) -> Any:
-    made.n_features_in_ = linear.n_features
+    made.n_features_in_ = linear.model.n_features
     if names is not None:
         made.feature_names_in_ = names
     return made

@@ -19,6 +19,7 @@ import numpy as np
 import dboost
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.fitting import PROCESS
 from dboost.estimators.persistence import load_model as _load_folder
 from dboost.estimators.persistence import save_model as _save_folder
 from dboost.interop.extras import imported
@@ -339,11 +340,8 @@ def _logged_fit(original: Any, self: Any, *arguments: Any, **more: Any) -> Any:
 
 def _parameters(estimator: Any) -> dict[str, str]:
     """The parameters of an estimator as texts; what belongs to a process is none of them, and may hold a password."""
-    local = {name: value for name, value in estimator.get_params(deep=False).items() if name not in _PROCESS}
+    local = {name: value for name, value in estimator.get_params(deep=False).items() if name not in PROCESS}
     return {"estimator": type(estimator).__name__} | {name: str(value)[:_LONGEST] for name, value in local.items()}
-
-
-_PROCESS = ("callbacks", "checkpoint", "client")
 
 
 def _log_rounds(mlflow: Any, estimator: Any) -> None:

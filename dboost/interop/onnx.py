@@ -142,14 +142,14 @@ def _estimator_shapes(operator: Any) -> None:
     """Types and shapes of the outputs."""
     types = imported("skl2onnx.common.data_types", EXTRA)
     linear = Linear.of(operator.raw_operator)
-    if linear.task in NUMBERS:
+    if linear.model.task in NUMBERS:
         operator.outputs[0].type = types.DoubleTensorType([None, linear.W.shape[1]])
         return
-    several = linear.task == "multitask"
-    text = linear.classes.dtype.kind in "UO"
+    several = linear.model.task == "multitask"
+    text = linear.model.classes.dtype.kind in "UO"
     labels = types.StringTensorType if text and not several else types.Int64TensorType
-    operator.outputs[0].type = labels([None, len(linear.classes)] if several else [None])
-    operator.outputs[1].type = types.DoubleTensorType([None, len(linear.classes)])
+    operator.outputs[0].type = labels([None, len(linear.model.classes)] if several else [None])
+    operator.outputs[1].type = types.DoubleTensorType([None, len(linear.model.classes)])
 
 
 def _inverse(ops: Any, link: Link, scores: Any, **options: Any) -> Any:
@@ -169,15 +169,15 @@ def _convert_estimator(scope: Any, operator: Any, container: Any) -> None:
     linear, outputs = Linear.of(operator.raw_operator), operator.outputs
     given = ops.OnnxCast(operator.inputs[0], to=_DOUBLE, **opset)
     F = linear.intercept[None]
-    if linear.active.size:
-        columns = ops.OnnxGather(given, linear.active, axis=1, **opset)
+    if linear.model.active.size:
+        columns = ops.OnnxGather(given, linear.model.active, axis=1, **opset)
         scores = ops.OnnxAdd(ops.OnnxMatMul(columns, linear.W, **opset), F, **opset)
     else:
         # the product with a column of zeros has the rows of the batch
         first = ops.OnnxGather(given, np.zeros(1, np.int64), axis=1, **opset)
         scores = ops.OnnxAdd(ops.OnnxMatMul(first, np.zeros((1, F.shape[1])), **opset), F, **opset)
     name = outputs[0].full_name
-    if linear.task in NUMBERS:
+    if linear.model.task in NUMBERS:
         if len(set(linear.links)) == 1:
             _inverse(ops, linear.links[0], scores, output_names=[name], **opset).add_to(scope, container)
             return
@@ -186,21 +186,21 @@ def _convert_estimator(scope: Any, operator: Any, container: Any) -> None:
         ops.OnnxConcat(*parts, axis=1, output_names=[name], **opset).add_to(scope, container)
         return
     chances = outputs[1].full_name
-    if linear.task == "multiclass":
+    if linear.model.task == "multiclass":
         ops.OnnxSoftmax(scores, axis=1, output_names=[chances], **opset).add_to(scope, container)
         best = ops.OnnxArgMax(scores, axis=1, keepdims=0, **opset)
     else:
         positive = ops.OnnxSigmoid(scores, **opset)
         above = ops.OnnxCast(ops.OnnxGreater(scores, np.zeros(1), **opset), to=_INT64, **opset)
-        if linear.task == "multitask":
+        if linear.model.task == "multitask":
             ops.OnnxIdentity(positive, output_names=[chances], **opset).add_to(scope, container)
-            called = np.array([linear.negative, 1])
+            called = np.array([linear.model.negative, 1])
             ops.OnnxGather(called, above, axis=0, output_names=[name], **opset).add_to(scope, container)
             return
         negative = ops.OnnxSigmoid(ops.OnnxNeg(scores, **opset), **opset)
         ops.OnnxConcat(negative, positive, axis=1, output_names=[chances], **opset).add_to(scope, container)
         best = ops.OnnxReshape(above, np.array([-1]), **opset)
-    classes = np.asarray(linear.classes)
+    classes = np.asarray(linear.model.classes)
     if classes.dtype.kind in "UO":
         classes = classes.astype(str)
     elif classes.dtype.kind in "iub":
@@ -246,13 +246,6 @@ def _table_parts(features: ColumnFeatures, inputs: Any, ops: Any, opset: dict[st
     return parts
 
 
-def _concatenate(parts: list[Any], scope: Any, operator: Any, container: Any) -> None:
-    ops = imported("skl2onnx.algebra.onnx_ops", EXTRA)
-    name = operator.outputs[0].full_name
-    made = ops.OnnxConcat(*parts, axis=1, output_names=[name], op_version=container.target_opset)
-    made.add_to(scope, container)
-
-
 def _convert_features(scope: Any, operator: Any, container: Any) -> None:
     """The features of each column; of one of text what ``TextFeatures`` makes of it."""
     ops = imported("skl2onnx.algebra.onnx_ops", EXTRA)
@@ -265,7 +258,8 @@ def _convert_features(scope: Any, operator: Any, container: Any) -> None:
     parts = _table_parts(features, operator.inputs[:n_columns], ops, opset)
     for one, values in zip(features.texts_.values(), operator.inputs[n_columns:], strict=True):
         parts.append(ops.OnnxCast(_text_weights(one, values, opset), to=_DOUBLE, **opset))
-    _concatenate(parts, scope, operator, container)
+    name = operator.outputs[0].full_name
+    ops.OnnxConcat(*parts, axis=1, output_names=[name], **opset).add_to(scope, container)
 
 
 def _convert_text(scope: Any, operator: Any, container: Any) -> None:
