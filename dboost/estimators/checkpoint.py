@@ -28,7 +28,7 @@ from dboost.boosting.path import PathKeeper, Progress
 from dboost.boosting.planned import Planned
 from dboost.errors import ModelFormatError, StorageError, UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
-from dboost.files.documents import Document, parse_json, plain
+from dboost.files.documents import Document, parse_json, plain, under
 from dboost.files.generations import read_generation, restore, write_generation
 from dboost.files.paths import PathLike
 from dboost.files.storage import check_writable, pack_arrays, sha256_json, unpack_arrays
@@ -229,7 +229,7 @@ def unpacked_state(
             cut=bool(memory.fields.get("cut")),
             promised=memory.number("promised"),
             descended=memory.number("descended"),
-            anchor=_anchor(arrays),
+            anchor=Anchor(**found) if (found := under(arrays, _ANCHOR)) else None,
             # checkpoints of earlier versions have no such count
             misled=memory.count("misled") if "misled" in memory.fields else 0,
             **{name: memory.count(name) for name in ("draws", "products", "refused", "wait")},
@@ -237,19 +237,13 @@ def unpacked_state(
         history=document.records("history"),
         keys=keys,
         provisional=bool(document.fields.get("provisional")),
-        carried={name.removeprefix(_CARRIED): a for name, a in arrays.items() if name.startswith(_CARRIED)},
+        carried=under(arrays, _CARRIED),
         **numbers,
     )
 
 
-def _anchor(arrays: dict[str, NDArray[Any]]) -> Anchor | None:
-    """The anchor of one output; most fits have none."""
-    found = _under(arrays, _ANCHOR)
-    return Anchor(**found) if found else None
-
-
 def _sound_anchor(arrays: dict[str, NDArray[Any]], n: int) -> bool:
-    found = _under(arrays, _ANCHOR)
+    found = under(arrays, _ANCHOR)
     if not found:
         return True
     if set(found) != {field.name for field in fields(Anchor)} or not _is_model(found, n, 1):
@@ -319,7 +313,7 @@ class PathFolder:
         sizes = fitting.plan.n_features, fitting.plan.n_outputs
         running = None
         if "running" in document.fields:
-            running = unpacked_state(_under(arrays, _STATE), document.child("running"), mine, *sizes)
+            running = unpacked_state(under(arrays, _STATE), document.child("running"), mine, *sizes)
         count = document.count("finished")
         finished = tuple(self._finished(place, fitting, sizes) for place in range(count))
         remembered = None
@@ -367,8 +361,8 @@ class PathFolder:
         if found is None:
             raise ModelFormatError("the file is missing", file=os.fspath(self._strength(place)), hint=_HINT)
         arrays, document = opened(found.data, os.fspath(found.file), self._identity)
-        state = unpacked_state(_under(arrays, _STATE), document.child("state"), self._identity, *sizes)
-        mine = _under(arrays, _FIT)
+        state = unpacked_state(under(arrays, _STATE), document.child("state"), self._identity, *sizes)
+        mine = under(arrays, _FIT)
         # a fit holds rows that are zero, and no part of its model (``Objective.shown``)
         sound = (
             "trace" in mine
@@ -480,7 +474,3 @@ def _packed_result(result: FitResult) -> tuple[dict[str, NDArray[Any]], dict[str
     arrays |= {_FIT + name: getattr(result, name) for name in _RESULT_ARRAYS}
     numbers = {name: getattr(result, name) for name in _RESULT_NUMBERS}
     return arrays, numbers | {"stop_reason": result.stop_reason, "state": state}
-
-
-def _under(arrays: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -37,7 +37,7 @@ from dboost.estimators.transformed_rows import (
     side_by_side,
     with_names,
 )
-from dboost.files.documents import Document, numbered, of_number
+from dboost.files.documents import Document, numbered, under
 from dboost.notices import warn_user
 
 # Version 2 had dates whose years are as they are, which a column without ``earliest`` still says.
@@ -705,7 +705,7 @@ class Features(ColumnFeatures):
         if set(given) != set(cls().get_params(deep=False)):
             raise ModelFormatError("field parameters: expected those of Features", file=document.file)
         texts = {
-            spec.text("name"): TextFeatures.from_files(spec, of_number(arrays, number))
+            spec.text("name"): TextFeatures.from_files(spec, under(arrays, f"{number}."))
             for number, spec in enumerate(document.children("texts"))
         }
         kinds, why = document.mapping("kinds"), document.mapping("why")

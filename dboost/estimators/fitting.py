@@ -307,11 +307,8 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
             intercept = centred_intercept(intercept)
         W, intercept = _with_absent(parts, W, intercept)
         if stages is not None:
-            centred = np.array([centred_intercept(row) for row in stages.intercepts])
-            stages = replace(stages, intercepts=centred)
-            weights = np.zeros((len(stages.weights), len(classes)))
-            weights[:, class_places(parts)] = stages.weights
-            every = [_with_absent(parts, stages.weights[:0], b)[1] for b in centred]
+            weights, _ = _with_absent(parts, stages.weights, np.zeros(plan.n_outputs))
+            every = [_with_absent(parts, stages.weights[:0], centred_intercept(b))[1] for b in stages.intercepts]
             stages = replace(stages, weights=weights, intercepts=np.array(every).reshape(-1, len(classes)))
     return Model(
         task=plan.task,

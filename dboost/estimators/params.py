@@ -24,6 +24,7 @@ from dboost.estimators.rounds import split
 from dboost.files.paths import PathLike
 from dboost.former_names import PARAMETERS, warn_renamed
 from dboost.hypotheses import Family
+from dboost.hypotheses.base import is_whole
 from dboost.hypotheses.columns import Columns
 from dboost.losses import Loss, PerTarget, get_loss
 from dboost.losses.per_target import SEPARATOR
@@ -268,7 +269,7 @@ def number(name: str, value: Any) -> float:
 
 def count(name: str, value: Any, least: int = 1) -> int:
     """An integer >= `least`, or UsageError."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+    if not is_whole(value, least):
         raise UsageError(f"{name}={value!r}", hint=f"expected an integer >= {least}")
     return int(value)
 

@@ -376,12 +376,5 @@ class LiveLine:
             LiveLine._last = (self._cell, display(data, raw=True, display_id=True))
 
 
-__all__ = [
-    "CallbackSupportMixin",
-    "HAS_PROTOCOL",
-    "ModelCallback",
-    "CallbackDispatcher",
-    "registered",
-    "split",
-    "with_callbacks",
-]
+# Of scikit-learn, where it has them: imported from here.
+__all__ = ["CallbackSupportMixin", "with_callbacks"]

@@ -599,9 +599,6 @@ def _own_score(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> flo
     return float(estimator.score(X, y, sample_weight))
 
 
-__all__ = ["EarlyStopping"]
-
-
 Array = NDArray[np.float64]
 
 # Bytes of the scores of the held-out rows, and of the models, that come and go in one pass.

@@ -7,7 +7,7 @@ Does not cover: the loops and what they are given (``dboost.data.prepared``), th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any, cast
 
@@ -42,6 +42,7 @@ from dboost.estimators.counted_parts import Part, counted_parts, merged_terms
 from dboost.estimators.params import parameters
 from dboost.estimators.transformed_rows import Behind, is_lazy, rows_of_parts, with_names
 from dboost.files.documents import Document, decode_names, encode_names, expect_array
+from dboost.hypotheses.base import is_whole
 
 SCHEMA = 1
 # It says where the work is done, and is no part of what is done.
@@ -178,8 +179,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             Itself.
         """
         if is_lazy(X):
-            self._rule(), self._weights(), self._buckets()
-            self._check_limits()
+            self._check()
             counted, n_terms = counted_parts(
                 self._lazy(X), partial(_of_one_text, self), _merged_texts, {"": self.limits}
             )
@@ -377,7 +377,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
                 raise UsageError(f"analyzer={analyzer!r}", hint=f"use one of {', '.join(ANALYZERS)}, or a function")
             analyzer = None if analyzer == "word" else self._characters()
         grams = tuple(self.ngram_range) if isinstance(self.ngram_range, tuple | list) else ()
-        if len(grams) != 2 or not all(map(_is_whole, grams)):
+        if len(grams) != 2 or any(isinstance(size, bool) or not isinstance(size, int | np.integer) for size in grams):
             raise UsageError(f"ngram_range={self.ngram_range!r}", hint="give two numbers, such as (1, 2)")
         return WordRule(self.lowercase, self.token_pattern, (int(grams[0]), int(grams[1])), stop, analyzer)
 
@@ -389,21 +389,14 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return vectorizer.build_analyzer()
 
     def _weights(self) -> Weights:
-        return Weights(
-            norm=self.norm,
-            use_idf=self.use_idf,
-            smooth_idf=self.smooth_idf,
-            sublinear_tf=self.sublinear_tf,
-            binary=self.binary,
-            dtype=self.dtype,
-        )
+        return Weights(**{item.name: getattr(self, item.name) for item in fields(Weights)})
 
     def _buckets(self) -> Buckets | None:
         if self.hashing is None:
             if self.alternate_sign:
                 raise UsageError("alternate_sign=True without hashing", hint="set hashing to the number of features")
             return None
-        if not _is_whole(self.hashing) or not 1 <= self.hashing <= np.iinfo(np.int32).max:
+        if not is_whole(self.hashing) or self.hashing > np.iinfo(np.int32).max:
             raise UsageError(f"hashing={self.hashing!r}", hint="give the number of features, for example 2**18")
         if (self.min_df, self.max_df, self.max_features) != (1, 1.0, None):
             raise UsageError(
@@ -430,9 +423,9 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         for name in ("min_df", "max_df"):
             value = getattr(self, name)
             share = isinstance(value, float | np.floating)
-            if not (share and 0 <= value <= 1) and not (_is_whole(value) and value >= (1 if name == "max_df" else 0)):
+            if not (share and 0 <= value <= 1) and not is_whole(value, 1 if name == "max_df" else 0):
                 raise UsageError(f"{name}={value!r}", hint="give a number of documents, or a share between 0.0 and 1.0")
-        if self.max_features is not None and (not _is_whole(self.max_features) or self.max_features < 1):
+        if self.max_features is not None and not is_whole(self.max_features):
             raise UsageError(f"max_features={self.max_features!r}", hint="give a number of at least 1, or leave it out")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -525,10 +518,6 @@ class TextFeatures(TransformerMixin, BaseEstimator):
 def _behind(X: Any, features: TextFeatures) -> Behind | None:
     """What the rows were made from, where it is a table, whose other columns may be asked for."""
     return Behind(X, features) if column_names(X) else None
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _word_set(words: Iterable[Any]) -> frozenset[str]:

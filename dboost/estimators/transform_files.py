@@ -38,9 +38,9 @@ from dboost.files.documents import (
     MODEL_FILE,
     Document,
     numbered,
-    of_number,
     read_document,
     to_json,
+    under,
 )
 from dboost.files.paths import PathLike, local_path
 from dboost.files.storage import pack_arrays, read_plain_file, sha256_bytes, unpack_arrays, write_file
@@ -134,7 +134,7 @@ class JoinedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 raise ModelFormatError("field columns: expected names, one of a single one", file=document.file)
             part = one.child("part")
             part.choice("kind", tuple(kind for kind in KINDS if kind != "joined"))
-            transform = _again(part, of_number(arrays, number))
+            transform = _again(part, under(arrays, f"{number}."))
             parts.append((one.text("name"), columns[0] if single else columns, transform))
         if not parts:
             raise ModelFormatError("field parts: expected at least one", file=document.file)

@@ -355,10 +355,9 @@ def numbered(parts: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[A
     return {f"{number}.{name}": array for number, part in enumerate(parts) for name, array in part.items()}
 
 
-def of_number(arrays: Mapping[str, NDArray[Any]], number: int) -> dict[str, NDArray[Any]]:
-    """The arrays of one of several things (``numbered``)."""
-    begin = f"{number}."
-    return {name.removeprefix(begin): array for name, array in arrays.items() if name.startswith(begin)}
+def under(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin with a prefix, such as the number and point of ``numbered``, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def to_toml(value: Any) -> str:
