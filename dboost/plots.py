@@ -127,12 +127,12 @@ def add_legend(ax: Any, count: int) -> None:
     ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.01), ncols=min(count, 3), frameon=False, fontsize="small")
 
 
-def by_name(given: Any, what: str) -> dict[str, Any]:
-    """One thing or a mapping of names to things, as a mapping."""
+def by_name(given: Any, what: str) -> dict[str, list[Mapping[str, Any]]]:
+    """The records of one thing, or of each in a mapping of names to things."""
     named = dict(given) if isinstance(given, Mapping) else {"": given}
     if not named:
         raise UsageError(f"{what} is empty", hint="there is nothing to draw")
-    return {str(name): value for name, value in named.items()}
+    return {str(name): records_of(value, what) for name, value in named.items()}
 
 
 def records_of(given: Any, what: str) -> list[Mapping[str, Any]]:
@@ -192,8 +192,7 @@ def plot_progress(fits: Any, *, quantity: str = "gap", against: str = "seconds",
     """
     choose("against", against, ("seconds", "rounds", "passes"))
     lines = {}
-    for name, fit in by_name(fits, "fits").items():
-        records = records_of(fit, "fits")
+    for name, records in by_name(fits, "fits").items():
         y = column_of(records, quantity)
         x = elapsed(records, against)
         if quantity == "gap":
@@ -248,10 +247,9 @@ def plot_staged(
     1
     """
     choose("against", against, ("seconds", "rounds"))
-    lines = {}
-    for name, given in by_name(stages, "stages").items():
-        records = records_of(given, "stages")
-        lines[name] = (column_of(records, "round" if against == "rounds" else "seconds"), column_of(records, quantity))
+    measured = "round" if against == "rounds" else "seconds"
+    named = by_name(stages, "stages").items()
+    lines = {name: (column_of(records, measured), column_of(records, quantity)) for name, records in named}
     ax = open_axes(ax)
     if log_time:
         ax.set_xscale("log")
@@ -639,8 +637,7 @@ def plot_coverage(curves: Any, *, against: str = "row_sparsity", quantity: str =
     """
     choose("against", against, ("sparsity", "row_sparsity"))
     lines = {}
-    for name, given in by_name(curves, "curves").items():
-        records = records_of(given, "curves")
+    for name, records in by_name(curves, "curves").items():
         x, y = column_of(records, against), column_of(records, quantity)
         order = np.lexsort((y, x))
         lines[name] = (x[order], y[order])
@@ -689,7 +686,7 @@ def plot_sparsity_map(model: Any, *, top: int = 40, ax: Any = None) -> Any:
     order = order[sizes[order] > 0]
     weights = np.ma.masked_equal(by_name[order], 0.0)
     words = found.hypotheses.words()
-    labels = _outputs(found)
+    labels = found.output_names
     height = 1.4 + 0.2 * len(order)
     ax = open_axes(ax, width=3.2 + 0.35 * len(labels) + 0.06 * max(len(words[j]) for j in order), height=height)
     ax.grid(False)
@@ -701,7 +698,7 @@ def plot_sparsity_map(model: Any, *, top: int = 40, ax: Any = None) -> Any:
     crowded = len(labels) > 10 or max(map(len, labels)) > 4
     ax.set_xticks(np.arange(len(labels)) + 0.5, labels, fontsize="small", rotation=90 if crowded else 0)
     ax.tick_params(length=0)
-    ax.set_xlabel("Task" if found.task == "multitask" else "Class")
+    ax.set_xlabel({"multitask": "Task", "multitarget": "Target", "regression": ""}.get(found.task, "Class"))
     more = int(np.count_nonzero(sizes)) - len(order)
     ax.set_ylabel(f"Feature, the largest {len(order)} of {len(order) + more}" if more else "Feature")
     bar = ax.figure.colorbar(image, ax=ax, shrink=min(1.0, 3.0 / height), aspect=15)
@@ -718,11 +715,3 @@ def _colours() -> Any:
     whole = LinearSegmentedColormap.from_list("against to for", [COLOURS[1], "white", COLOURS[0]])
     places = np.concatenate([np.linspace(0.0, 0.4, 128), np.linspace(0.6, 1.0, 128)])
     return ListedColormap(whole(places)).with_extremes(bad="white")
-
-
-def _outputs(model: Any) -> list[str]:
-    """A word for each column of W; for two classes the column speaks for the second."""
-    if getattr(model, "classes", None) is None:
-        return ["prediction"]
-    labels = [str(label) for label in np.asarray(model.classes).tolist()]
-    return labels[1:] if model.task == "binary" else labels

@@ -44,7 +44,7 @@ class FeatureUse:
 
 def sparsity_map(model: Model, limit: int | None = None) -> list[FeatureUse]:
     """The features a model uses, largest first and at most `limit`, each with the classes that share it."""
-    labels = output_labels(model)
+    labels = model.output_names
     W = model.weights
     sizes = np.abs(W).max(axis=1, initial=0.0)
     order = np.argsort(-sizes, kind="stable")[:limit]
@@ -56,14 +56,6 @@ def sparsity_map(model: Model, limit: int | None = None) -> list[FeatureUse]:
         weights = [(labels[r], float(row[r])) for r in ranked]
         uses.append(FeatureUse(names[j], float(sizes[j]), len(ranked), weights))
     return uses
-
-
-def output_labels(model: Model) -> list[str]:
-    """A word for each column of W; for two classes the column speaks for the second."""
-    if model.task == "regression":
-        return ["target"]
-    labels = [str(label) for label in model.classes.tolist()]
-    return labels[1:] if model.task == "binary" else labels
 
 
 def summary_lines(model: Model, tol: float | None = None) -> list[str]:
@@ -128,7 +120,7 @@ def _held(model: Model) -> str:
 
 def _weight_of(model: Model) -> str:
     """The heading of the weights where a feature has one: whom it speaks for."""
-    return "weight" if model.task == "regression" else f"weight for {output_labels(model)[0]}"
+    return "weight" if model.task == "regression" else f"weight for {model.output_names[0]}"
 
 
 def text_map(model: Model, tol: float | None = None, rows: int = _ROWS) -> str:
@@ -160,7 +152,7 @@ def _cut(name: str, width: int) -> str:
 def html_map(model: Model, tol: float | None = None) -> str:
     """Summary and sparsity map as a self-contained piece of HTML."""
     uses = sparsity_map(model, _HTML_ROWS)
-    labels = output_labels(model)
+    labels = model.output_names
     shares = model.n_outputs > 1
     table = _uses_table(uses, labels if shares else [_weight_of(model)], labels, model.n_hypotheses)
     return page.block(page.lines(summary_lines(model, tol)), table)

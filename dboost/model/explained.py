@@ -98,19 +98,15 @@ class Contributions:
         labels = list(self.labels[-self.parts.shape[1] :]) or ["prediction"]
         shown = np.argsort(-self.scores, kind="stable")[:_CLASSES].tolist()
         scale = float(np.abs(self.parts).max(initial=0.0))
+        strongest = np.argsort(-np.abs(self.parts).max(axis=1, initial=0.0), kind="stable")
         rows = [
             [self.words[j], f"{self.values[j]:.3g}", *(shown_as(float(self.parts[j, r]), scale) for r in shown)]
-            for j in self._strongest(_ROWS)
+            for j in strongest[:_ROWS].tolist()
         ]
         for name, values in (("intercept", self.intercept), ("score", self.scores)):
             # no bars: they are no parts
             rows.append([name, "", *(shown_as(float(values[r]), np.inf) for r in shown)])
         return ["feature", "value", *(labels[r] for r in shown)], rows
-
-    def _strongest(self, most: int) -> list[int]:
-        """Places of the features whose parts are the largest."""
-        found: list[int] = np.argsort(-np.abs(self.parts).max(axis=1, initial=0.0), kind="stable")[:most].tolist()
-        return found
 
 
 def contributions(model: Model, row: Any, of_features: Any = None) -> Contributions:

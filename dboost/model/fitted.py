@@ -11,7 +11,6 @@ from the folder and follows no link or path in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +32,7 @@ from dboost.files.documents import (
     expect_array,
     read_folder,
     to_json,
+    under,
 )
 from dboost.files.paths import PathLike
 from dboost.files.storage import pack_arrays, sha256_bytes, write_folder
@@ -159,6 +159,14 @@ class Model:
         return int(self.W.shape[1])
 
     @property
+    def output_names(self) -> list[str]:
+        """A word for each score; the one of two classes speaks for the second."""
+        if self.task == "regression":
+            return ["target"]
+        labels = [str(label) for label in self.classes.tolist()]
+        return labels[1:] if self.task == "binary" else labels
+
+    @property
     def weights(self) -> Float:
         """Weights of the hypotheses as `hypotheses.words` names them, shape (a, k); W is those of the scaled ones."""
         return named_weights(self.hypotheses, self.W)
@@ -224,7 +232,8 @@ class Model:
         # Through CSR even when dense: each score is then one sum in the order of the columns, while a BLAS product
         # changes its last bits with the size of the batch.
         batch = csr_array(X, dtype=np.float64)
-        _refuse_infinite(batch.data)
+        if not np.all(np.isfinite(batch.data)):
+            raise DataError(_NOT_FINITE)
         if not batch.has_sorted_indices:
             # in a copy: the arrays may be the caller's
             batch = batch.sorted_indices()
@@ -307,11 +316,6 @@ class Model:
             (folder / MODEL_FILE).write_bytes(text)
 
 
-def _refuse_infinite(values: NDArray[Any]) -> None:
-    if not np.all(np.isfinite(values)):
-        raise DataError(_NOT_FINITE)
-
-
 def read_model(path: PathLike) -> Model:
     """Read a folder that `Model.save` wrote, trusting nothing in it."""
     document, arrays = read_folder(path, FORMAT, VERSIONS, SEALED_FROM)
@@ -321,7 +325,7 @@ def read_model(path: PathLike) -> Model:
     if not belongs(task, loss):
         raise ModelFormatError(f"loss {loss!r} does not belong to task {task!r}", file=file)
     n, k = document.features("n_features"), document.count("n_outputs")
-    hypotheses = restore_chosen(document.child("hypotheses"), _under(_HELD, arrays), n)
+    hypotheses = restore_chosen(document.child("hypotheses"), under(arrays, _HELD), n)
     origin = _origin(document, hypotheses)
     classes = decode_labels(document.child("classes"))
     W = expect_array(arrays, "W", np.float64, (hypotheses.n_hypotheses, k), file)
@@ -345,12 +349,8 @@ def read_model(path: PathLike) -> Model:
         manifest=document.mapping("manifest"),
         history=document.records("history"),
         origin=origin,
-        stages=Stages.restored(_under(_STAGES, arrays), hypotheses.n_hypotheses, k, file),
+        stages=Stages.restored(under(arrays, _STAGES), hypotheses.n_hypotheses, k, file),
     )
-
-
-def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
 
 
 def _check_classes(task: str, classes: NDArray[Any], k: int, file: str) -> None:

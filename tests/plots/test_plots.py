@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import replace
+from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
 import pytest
 
 from dboost.errors import UsageError
+from dboost.hypotheses.columns import ColumnSet
+from tests.model.models import make
 
 matplotlib.use("Agg")
 
@@ -27,41 +30,10 @@ STAGES = [
 ]
 
 
-@dataclass
-class Held:
-    names: list[str]
-
-    def words(self):
-        return self.names
-
-
-@dataclass
-class Certificate:
-    alpha: float
-
-
-@dataclass
-class Model:
-    W: np.ndarray
-    hypotheses: Held
-    certificate: Certificate = field(default_factory=lambda: Certificate(0.1))
-    task: str = "multiclass"
-    classes: np.ndarray | None = field(default_factory=lambda: np.array(["a", "b", "c"]))
-
-    @property
-    def weights(self):
-        return self.W
-
-
-@dataclass
-class Fitted:
-    history_: list
-    model_: Model | None = None
-
-
-@dataclass
-class Path_:
-    models: tuple
+def model(W, names, alpha=0.1, task="multiclass"):
+    made = make(task)
+    held = ColumnSet(np.arange(len(names)), tuple(names))
+    return replace(made, hypotheses=held, W=W, certificate=replace(made.certificate, alpha=alpha))
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +54,7 @@ def drawn(ax, tmp_path):
 
 
 def test_progress_leaves_out_rounds_without_a_gap(tmp_path):
-    ax = drawn(plots.plot_progress({"one": Fitted(RECORDS), "two": RECORDS}), tmp_path)
+    ax = drawn(plots.plot_progress({"one": SimpleNamespace(history_=RECORDS), "two": RECORDS}), tmp_path)
     assert lines(ax) == [("one", [1.0, 1.5], [0.5, 0.1]), ("two", [1.0, 1.5], [0.5, 0.1])]
     assert ax.get_yscale() == "log" and ax.get_xlabel() == "Time [s]"
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two"]
@@ -113,7 +85,7 @@ def test_coverage_is_drawn_from_left_to_right(tmp_path):
 def make_path():
     rows = [np.zeros((0, 2)), np.array([[1.0, 0.0]]), np.array([[2.0, 0.0], [0.5, -3.0]])]
     names = [[], ["x1"], ["x1", "x2"]]
-    return Path_(tuple(Model(W, Held(n), Certificate(0.1 / 2**i)) for i, (W, n) in enumerate(zip(rows, names))))
+    return SimpleNamespace(models=[model(W, n, 0.1 / 2**i) for i, (W, n) in enumerate(zip(rows, names))])
 
 
 @pytest.mark.parametrize(("quantity", "expected"), [("features", [0, 1, 2]), ("entries", [0, 1, 3])])
@@ -133,16 +105,17 @@ def test_a_path_names_its_largest_features(tmp_path):
 
 def test_the_map_shows_the_largest_features_and_leaves_zeros_blank(tmp_path):
     W = np.array([[0.0, 0.1, 0.0], [2.0, 0.0, -1.0], [0.0, 0.0, 0.0]])
-    model = Model(W, Held(["small", "large", "zero"]))
-    ax = drawn(plots.plot_sparsity_map(Fitted([], model)), tmp_path)
+    held = model(W, ["small", "large", "zero"])
+    ax = drawn(plots.plot_sparsity_map(SimpleNamespace(model_=held)), tmp_path)
     shown = ax.collections[0].get_array()
     assert [text.get_text() for text in ax.get_yticklabels()] == ["large", "small"]
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["a", "b", "c"]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["a", "b", "ü"]
     np.testing.assert_array_equal(shown.mask, [[False, True, False], [True, False, True]])
     np.testing.assert_array_equal(shown.filled(0), W[[1, 0]])
-    assert plots.plot_sparsity_map(model, top=1).get_ylabel() == "Feature, the largest 1 of 2"
-    two = Model(W[:, :1], Held(["small", "large", "zero"]), task="binary", classes=np.array(["no", "yes"]))
-    assert [text.get_text() for text in plots.plot_sparsity_map(two).get_xticklabels()] == ["yes"]
+    assert plots.plot_sparsity_map(held, top=1).get_ylabel() == "Feature, the largest 1 of 2"
+    for task, said in (("binary", "yes"), ("regression", "target")):
+        axes = plots.plot_sparsity_map(model(W[:, 1:2], ["small", "large", "zero"], task=task))
+        assert [text.get_text() for text in axes.get_xticklabels()] == [said]
 
 
 def test_nonsense_is_refused():
@@ -157,7 +130,7 @@ def test_nonsense_is_refused():
         (lambda: plots.plot_path(STAGES), "without models"),
         (lambda: plots.plot_path(make_path(), quantity="size"), "quantity='size'"),
         (lambda: plots.plot_sparsity_map(STAGES), "a list has no model"),
-        (lambda: plots.plot_sparsity_map(Model(np.zeros((0, 3)), Held([]))), "no feature"),
+        (lambda: plots.plot_sparsity_map(model(np.zeros((0, 3)), [])), "no feature"),
         (lambda: plots.plot_progress(RECORDS, ax=3), "ax is an int"),
     ]:
         with pytest.raises(UsageError, match=message):
@@ -205,38 +178,33 @@ def test_calibration_counts_each_example_in_its_bin_and_its_interval_holds_the_s
 
 
 def test_a_curve_of_cross_validation_shows_its_table_and_the_chosen_strength() -> None:
-    @dataclass
-    class Fit:
-        cv_results_: list[dict[str, float]]
-        alpha_: float = 0.1
+    def curve(table, quantity):
+        return plots.plot_cv(SimpleNamespace(cv_results_=table, alpha_=0.1), quantity=quantity)
 
     table = [{"alpha": a, "mean_loss": a, "se_loss": 0.1, "mean_error": 2 * a, "se_error": 0.2} for a in (0.4, 0.1)]
-    axes = plots.plot_cv(Fit(table), quantity="error")
+    axes = curve(table, "error")
     assert axes.containers[0].lines[0].get_ydata().tolist() == [0.8, 0.2]
     assert axes.lines[-1].get_xdata() == [0.1, 0.1]
     with pytest.raises(UsageError, match="no record has 'mean_test_score'"):
-        plots.plot_cv(Fit(table), quantity="score")
+        curve(table, "score")
     scored = [row | {"mean_test_score": 1.0 - row["alpha"], "se_test_score": 0.1} for row in table]
-    axes = plots.plot_cv(Fit(scored), quantity="score")
+    axes = curve(scored, "score")
     assert axes.containers[0].lines[0].get_ydata().tolist() == [0.6, 0.9]
     with pytest.raises(UsageError, match="has no cv_results_"):
         plots.plot_cv(object())
 
 
 def test_stability_shows_every_feature_and_names_the_selected_ones(tmp_path) -> None:
-    @dataclass
-    class Selection:
-        alphas_: np.ndarray = field(default_factory=lambda: np.array([0.4, 0.2, 0.1]))
-        frequencies_: np.ndarray = field(
-            default_factory=lambda: np.array([[0.5, 0.0, 0.0, 0.0], [1.0, 0.7, 0.1, 0.0], [1.0, 0.6, 0.9, 0.0]])
-        )
-        stability_: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.7, 0.1, 0.0]))
-        n_strengths_: int = 2
-        selected_: np.ndarray = field(default_factory=lambda: np.array([0, 1]))
-        support_names_: list[str] = field(default_factory=lambda: ["price", "area"])
-        threshold: float = 0.6
-
-    ax = drawn(plots.plot_stability(Selection()), tmp_path)
+    selection = SimpleNamespace(
+        alphas_=[0.4, 0.2, 0.1],
+        frequencies_=[[0.5, 0.0, 0.0, 0.0], [1.0, 0.7, 0.1, 0.0], [1.0, 0.6, 0.9, 0.0]],
+        stability_=[1.0, 0.7, 0.1, 0.0],
+        n_strengths_=2,
+        selected_=[0, 1],
+        support_names_=["price", "area"],
+        threshold=0.6,
+    )
+    ax = drawn(plots.plot_stability(selection), tmp_path)
     grey, price, area, threshold = lines(ax)
     # a feature that no half uses has no line, and one that comes with a strength that is not used is not selected
     assert grey[2] == [0.0, 0.1, 0.9]
@@ -245,8 +213,9 @@ def test_stability_shows_every_feature_and_names_the_selected_ones(tmp_path) -> 
     left, right = ax.get_xlim()
     (shade,) = ax.patches
     assert left > right and ax.get_xscale() == "log" and 0.1 < shade.get_x() < 0.2
-    assert not plots.plot_stability(Selection(n_strengths_=3)).patches
     assert [text.get_text() for text in ax.get_legend().get_texts()][:2] == ["price", "area"]
-    assert [label for label, *_ in lines(plots.plot_stability(Selection(), top=1)) if label[0] != "_"][0] == "price"
+    assert [label for label, *_ in lines(plots.plot_stability(selection, top=1)) if label[0] != "_"][0] == "price"
+    selection.n_strengths_ = 3
+    assert not plots.plot_stability(selection).patches
     with pytest.raises(UsageError, match="is an int without frequencies_"):
         plots.plot_stability(3)
