@@ -1,4 +1,4 @@
-"""Transforms in the folder of a model: what comes back is what was saved, and nothing that was changed comes back."""
+"""Transforms and models in one folder: what comes back is what was saved, and nothing that was changed comes back."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import os
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import dboost
 from dboost import BoostedClassifier, TextFeatures
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.estimators.text_features import DocumentFeatures
 from dboost.estimators.transform_files import read_beside, write_beside
+from dboost.files.documents import to_json
 
 DOCUMENTS = ["The cat sat, on the mat", "a dog sat here", "cats and dogs: x9 ok", "the dog and the cat é ß"] * 3
 LABELS = [0, 1, 0, 1] * 3
@@ -41,12 +45,37 @@ def test_a_pipeline_of_documents_comes_back(options, tmp_path):
         assert np.array_equal(back.predict_proba(DOCUMENTS), ours.predict_proba(DOCUMENTS))
         assert back[0].get_feature_names_out().tolist() == ours[0].get_feature_names_out().tolist()
         assert repr(back[0]) == repr(ours[0]) and back[0].n_documents_ == 12
+        assert list(back.named_steps) == list(ours.named_steps)
 
 
-def test_a_function_is_not_saved(tmp_path):
-    with pytest.raises(UsageError, match="would hold code"):
-        dboost.save_model(fitted(analyzer=str.split), tmp_path / "m")
+def test_an_estimator_alone_is_saved_as_its_own_method_does(tmp_path):
+    features, model = fitted()
+    X = features.transform(DOCUMENTS)
+    dboost.save_model(model, tmp_path / "m")
+    assert np.array_equal(dboost.load_model(tmp_path / "m").predict_proba(X), model.predict_proba(X))
+
+
+def test_what_cannot_be_saved_leaves_nothing(tmp_path):
+    for pipeline, error, said in (
+        (fitted(analyzer=str.split), UsageError, "would hold code"),
+        (make_pipeline(StandardScaler(), BoostedClassifier()), UsageError, "StandardScaler, BoostedClassifier cannot"),
+        (make_pipeline(TextFeatures(), BoostedClassifier()), NotFittedError, "not fitted"),
+    ):
+        with pytest.raises(error, match=said):
+            dboost.save_model(pipeline, tmp_path / "m")
     assert not os.listdir(tmp_path)
+
+
+def test_another_model_beside_the_transform_or_a_link_to_one_is_refused(tmp_path):
+    dboost.save_model(fitted(), tmp_path / "m")
+    (tmp_path / "m" / "model").rename(tmp_path / "away")
+    (tmp_path / "m" / "model").symlink_to(tmp_path / "away")
+    with pytest.raises(ModelFormatError, match="links are not followed"):
+        dboost.load_model(tmp_path / "m")
+    (tmp_path / "m" / "model").unlink()
+    BoostedClassifier(alpha=5e-2).fit(TextFeatures().fit_transform(DOCUMENTS), LABELS).save(tmp_path / "m" / "model")
+    with pytest.raises(ModelFormatError, match="not the model that was saved with this transform"):
+        dboost.load_model(tmp_path / "m")
 
 
 def test_whatever_is_changed_is_refused(tmp_path):
@@ -59,8 +88,6 @@ def test_whatever_is_changed_is_refused(tmp_path):
         changed = json.loads(json.dumps(document))
         change(changed["transform"], tmp_path / "n")
         changed.pop("sha256", None)
-        from dboost.files.documents import to_json
-
         (tmp_path / "n" / "pipeline.json").write_bytes(to_json(changed))
         with pytest.raises(ModelFormatError, match=said):
             dboost.load_model(tmp_path / "n")
@@ -85,12 +112,10 @@ def test_the_transform_beside_a_model(tmp_path):
     write_beside(features, tmp_path / "m")
     back = read_beside(tmp_path / "m")
     assert back.text == ("text", "title") and list(back.terms) == names
-    table = {"title": ["a cat", "dogs"], "text": ["sat", "on"], "other": [1, 2]}
-    import pandas as pd
-
-    rows = back.transform(pd.DataFrame(table))
+    table = pd.DataFrame({"title": ["a cat", "dogs"], "text": ["sat", "on"], "other": [1, 2]})
+    rows = back.transform(table)
     assert np.array_equal(rows.toarray(), features.transform(["sat\na cat", "on\ndogs"]).toarray())
-    assert dboost.load_pipeline(tmp_path / "m").predict(pd.DataFrame(table)).shape == (2,)
+    assert dboost.load_pipeline(tmp_path / "m").predict(table).shape == (2,)
     with pytest.raises(DataError, match="column 'title'"):
         back.transform(pd.DataFrame({"text": ["a"]}))
     with pytest.raises(DataError, match="expected text"):

@@ -17,13 +17,6 @@ from dboost.files.storage import (
 )
 
 
-def test_write_file_replaces_whole_and_leaves_nothing_beside(tmp_path):
-    write_file(tmp_path / "state", b"one")
-    write_file(tmp_path / "state", b"two")
-    assert (tmp_path / "state").read_bytes() == b"two"
-    assert os.listdir(tmp_path) == ["state"]
-
-
 def test_a_write_that_fails_keeps_the_old_file(tmp_path, monkeypatch):
     write_file(tmp_path / "state", b"old")
 

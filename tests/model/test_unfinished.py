@@ -1,19 +1,31 @@
-"""What killed processes left of their writes is deleted; what a living one writes is not."""
+"""What killed processes left of their files and folders goes; what a living one writes stays.
+
+Covers: ``dboost.files.unfinished`` and the places that make output folders.
+Does not cover: how a filled folder gets its name (test_storage.py, tests/data/test_prepare.py).
+"""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import dboost
+from dboost.data.prepared import prepare
+from dboost.data.prepared.prepare import prepare_text
 from dboost.errors import StorageError
-from dboost.files.storage import check_writable, write_file
-from dboost.files.unfinished import clear_abandoned, own_file
+from dboost.files.storage import check_writable, write_file, write_folder
+from dboost.files.unfinished import clear_abandoned, own_file, own_folder
+from tests.model.models import make
 
 ROOT = Path(__file__).resolve().parents[2]
 # A process that stops in the middle of a write, where the content is not yet flushed.
@@ -55,19 +67,34 @@ def test_what_a_killed_process_left_is_deleted_and_what_a_living_one_writes_is_n
     assert os.listdir(tmp_path) == []
 
 
-def test_other_names_are_left_alone(tmp_path):
-    others = [".state.0123456789ab.tmp.x", "state.0123456789ab.tmp", ".other.0123456789ab.tmp", ".state.short.tmp"]
-    for name in others:
+def test_other_names_and_kinds_are_left_alone(tmp_path):
+    files = [".state.0123456789ab.tmp.x", "state.0123456789ab.tmp", ".other.0123456789ab.tmp", ".state.short.tmp"]
+    files += ["real", ".state.eeeeeeeeeeee.partial"]
+    folders = [".states.0123456789ab.partial", ".state.x.0123456789ab.partial", ".state.0123456789ab.old"]
+    folders += [".state.mine.partial", "state.0123456789ab.partial", ".state.ffffffffffff.tmp"]
+    for name in files:
         (tmp_path / name).write_text("mine")
-    (tmp_path / "real").write_text("mine")
+    for name in folders:
+        (tmp_path / name).mkdir()
     (tmp_path / ".state.0123456789ab.tmp").symlink_to(tmp_path / "real")
-    assert clear_abandoned(tmp_path / "state") == []
+    (tmp_path / ".state.ffffffffffff.partial").symlink_to(tmp_path / folders[0])
+    kept = sorted(os.listdir(tmp_path))
+    (tmp_path / ".state.dddddddddddd.partial").mkdir()
+    assert clear_abandoned(tmp_path / "state") == [".state.dddddddddddd.partial"]
     assert clear_abandoned(tmp_path / "none" / "state") == []
-    assert len(os.listdir(tmp_path)) == len(others) + 2
+    assert sorted(os.listdir(tmp_path)) == kept
 
 
-def test_a_writer_that_loses_its_new_file_to_a_clean_up_takes_another(tmp_path, monkeypatch):
-    """The clean-up of another process may come between the creation of a file and its lock."""
+@contextlib.contextmanager
+def file_of(target: Path) -> Iterator[Path]:
+    made, handle = own_file(target)
+    with handle:
+        yield made
+
+
+@pytest.mark.parametrize("own", [file_of, own_folder])
+def test_a_writer_that_loses_what_it_made_to_a_clean_up_makes_another(tmp_path, monkeypatch, own):
+    """The clean-up of another process may come between the creation of a file or folder and its lock."""
     flock, seen = fcntl.flock, []
 
     def late(descriptor, how):
@@ -76,9 +103,8 @@ def test_a_writer_that_loses_its_new_file_to_a_clean_up_takes_another(tmp_path, 
         flock(descriptor, how)
 
     monkeypatch.setattr(fcntl, "flock", late)
-    beside, handle = own_file(tmp_path / "state")
-    with handle:
-        assert len(seen) == 1 and beside.exists() and beside.name != seen[0]
+    with own(tmp_path / "state") as made:
+        assert len(seen) == 1 and made.exists() and made.name != seen[0]
         assert clear_abandoned(tmp_path / "state") == []
 
 
@@ -118,3 +144,79 @@ def test_a_write_holds_its_lock_until_the_file_has_its_name(tmp_path, monkeypatc
     monkeypatch.setattr(os, "replace", watched)
     write_file(tmp_path / "state", b"x")
     assert os.listdir(tmp_path) == ["state"]
+
+
+# ---- folders ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("documents") / "d.parquet"
+    pq.write_table(pa.table({"text": ["red apple", "blue sky", "red sky"] * 5}), path)
+    return path
+
+
+def leftovers(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name.endswith(".partial"))
+
+
+@pytest.mark.parametrize("kind", ["model", "prepare"])
+def test_a_dead_writer_s_folder_goes_and_those_that_are_being_filled_stay(
+    kind: str, documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, seen = tmp_path / "out", []
+
+    def filling() -> None:
+        clear_abandoned(out)
+        seen.append(leftovers(tmp_path))
+
+    def counting(*args: object) -> object:
+        filling()
+        return count_chunk(*args)
+
+    count_chunk = prepare.count_chunk
+    monkeypatch.setattr(prepare, "count_chunk", counting)
+    with own_folder(out) as running:
+        # the system lifts the locks of a process that ends, as that of the one which is killed above
+        (tmp_path / ".out.0123456789ab.partial").mkdir()
+        if kind == "model":
+            with write_folder(out, marker="m", force=True) as folder:
+                (folder / "m").write_text("whole")
+                filling()
+        else:
+            prepare_text(str(documents), str(out), text="text", min_df=1, max_df=1.0, force=True)
+        assert len(seen[0]) == 2 and running.name in seen[0] and ".out.0123456789ab.partial" not in seen[0]
+        assert leftovers(tmp_path) == [running.name] and out.is_dir()
+
+
+def test_saving_a_model_clears_what_was_left_of_it(tmp_path: Path) -> None:
+    (tmp_path / ".model.0123456789ab.partial").mkdir()
+    (tmp_path / ".model.0123456789ab.partial" / "half").write_text("half")
+    make().save(tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_folders_are_made_where_the_file_system_has_no_locks_and_nothing_is_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without(descriptor: int, how: int) -> None:
+        raise OSError(95, "no locks here")
+
+    monkeypatch.setattr(fcntl, "flock", without)
+    (tmp_path / ".out.0123456789ab.partial").mkdir()
+    with own_folder(tmp_path / "out") as folder:
+        assert folder.is_dir()
+    assert [path.name for path in tmp_path.iterdir() if path != folder] == [".out.0123456789ab.partial"]
+
+
+def test_what_a_look_whether_a_place_can_be_written_left_is_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, a process that was killed between the two calls of the look left a folder that nobody removed."""
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "rmdir", lambda path: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+        with pytest.raises(dboost.StorageError, match="Input/output"):
+            check_writable(tmp_path / "out")
+    assert len(leftovers(tmp_path)) == 1
+    clear_abandoned(tmp_path / "out")
+    assert leftovers(tmp_path) == []
