@@ -18,6 +18,22 @@ def blobs(k=3, m=150, n=12, seed=0):
     return X, y
 
 
+class Killed(BaseException):
+    """As a signal: nothing in a fit may catch it."""
+
+
+def after(rounds, error=Killed):
+    """A callback that breaks off after so many rounds."""
+    seen = []
+
+    def callback(record):
+        seen.append(record)
+        if len(seen) == rounds:
+            raise error
+
+    return callback
+
+
 @pytest.fixture
 def multiclass():
     X, y = blobs()

@@ -23,18 +23,10 @@ from dboost.estimators import fitting
 from dboost.estimators.checkpoint import MOST_SECONDS, SHARE, CheckpointWriter
 from dboost.files.generations import read_generation
 from dboost.files.storage import pack_arrays
+from tests.estimators.conftest import Killed, after
 
 PARAMS = {"alpha": 0.02, "tol": 1e-9, "features_per_round": 3}
 FLIPS = 100
-
-
-class Killed(BaseException):
-    """As SIGINT: nothing in a fit may catch it."""
-
-
-def killer(record):
-    if record["round"] == 3:
-        raise Killed
 
 
 @pytest.fixture
@@ -134,7 +126,7 @@ def test_a_damaged_newest_never_takes_the_place_of_the_older_one(multiclass, kil
         (killed / "state").write_bytes(b"damaged")
         shutil.copy(killed / "state.previous", killed / "kept")
         with pytest.raises(Killed), pytest.warns(DboostWarning, match="after round 2"):
-            BoostedClassifier(**PARAMS, checkpoint=killed / "state", callbacks=[killer]).fit(*multiclass)
+            BoostedClassifier(**PARAMS, checkpoint=killed / "state", callbacks=[after(1)]).fit(*multiclass)
         assert (killed / "state.previous").read_bytes() == (killed / "kept").read_bytes()
 
 

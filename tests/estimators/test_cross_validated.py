@@ -14,6 +14,7 @@ import dboost
 from dboost import BoostedRegressor, BoostedRegressorCV, MultiTaskBoostedClassifierCV, cross_validated
 from dboost.errors import UsageError
 from dboost.losses import Quantile
+from tests.estimators.conftest import Killed, after
 
 pytestmark = pytest.mark.filterwarnings("ignore::dboost.errors.DboostWarning")
 
@@ -79,7 +80,11 @@ NOT_CHOSEN = ("alpha", "prefer", "max_features", "warm_start")
 def test_it_chooses_what_the_function_chooses(kind, tmp_path):
     one, chooses, y = CHOOSING[kind]
     params = {name: value for name, value in one.get_params().items() if name not in NOT_CHOSEN}
-    found, other = chooses(**params, **FEW).fit(X, y), cross_validated(X, y, estimator=one, **FEW)
+    found = chooses(**params, **FEW).fit(X, y)
+    kept = {"estimator": one, "checkpoint": tmp_path / "c", **FEW}
+    with pytest.raises(Killed):
+        cross_validated(X, y, **kept, callbacks=[after(9)])
+    other = cross_validated(X, y, **kept)
     np.testing.assert_array_equal(found.coef_, other.coef_)
     np.testing.assert_array_equal(found.fold_losses_, other.fold_losses_)
     assert found.alpha_ == other.alpha_ == found.alpha_1se_ and found.duality_gap_ <= 1e-4
@@ -102,26 +107,6 @@ def test_factors_and_offsets_go_along():
     rest = BoostedRegressorCV(**given).fit(np.delete(X, 1, axis=1), NUMBER)
     assert found.coef_[0, 6] == 1.0 and found.coef_[0, 1] == 0.0
     np.testing.assert_allclose(found.fold_losses_, rest.fold_losses_, rtol=5e-3)
-
-
-@pytest.mark.full
-def test_a_strength_is_chosen_for_a_regression_and_goes_on_from_a_folder(tmp_path):
-    params = {"estimator": BoostedRegressor(), "cv": 3, "n_alphas": 6, "eps": 0.01}
-    found = cross_validated(X, NUMBER, **params)
-    mean = [row["mean_loss"] for row in found.cv_results_]
-    assert found.alpha_best_ == found.alphas_[int(np.argmin(mean))] and found.alpha_ == found.alpha_1se_
-    seen = []
-
-    def stop(record):
-        seen.append(record)
-        if len(seen) == 9:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        cross_validated(X, NUMBER, **params, checkpoint=tmp_path / "c", callbacks=[stop])
-    again = cross_validated(X, NUMBER, **params, checkpoint=tmp_path / "c")
-    assert again.fold_losses_.tobytes() == found.fold_losses_.tobytes()
-    assert again.model_.W.tobytes() == found.model_.W.tobytes()
 
 
 def test_what_has_no_meaning_is_refused():

@@ -39,7 +39,7 @@ from dboost import (
 )
 from dboost.losses import EpsilonInsensitive, Huber, Quantile
 from dboost.penalties import ElasticNet, GroupElasticNet, SmoothL1, SmoothLinf, SparseGroup
-from tests.estimators.test_persistence import Killed, killer
+from tests.estimators.conftest import Killed, after
 
 pytestmark = pytest.mark.filterwarnings("ignore::dboost.errors.DboostWarning")
 
@@ -214,10 +214,10 @@ def test_a_killed_fit_goes_on_with_the_same_bits(name, tmp_path):
     assert whole.n_iter_ > 1
     kept = clone(estimator).set_params(checkpoint=tmp_path / "state")
     with pytest.raises(Killed):
-        clone(kept).set_params(callbacks=[killer(after := whole.n_iter_ // 2)]).fit(FRAME, y)
+        clone(kept).set_params(callbacks=[after(done := whole.n_iter_ // 2)]).fit(FRAME, y)
     rounds = []
     resumed = clone(kept).set_params(callbacks=[lambda record: rounds.append(record["round"])]).fit(FRAME, y)
-    assert rounds[0] == after + 1 and bits(resumed) == bits(whole)
+    assert rounds[0] == done + 1 and bits(resumed) == bits(whole)
     assert resumed.duality_gap_ == pytest.approx(whole.duality_gap_, rel=0.0, abs=0.0, nan_ok=True)
     # a fit that has ended ends again where it ended
     assert bits(clone(kept).fit(FRAME, y)) == bits(whole)

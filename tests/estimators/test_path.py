@@ -59,11 +59,6 @@ def test_paths_without_meaning_are_refused(multiclass, params):
         regularization_path(*multiclass, **params)
 
 
-def test_unknown_parameters_are_refused(multiclass):
-    with pytest.raises(TypeError, match="penalti"):
-        regularization_path(*multiclass, penalti="l1")
-
-
 def test_former_names_of_columns_are_taken_with_a_warning_and_files_that_have_them_are_read(multiclass):
     X, y = multiclass
     heard = []

@@ -16,24 +16,9 @@ import dboost
 from dboost import BoostedClassifier, BoostedClassifierCV, BoostedRegressor, regularization_path
 from dboost.errors import ModelFormatError, StorageError, UsageError
 from tests.boosting.test_resume import VOLATILE
+from tests.estimators.conftest import Killed, after
 
 GRID = {"n_alphas": 6, "eps": 0.05}
-
-
-class Killed(BaseException):
-    """As a signal: nothing in a fit may catch it."""
-
-
-def after(rounds, error=Killed):
-    """A callback that breaks off after so many rounds."""
-    seen = []
-
-    def callback(record):
-        seen.append(record)
-        if len(seen) == rounds:
-            raise error
-
-    return callback
 
 
 def bits(model):

@@ -130,15 +130,3 @@ def test_warm_start_goes_by_names_of_columns_and_labels(multiclass):
             assert warm.model_.certificate.passes < cold.model_.certificate.passes
     with pytest.raises(UsageError, match="classes differ"):
         BoostedClassifier(alpha="quick", warm_start=True).fit(X, y).fit(X, np.char.add("other ", y.astype(str)))
-
-
-class Killed(BaseException):
-    """As SIGINT: nothing in a fit may catch it."""
-
-
-def killer(after):
-    def callback(record):
-        if record["round"] == after:
-            raise Killed
-
-    return callback

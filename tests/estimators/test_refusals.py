@@ -104,26 +104,14 @@ def test_integers_are_labels_with_scikit_learns_warning(y):
     assert not (fitting.few_integers(y) and theirs)
 
 
-def test_a_column_of_another_name_is_refused_at_prediction(multiclass):
-    X, y = multiclass
-    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)])
-    model = BoostedClassifier(alpha="quick").fit(frame, y)
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.predict(frame.rename(columns={"c3": "other"}))
-    spoiled = frame.copy()
-    spoiled.loc[5, model.active_features_[0]] = np.nan
-    with pytest.raises(DataError, match=model.active_features_[0]):
-        model.predict(spoiled)
-
-
 def test_tables_are_checked_at_prediction_as_in_a_fit(multiclass):
     X, y = multiclass
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)])
     model = BoostedClassifier(alpha=0.1).fit(frame, y)
     used = model.active_features_[0]
     idle = next(name for name in frame.columns if name not in model.active_features_)
-    infinite = frame[used].replace(frame[used].iloc[0], np.inf)
-    for wrong in (frame[used].astype(str), infinite, pd.Series([None] * len(y))):
+    infinite, missing = (frame[used].replace(frame[used].iloc[0], value) for value in (np.inf, np.nan))
+    for wrong in (frame[used].astype(str), infinite, missing, pd.Series([None] * len(y))):
         spoiled = frame.assign(**{used: wrong})
         with pytest.raises(DataError, match=used):
             model.predict(spoiled)
@@ -138,6 +126,8 @@ def test_tables_are_checked_at_prediction_as_in_a_fit(multiclass):
         model.predict(pa.Table.from_pandas(frame.iloc[:, :5]))
     with pytest.raises(DataError, match="to_frame"):
         model.predict(frame["c0"])
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame.rename(columns={"c3": "other"}))
 
 
 def test_labels_of_another_type_are_not_scored(multiclass, binary):
