@@ -230,21 +230,13 @@ class ShownMixin:
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         """scikit-learn's table of fitted attributes, which reads all of them."""
-        shape = _coef_shape(self)
-        if shape is None or shape[0] * shape[1] <= LARGE:
+        model: Model | None = self.__dict__.get("model_")
+        if model is None or model.n_outputs * (model.n_features if model.plain else model.n_hypotheses) <= LARGE:
             return super()._get_fitted_attr_html(doc_link)  # type: ignore[misc]
         # Of a million columns and hundreds of classes the array would take more memory than the data.
         light = copy.copy(self)
         light.__class__ = type(type(self).__name__, (type(self),), {"coef_": property(_absent)})
         return super(ShownMixin, light)._get_fitted_attr_html(doc_link)  # type: ignore[misc]
-
-
-def _coef_shape(estimator: Any) -> tuple[int, int] | None:
-    """Shape of the weights that ``coef_`` would build; None before a fit."""
-    model = estimator.__dict__.get("model_")
-    if model is None:
-        return None
-    return model.n_outputs, model.n_features if model.plain else model.n_hypotheses
 
 
 def _absent(estimator: Any) -> Any:

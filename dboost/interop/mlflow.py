@@ -9,7 +9,6 @@ Does not cover: runs, registries and servers, which are MLflow's own.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from typing import Any
@@ -373,5 +372,5 @@ def _log_plots(mlflow: Any, estimator: Any) -> None:
         return
     pyplot = imported("matplotlib.pyplot", "plots")
     for name, axes in drawn.items():
-        mlflow.log_figure(axes.figure, re.sub(r"\W", "_", name) + ".png")
+        mlflow.log_figure(axes.figure, f"{name}.png")
         pyplot.close(axes.figure)

@@ -181,19 +181,6 @@ def test_a_prediction_needs_the_offset_and_adds_it(counts):
     np.testing.assert_allclose(warm.coef_, before, atol=1e-4)
 
 
-def test_folds_are_judged_with_their_offsets(counts):
-    """Scaling the exposures by a constant is a matter of the intercept alone."""
-    table, y = counts
-    asked = BoostedRegressor(alpha="quick", loss="poisson", offset="exposure", tol=1e-8)
-    given = {"folds": np.arange(120) % 3, "n_alphas": 4, "fold_tol": 1e-8}
-    one = dboost.cross_validated(table, y, estimator=asked, **given)
-    scaled = table.assign(exposure=table["exposure"] + 3.0)
-    other = dboost.cross_validated(scaled, y, estimator=asked, **given)
-    np.testing.assert_allclose(other.fold_losses_, one.fold_losses_, rtol=1e-5)
-    alone, without = clone(asked).set_params(offset=None), table.drop(columns="exposure")
-    assert one.fold_losses_.min() < dboost.cross_validated(without, y, estimator=alone, **given).fold_losses_.min()
-
-
 def test_a_class_that_a_fold_lacks_takes_its_offset_with_it(data):
     folds = np.where(data.y == 2, 0, 1 + np.arange(90) % 2)
     given = {"n_alphas": 3, "offset": [5, 6, 7], "penalty": "l1/l2"}
