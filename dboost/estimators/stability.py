@@ -6,7 +6,7 @@ leaves of other data, and how many of the chosen features may be false in the me
 a certain shape. Does not cover: the half samples and their fits (``dboost.boosting.cross_validation``).
 
 In the bounds p is the number of features, q the mean number of them that a half sample uses at any of the strengths,
-theta = q / p, tau the threshold and B the number of complementary pairs.
+theta = q / p, tau, above 1/2, the threshold and B the number of complementary pairs.
 """
 
 from __future__ import annotations
@@ -112,8 +112,6 @@ def worst_case(q: float, p: int, tau: float) -> float:
     It holds for the number of false features if those of noise are exchangeable, and the selection is not worse than a
     guess (Meinshausen & Buehlmann 2010, theorem 1). Without any assumption it holds for the number of chosen features
     whose probability to be used by a half sample is at most q / p (Shah & Samworth 2013, theorem 1).
-
-    `q`: Mean number of features that a half sample uses. `p`: Number of features. `tau`: Above 1/2.
     """
     return q * q / ((2.0 * tau - 1.0) * p)
 
@@ -125,8 +123,6 @@ def r_concave(q: float, p: int, tau: float, pairs: int) -> float:
     if for each of them the share of pairs in which both halves use it has a distribution that is -1/2-concave, and the
     share of the halves that use it one that is -1/4-concave (Shah & Samworth 2013, section 3.3). That is an
     assumption about shape: their simulations support it, and it is not proved of any method of selection.
-
-    `q`, `p`, `tau`: As of `worst_case`. `pairs`: Number B of complementary pairs.
     """
     theta = q / p
     both = largest_tail(theta * theta, 2.0 * tau - 1.0, pairs, -0.5)
