@@ -13,7 +13,6 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
 from typing import Any, TypeVar
 
 from dboost.data.meaning import visible
@@ -24,7 +23,6 @@ from dboost.files.stores import any_path
 
 from .config import ClusterSettings, given
 from .console import Console
-from .places.place import Request
 from .places.registry import PLACES
 from .places.security import TEMPORARY, security_of
 
@@ -72,7 +70,7 @@ def connect(settings: ClusterSettings, console: Console, data: Sequence[str | No
             opened.enter_context(hushed())
         with console.stage("cluster"):
             client = opened.enter_context(
-                _remote(address, settings) if address else PLACES[kind_of(settings)].cluster(request_of(settings))
+                _remote(address, settings) if address else PLACES[kind_of(settings)].cluster(settings)
             )
         threads = client.nthreads()
         where = address or ("in this machine" if kind_of(settings) == "local" else f"of kind {settings.to}")
@@ -105,7 +103,7 @@ def check(settings: ClusterSettings) -> None:
             given = given or [f"to={settings.to}"]
             raise UsageError(f"workers is 0, which is no cluster, and {given[0]} is of one", hint="leave one out")
     else:
-        PLACES[kind_of(settings)].check(request_of(settings))
+        PLACES[kind_of(settings)].check(settings)
     for name in ("connect_timeout", "rejoin_seconds"):
         if not settings.scheduler and _asks_for_one(settings) and getattr(settings, name) is not None:
             asks = next(key for key in _OF_A_CLUSTER if getattr(settings, key) is not None)
@@ -142,13 +140,6 @@ def bytes_of(data: Sequence[str | None]) -> int:
 def kind_of(settings: ClusterSettings) -> str:
     """The kind of the cluster that is made."""
     return settings.to or "local"
-
-
-def request_of(settings: ClusterSettings) -> Request:
-    """What is asked of a kind of cluster."""
-    return Request(
-        settings.workers, settings.memory_limit, settings.hosts or (), settings.tls, dict(settings.options or {})
-    )
 
 
 def cluster_overrides(settings: ClusterSettings) -> list[str]:
@@ -303,10 +294,8 @@ class ClusterSession:
     def __enter__(self) -> ClusterSession:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self._opened.__exit__(kind, error, where)
+    def __exit__(self, *error: Any) -> None:
+        self._opened.__exit__(*error)
 
     def client(self) -> Any:
         """The client, or None for threads of this process; the first call makes it."""

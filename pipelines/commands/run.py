@@ -23,7 +23,7 @@ from dboost.former_names import renamed
 
 from .. import trust
 from ..cluster import check as check_cluster
-from ..cluster import cluster_overrides, kind_of, request_of
+from ..cluster import cluster_overrides, kind_of
 from ..config import ClusterSettings, LogSettings, Says, Switch, Text, key, load, tables_to_toml
 from ..console import Console
 from ..places.registry import PLACES
@@ -167,13 +167,13 @@ def do_submit(settings: SubmitSettings, console: Console) -> int:
         found.refuse_reaching()
     cluster = found.cluster()
     check_cluster(cluster)
-    place, request = PLACES[kind_of(cluster)], request_of(cluster)
+    place = PLACES[kind_of(cluster)]
     if settings.dry_run:
         with tempfile.TemporaryDirectory() as beside:
             folder = Path(beside, found.name)
             folder.mkdir()
             _write(found, folder)
-            console.text(place.shown(request, folder).replace(str(folder), str(_target(settings, found))))
+            console.text(place.shown(cluster, folder).replace(str(folder), str(_target(settings, found))))
         return 0
     folder = _target(settings, found)
     if holder_of(folder) is not None:
@@ -181,7 +181,7 @@ def do_submit(settings: SubmitSettings, console: Console) -> int:
     check_writable(folder)
     folder.mkdir(parents=True, exist_ok=True)
     _write(found, folder)
-    started = {"kind": kind_of(cluster), **place.start(request, folder)}
+    started = {"kind": kind_of(cluster), **place.start(cluster, folder)}
     write_file(folder / STARTED, json.dumps(started).encode())
     console.event("submitted", folder=str(folder), **started)
     console.say(f"submitted: {folder}   next: dboost logs {folder} --follow, dboost stop {folder}")

@@ -22,10 +22,10 @@ import yaml
 from dboost.errors import UsageError
 from dboost.interop.extras import imported
 
-from ..config import tables_to_toml
+from ..config import ClusterSettings, tables_to_toml
 from ..runs.folder import RUN_FILE
 from ..templates import text_of
-from .place import ClusterKind, Request, called, client_of
+from .place import ClusterKind, called, client_of, number_of, options_of
 from .security import FILES, TEMPORARY
 
 # Where the claim with data and run folders is mounted, in all pods under the same path.
@@ -42,28 +42,28 @@ class Kubernetes(ClusterKind):
 
     takes = ("memory_limit", "tls", "options")
 
-    def check_own(self, request: Request) -> None:
+    def check_own(self, settings: ClusterSettings) -> None:
         """See ``check``."""
-        check(request)
+        check(settings)
 
     @contextlib.contextmanager
-    def cluster(self, request: Request) -> Iterator[Any]:
+    def cluster(self, settings: ClusterSettings) -> Iterator[Any]:
         """A cluster of the operator that ends with the run; for a run whose own process is elsewhere."""
         operator = imported("dask_kubernetes.operator", "kubernetes")
-        name = str(request.options.get("name", "dboost"))
-        (spec,) = (one for one in _rendered(name, request) if one["kind"] == "DaskCluster")
+        name = str(options_of(settings).get("name", "dboost"))
+        (spec,) = (one for one in _rendered(name, settings) if one["kind"] == "DaskCluster")
         with client_of("kubernetes", lambda: operator.KubeCluster(custom_cluster_spec=spec), 0) as client:
             yield client
 
-    def shown(self, request: Request, folder: Path) -> str:
+    def shown(self, settings: ClusterSettings, folder: Path) -> str:
         """The manifests, which ``kubectl apply -f -`` takes."""
-        text: str = yaml.safe_dump_all(manifests(request, folder), sort_keys=False, width=110)
+        text: str = yaml.safe_dump_all(manifests(settings, folder), sort_keys=False, width=110)
         return text
 
-    def start(self, request: Request, folder: Path) -> dict[str, Any]:
+    def start(self, settings: ClusterSettings, folder: Path) -> dict[str, Any]:
         """Apply the manifests."""
-        _kubectl(["apply", "-f", "-"], {"apiVersion": "v1", "kind": "List", "items": manifests(request, folder)})
-        return {"name": _name(request, folder), "namespace": request.options.get("namespace", "default")}
+        _kubectl(["apply", "-f", "-"], {"apiVersion": "v1", "kind": "List", "items": manifests(settings, folder)})
+        return {"name": _name(settings, folder), "namespace": options_of(settings).get("namespace", "default")}
 
     def stop(self, started: dict[str, Any]) -> str:
         """Delete the Job, whose pod is asked to end, and the cluster; data and run folder stay."""
@@ -73,36 +73,36 @@ class Kubernetes(ClusterKind):
         return f"job {name} and its cluster were deleted"
 
 
-def manifests(request: Request, folder: Path) -> list[dict[str, Any]]:
+def manifests(settings: ClusterSettings, folder: Path) -> list[dict[str, Any]]:
     """Everything that is applied.
 
-    `request`: of the options ``image`` and ``claim`` (a PersistentVolumeClaim that can be written from several nodes)
+    `settings`: of the options ``image`` and ``claim`` (a PersistentVolumeClaim that can be written from several nodes)
     are needed; ``namespace``, ``cores``, ``certificates`` (a Secret with ca.pem, cert.pem and key.pem) and ``tries``
     may be given.
     `folder`: the run folder here, whose run file goes along.
     """
-    check(request)
-    return _rendered(_name(request, folder), request, _run_file(folder))
+    check(settings)
+    return _rendered(_name(settings, folder), settings, _run_file(folder))
 
 
-def check(request: Request) -> None:
+def check(settings: ClusterSettings) -> None:
     """Refuse what cannot be applied (UsageError)."""
-    request.number()
-    options = request.options
+    number_of(settings)
+    options = options_of(settings)
     for needed, what in (("image", "the image of all pods"), ("claim", "the claim with the data")):
         if not options.get(needed):
             example = '--options \'{"image": "registry/dboost:0.1.0", "claim": "dboost-data"}\''
             raise UsageError(f"kind kubernetes needs options.{needed}, {what}", hint=f"as in {example}")
-    if request.tls == TEMPORARY or (request.tls and not options.get("certificates")):
+    if settings.tls == TEMPORARY or (settings.tls and not options.get("certificates")):
         raise UsageError(
             "certificates of this machine are not in the pods",
             hint=f"give options.certificates, a Secret with {', '.join(FILES.values())}",
         )
 
 
-def _rendered(name: str, request: Request, run_file: str = "") -> list[dict[str, Any]]:
-    """The template with what a request asks for."""
-    options, memory = request.options, _memory(request)
+def _rendered(name: str, settings: ClusterSettings, run_file: str = "") -> list[dict[str, Any]]:
+    """The template with what is asked for."""
+    options, memory = options_of(settings), _memory(settings)
     certificates, cores = options.get("certificates"), options.get("cores", 2)
     scheme = "tls" if certificates else "tcp"
     text = text_of(
@@ -116,7 +116,7 @@ def _rendered(name: str, request: Request, run_file: str = "") -> list[dict[str,
         paths={"data": DATA, "settings": _SETTINGS, "tls": _CERTIFICATES},
         run_file_name=RUN_FILE,
         run_file=run_file,
-        workers=request.number(),
+        workers=number_of(settings),
         cores=cores,
         worker_memory=memory,
         small_memory=2 << 30,
@@ -150,19 +150,19 @@ def _run_file(folder: Path) -> str:
     return tables_to_toml(tables)
 
 
-def _name(request: Request, folder: Path) -> str:
+def _name(settings: ClusterSettings, folder: Path) -> str:
     """A name that Kubernetes takes, for the run of a folder."""
-    name = str(request.options.get("name", f"dboost-{folder.name}")).lower()
+    name = str(options_of(settings).get("name", f"dboost-{folder.name}")).lower()
     return re.sub(r"[^a-z0-9]+", "-", name).strip("-")[:50]
 
 
-def _memory(request: Request) -> int:
+def _memory(settings: ClusterSettings) -> int:
     from dask.utils import parse_bytes
 
     try:
-        return int(parse_bytes(request.memory_limit or _MEMORY))
+        return int(parse_bytes(settings.memory_limit or _MEMORY))
     except ValueError:
-        raise UsageError(f"memory_limit is {request.memory_limit!r}; expected a size such as '4GiB'") from None
+        raise UsageError(f"memory_limit is {settings.memory_limit!r}; expected a size such as '4GiB'") from None
 
 
 def _kubectl(words: list[str], given: Any = None) -> None:

@@ -12,12 +12,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dboost.errors import ClusterError, DboostError, UsageError
 
+from ..config import ClusterSettings
 from ..runs.folder import read_events
 from ..runs.listing import listed
 
@@ -28,22 +28,16 @@ _BEGINS = 60.0
 PATIENCE = 3600.0
 
 
-@dataclass(frozen=True)
-class Request:
-    """A cluster that is asked for."""
+def number_of(settings: ClusterSettings) -> int:
+    """How many workers, where the kind has no number of its own."""
+    if not settings.workers:
+        raise UsageError("how many workers?", hint="give workers, such as 8")
+    return settings.workers
 
-    workers: int | None = None  # how many; None for what the kind takes by itself
-    memory_limit: str | None = None  # of each worker, such as "2GiB"
-    hosts: tuple[str, ...] = ()  # machines of kind "ssh", the first of which has the scheduler
-    tls: str | None = None  # "temporary", or the folder of ca.pem, cert.pem and key.pem
-    # Further arguments of the package that makes the cluster, as it names them.
-    options: dict[str, Any] = field(default_factory=dict)
 
-    def number(self) -> int:
-        """How many workers, where the kind has no number of its own."""
-        if not self.workers:
-            raise UsageError("how many workers?", hint="give workers, such as 8")
-        return self.workers
+def options_of(settings: ClusterSettings) -> dict[str, Any]:
+    """Further arguments of the package that makes the cluster, as it names them."""
+    return dict(settings.options or {})
 
 
 class ClusterKind:
@@ -54,29 +48,29 @@ class ClusterKind:
     # An option of its package that says what a key says, as far as there is one: such a key would have no effect.
     says: dict[str, str] = {}
 
-    def check(self, request: Request) -> None:
-        """Refuse a request that has no meaning here (UsageError), before anything is started."""
+    def check(self, settings: ClusterSettings) -> None:
+        """Refuse what has no meaning here (UsageError), before anything is started."""
         for name in ("memory_limit", "hosts", "tls", "options"):
-            if getattr(request, name) and name not in self.takes:
+            if getattr(settings, name) and name not in self.takes:
                 raise UsageError(f"{name}= has no effect on this kind of cluster", hint="leave it out")
         for option, name in self.says.items():
-            if getattr(request, name) is not None and _holds(request.options, option.split(".")):
+            if getattr(settings, name) is not None and _holds(settings.options, option.split(".")):
                 raise UsageError(f"{name}= beside options.{option}, which says the same", hint="use one of them")
-        self.check_own(request)
+        self.check_own(settings)
 
-    def check_own(self, request: Request) -> None:
+    def check_own(self, settings: ClusterSettings) -> None:
         """Refuse what only this kind cannot do; a number of workers is needed by most."""
-        request.number()
+        number_of(settings)
 
-    def cluster(self, request: Request) -> AbstractContextManager[Any]:
+    def cluster(self, settings: ClusterSettings) -> AbstractContextManager[Any]:
         """A client of a new cluster, which is removed at the end; UsageError or ClusterError where there is none."""
         raise NotImplementedError
 
-    def shown(self, request: Request, folder: Path) -> str:
+    def shown(self, settings: ClusterSettings, folder: Path) -> str:
         """What a dry run shows: what would be run or sent to make the cluster and to do the run of a folder."""
         return shlex.join(command(folder))
 
-    def start(self, request: Request, folder: Path) -> dict[str, Any]:
+    def start(self, settings: ClusterSettings, folder: Path) -> dict[str, Any]:
         """Start the run of a folder, and return what is needed to stop it, once it is at its first stage.
 
         That it holds the lock of its folder says too little: it looks at its inputs with the lock in its hands.

@@ -11,8 +11,9 @@ from dboost.engine.machine import refuse_daemonic
 from dboost.errors import UsageError
 from dboost.interop.extras import imported
 
+from ..config import ClusterSettings
 from .kubernetes import Kubernetes
-from .place import ClusterKind, Request, client_of
+from .place import ClusterKind, client_of, number_of, options_of
 from .security import TEMPORARY, security_of, settings_of
 from .slurm import Slurm
 
@@ -22,17 +23,17 @@ class Local(ClusterKind):
 
     takes = ("memory_limit", "tls")
 
-    def check_own(self, request: Request) -> None:
+    def check_own(self, settings: ClusterSettings) -> None:
         """A daemonic process may start no workers."""
         refuse_daemonic()
 
     @contextlib.contextmanager
-    def cluster(self, request: Request) -> Iterator[Any]:
+    def cluster(self, settings: ClusterSettings) -> Iterator[Any]:
         """The embedded cluster."""
         from dboost.engine.dask.cluster import embedded_cluster
 
         with (
-            embedded_cluster(request.workers, request.memory_limit, security=security_of(request.tls)) as cluster,
+            embedded_cluster(settings.workers, settings.memory_limit, security=security_of(settings.tls)) as cluster,
             cluster.get_client() as client,
         ):
             yield client
@@ -44,21 +45,22 @@ class Gateway(ClusterKind):
     takes = ("options",)
 
     @contextlib.contextmanager
-    def cluster(self, request: Request) -> Iterator[Any]:
+    def cluster(self, settings: ClusterSettings) -> Iterator[Any]:
         """A new cluster of the gateway."""
         gateway = imported("dask_gateway", "gateway")
-        options = dict(request.options)
+        options = options_of(settings)
         address = options.pop("address", None)
 
         def make() -> Any:
             return gateway.Gateway(address).new_cluster(shutdown_on_close=True, **options)
 
-        with client_of("gateway", make, request.number()) as client:
+        with client_of("gateway", make, number_of(settings)) as client:
             yield client
 
-    def shown(self, request: Request, folder: Path) -> str:
+    def shown(self, settings: ClusterSettings, folder: Path) -> str:
         """The command of the run, and what the gateway is asked for."""
-        return f"{super().shown(request, folder)}\n# {request.number()} workers of the gateway, {request.options}"
+        asked = f"{number_of(settings)} workers of the gateway, {options_of(settings)}"
+        return f"{super().shown(settings, folder)}\n# {asked}"
 
 
 class Ssh(ClusterKind):
@@ -67,10 +69,10 @@ class Ssh(ClusterKind):
     takes = ("memory_limit", "hosts", "tls", "options")
     says = {"worker_options.n_workers": "workers", "worker_options.memory_limit": "memory_limit", "hosts": "hosts"}
 
-    def check_own(self, request: Request) -> None:
+    def check_own(self, settings: ClusterSettings) -> None:
         """There are hosts, and no secret that would be shown on them."""
-        _arguments(request)
-        if request.tls == TEMPORARY:
+        _arguments(settings)
+        if settings.tls == TEMPORARY:
             # Dask hands its settings to the hosts on a command line, where everybody there could read a private key.
             raise UsageError(
                 "temporary certificates would be shown in the process lists of the hosts",
@@ -78,42 +80,43 @@ class Ssh(ClusterKind):
             )
 
     @contextlib.contextmanager
-    def cluster(self, request: Request) -> Iterator[Any]:
+    def cluster(self, settings: ClusterSettings) -> Iterator[Any]:
         """A scheduler on the first host, workers on the others."""
         imported("asyncssh", "ssh")
         import dask
         from distributed import SSHCluster
 
-        security = security_of(request.tls)
-        arguments = {**_arguments(request), "security": security}
+        security = security_of(settings.tls)
+        arguments = {**_arguments(settings), "security": security}
         # the hosts take Dask's settings of this process, in which files have names only
-        with dask.config.set(settings_of(request.tls)), client_of("ssh", lambda: SSHCluster(**arguments), 0) as client:
+        with dask.config.set(settings_of(settings.tls)), client_of("ssh", lambda: SSHCluster(**arguments), 0) as client:
             yield client
 
-    def shown(self, request: Request, folder: Path) -> str:
+    def shown(self, settings: ClusterSettings, folder: Path) -> str:
         """The command of the run, and where scheduler and workers go."""
-        hosts = _arguments(request)["hosts"]
-        each = request.workers or 1
-        lines = [super().shown(request, folder), f"# scheduler on {hosts[0]}"]
+        hosts = _arguments(settings)["hosts"]
+        each = settings.workers or 1
+        lines = [super().shown(settings, folder), f"# scheduler on {hosts[0]}"]
         return "\n".join([*lines, *(f"# {each} worker{'s' if each > 1 else ''} on {host}" for host in hosts[1:])])
 
 
-def _arguments(request: Request) -> dict[str, Any]:
-    if len(request.hosts) < 2:
+def _arguments(settings: ClusterSettings) -> dict[str, Any]:
+    hosts = settings.hosts or ()
+    if len(hosts) < 2:
         raise UsageError(
-            f"kind ssh has {len(request.hosts)} hosts; expected that of the scheduler and one or more of workers",
+            f"kind ssh has {len(hosts)} hosts; expected that of the scheduler and one or more of workers",
             hint="give hosts, such as node1,node2,node3; one name may be given twice",
         )
-    worker: dict[str, Any] = {"n_workers": request.workers or 1}
+    worker: dict[str, Any] = {"n_workers": settings.workers or 1}
     scheduler: dict[str, Any] = {}
-    if request.memory_limit:
-        worker["memory_limit"] = request.memory_limit
-    if request.tls:
+    if settings.memory_limit:
+        worker["memory_limit"] = settings.memory_limit
+    if settings.tls:
         worker["protocol"] = scheduler["protocol"] = "tls"
-    given = dict(request.options)
+    given = options_of(settings)
     worker |= given.pop("worker_options", {})
     scheduler |= given.pop("scheduler_options", {})
-    return {"hosts": list(request.hosts), "worker_options": worker, "scheduler_options": scheduler, **given}
+    return {"hosts": list(hosts), "worker_options": worker, "scheduler_options": scheduler, **given}
 
 
 PLACES: dict[str, ClusterKind] = {

@@ -15,7 +15,8 @@ from typing import Any
 from dboost.errors import ClusterError
 from dboost.interop.extras import imported
 
-from .place import LOG, ClusterKind, Request, called, client_of, command
+from ..config import ClusterSettings
+from .place import LOG, ClusterKind, called, client_of, command, number_of, options_of
 from .security import security_of
 
 SCRIPT = "driver.sbatch"
@@ -30,24 +31,24 @@ class Slurm(ClusterKind):
     says = {"memory": "memory_limit", "n_workers": "workers"}
 
     @contextlib.contextmanager
-    def cluster(self, request: Request) -> Iterator[Any]:
+    def cluster(self, settings: ClusterSettings) -> Iterator[Any]:
         """Workers as jobs."""
         jobqueue = imported("dask_jobqueue", "slurm")
-        arguments = _arguments(request)
-        with client_of("slurm", lambda: jobqueue.SLURMCluster(**arguments), request.number()) as client:
+        arguments = _arguments(settings)
+        with client_of("slurm", lambda: jobqueue.SLURMCluster(**arguments), number_of(settings)) as client:
             yield client
 
-    def shown(self, request: Request, folder: Path) -> str:
+    def shown(self, settings: ClusterSettings, folder: Path) -> str:
         """The script of the run's job, and that of a worker's."""
-        shown = script(request, folder)
+        shown = script(settings, folder)
         jobqueue = imported("dask_jobqueue", "slurm")
-        job = jobqueue.slurm.SLURMJob(scheduler="tcp://SCHEDULER:8786", name="worker", **_of_a_job(request))
-        return f"{shown}\n# {request.number()} jobs of workers, each:\n{job.job_script()}"
+        job = jobqueue.slurm.SLURMJob(scheduler="tcp://SCHEDULER:8786", name="worker", **_of_a_job(settings))
+        return f"{shown}\n# {number_of(settings)} jobs of workers, each:\n{job.job_script()}"
 
-    def start(self, request: Request, folder: Path) -> dict[str, Any]:
+    def start(self, settings: ClusterSettings, folder: Path) -> dict[str, Any]:
         """Submit the run's job."""
         path = folder / SCRIPT
-        path.write_text(script(request, folder), encoding="utf-8")
+        path.write_text(script(settings, folder), encoding="utf-8")
         said = _called(["sbatch", "--parsable", str(path)])
         return {"job": said.split(";")[0].strip()}
 
@@ -63,12 +64,13 @@ class Slurm(ClusterKind):
         return f"job {job} was asked to end"
 
 
-def script(request: Request, folder: Path) -> str:
+def script(settings: ClusterSettings, folder: Path) -> str:
     """The job of the run."""
-    wanted = _DRIVER | {str(key): str(value) for key, value in request.options.get("driver", {}).items()}
+    options = options_of(settings)
+    wanted = _DRIVER | {str(key): str(value) for key, value in options.get("driver", {}).items()}
     for name in ("queue", "account"):
-        if request.options.get(name):
-            wanted.setdefault({"queue": "partition"}.get(name, name), str(request.options[name]))
+        if options.get(name):
+            wanted.setdefault({"queue": "partition"}.get(name, name), str(options[name]))
     log = shlex.quote(str(folder / LOG))
     lines = [
         "#!/bin/sh",
@@ -83,20 +85,21 @@ def script(request: Request, folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _arguments(request: Request) -> dict[str, Any]:
-    security = security_of(request.tls)
-    found = _of_a_job(request)
+def _arguments(settings: ClusterSettings) -> dict[str, Any]:
+    security = security_of(settings.tls)
+    found = _of_a_job(settings)
     if security is not None:
         found |= {"security": security, "protocol": "tls://"}
         found.setdefault("shared_temp_directory", str(Path.cwd()))
     return found
 
 
-def _of_a_job(request: Request) -> dict[str, Any]:
+def _of_a_job(settings: ClusterSettings) -> dict[str, Any]:
     """Arguments of a worker's job."""
-    given = {name: value for name, value in request.options.items() if name != "driver"}
+    given = options_of(settings)
+    given.pop("driver", None)
     given.setdefault("cores", 2)
-    given.setdefault("memory", request.memory_limit or "4GiB")
+    given.setdefault("memory", settings.memory_limit or "4GiB")
     # one process with all threads of a job shares what it remembers of the data
     given.setdefault("processes", 1)
     return given

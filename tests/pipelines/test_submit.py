@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,6 @@ from pipelines.cluster import connect
 from pipelines.config import ClusterSettings
 from pipelines.console import Console
 from pipelines.places.kubernetes import manifests
-from pipelines.places.place import Request
 from pipelines.places.registry import PLACES
 from pipelines.places.security import FILES, security_of
 from pipelines.places.slurm import script
@@ -105,17 +105,18 @@ def test_a_new_pod_takes_over_what_its_predecessor_held(tmp_path, monkeypatch):
 
 def test_the_jobs_of_slurm_and_kubernetes_go_on_where_they_stopped(tmp_path):
     (tmp_path / "run.toml").write_text('[data]\ndata = "/data/x"\n[cluster]\nto = "kubernetes"\n')
-    text = script(Request(2, options={"queue": "long", "driver": {"time": "10:00"}}), tmp_path)
+    text = script(ClusterSettings(workers=2, options={"queue": "long", "driver": {"time": "10:00"}}), tmp_path)
     assert "#SBATCH --requeue" in text and "--take-over" in text
     assert "--partition=long" in text and "--time=10:00" in text
-    found = {one["kind"]: one for one in manifests(Request(2, options={"image": "i", "claim": "c"}), tmp_path)}
+    asked = ClusterSettings(workers=2, options={"image": "i", "claim": "c"})
+    found = {one["kind"]: one for one in manifests(asked, tmp_path)}
     assert found["ConfigMap"]["data"]["run.toml"] == '[data]\ndata = "/data/x"\n'
     (pod,) = found["Job"]["spec"]["template"]["spec"]["containers"]
     assert {"--take-over", "--trust"} <= set(pod["args"])
     rules = found["Job"]["spec"]["podFailurePolicy"]["rules"]
     assert rules[0]["action"] == "FailJob" and rules[0]["onExitCodes"]["values"] == [2, 3]
     with pytest.raises(UsageError, match=r"options\.certificates"):
-        manifests(Request(2, tls="temporary", options={"image": "i", "claim": "c"}), tmp_path)
+        manifests(replace(asked, tls="temporary"), tmp_path)
 
 
 # ---- certificates ----------------------------------------------------------------------------------------------------
@@ -132,7 +133,7 @@ def test_certificates_of_a_folder(tmp_path):
         with connect(ClusterSettings(scheduler="tls://127.0.0.1:1", tls="temporary"), quiet):
             pass
     with pytest.raises(UsageError, match="process lists"):
-        PLACES["ssh"].check(Request(hosts=("a", "b"), tls="temporary"))
+        PLACES["ssh"].check(ClusterSettings(hosts=("a", "b"), tls="temporary"))
     with pytest.raises(UsageError, match="name two clusters"):
         with connect(ClusterSettings(scheduler="tcp://127.0.0.1:1", to="local"), quiet):
             pass
