@@ -132,16 +132,6 @@ class Needs:
         """The process that has least to spare of the memory it may use."""
         return max(self.places, key=lambda one: one.total / one.place.memory)
 
-    @property
-    def pass_in_words(self) -> str:
-        """The seconds of a pass."""
-        return in_seconds(self.seconds)
-
-    @property
-    def travelling(self) -> float:
-        """Seconds that the bytes of a pass take on the network."""
-        return self.network / NETWORK
-
 
 def needs_of(shape: Shape, outputs: int, room: Room) -> Needs:
     """Estimate."""
@@ -159,7 +149,8 @@ def needs_of(shape: Shape, outputs: int, room: Room) -> Needs:
         decoded, kept = float(sum(one.nbytes_estimate for one in blocks)), kept_by(place)
         # Margins, residuals or curvature of the examples, of which the engine keeps one set.
         held = min(HELD * decoded + 8.0 * outputs * sum(one.n_rows for one in blocks), kept)
-        largest = sorted((in_work(one.nbytes_estimate, one.n_rows, outputs) for one in blocks), reverse=True)
+        # a thread decodes a block and forms its residuals
+        largest = sorted((DECODING * one.nbytes_estimate + 16.0 * one.n_rows * outputs for one in blocks), reverse=True)
         work = sum(largest[: place.threads]) + SUMS_ALIVE * sums * min(place.threads, len(blocks))
         places.append(Memory(place, LIBRARIES, held, work, decoded, kept))
     if not room.cluster:
@@ -182,11 +173,6 @@ def kept_by(place: Worker) -> float:
 
     # A worker that would be paused for what it remembers remembers less.
     return max(0.0, min(kept, SHARE_IN_USE * place.memory - LIBRARIES))
-
-
-def in_work(decoded: float, rows: int, outputs: int) -> float:
-    """Bytes for a block while a thread decodes it and forms its residuals."""
-    return DECODING * decoded + 2 * 8.0 * rows * outputs
 
 
 def _seconds(shape: Shape, outputs: int, room: Room) -> float:
@@ -314,7 +300,7 @@ class Preflight:
         what = f"{shape.rows:,} rows, {shape.values:,} values, {columns}, {_counted(self.outputs, 'output')} in {parts}"
         if not shape.all_labels:
             what += f" (at least {self.outputs:,}: the labels of the first rows)"
-        passes = needs.pass_in_words
+        passes = in_seconds(needs.seconds)
         if self.room.cluster:
             passes += f" and {in_words(needs.network)} between driver and workers"
         takes = f"memory {self.memory}; {passes} a pass"
@@ -469,7 +455,7 @@ def _advice(shape: Shape, needs: Needs, room: Room) -> str:
         return "the memory of the driver may run out: prepare with fewer columns (--max-features, --min-df)"
     if any(need.streams for need in needs.places):
         return _to_hold_all(needs, room, limit)
-    if needs.travelling > max(needs.seconds, 1.0):
+    if needs.network / NETWORK > max(needs.seconds, 1.0):
         return "sums travel longer than a pass computes: fewer workers, or prepare with fewer columns (--max-features)"
     idle = len(shape.blocks) < room.threads
     if idle and shape.values > WHOLE_BLOCKS * VALUES_OF_A_BLOCK * max(1, len(shape.blocks)):

@@ -123,9 +123,7 @@ class Console:
         if self.mode == "table":
             self.rich.print(f"{name} ...", style="bold")
         self.event("stage_start", stage=name)
-        line = self._line = StageLine(
-            name, write=self._raw, say=self._note, event=self.event, in_place=self.mode == "table"
-        )
+        line = self._line = StageLine(name, self)
         try:
             with telling(line.passed):
                 yield
@@ -138,10 +136,7 @@ class Console:
         if self.mode != "json":
             self.rich.print(f"{name}: {seconds:.1f} s")
 
-    def _raw(self, text: str) -> None:
-        print(text, file=self.out, end="", flush=True)
-
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """A line on the way, for a person who reads a log."""
         if self.mode != "json":
             self.rich.print(redact_urls(text, self.secrets), soft_wrap=True)
@@ -165,7 +160,7 @@ class Console:
             line.quiet = True
         with contextlib.ExitStack() as shown:
             show = self._shown_rounds(title, shown)
-            judged = Judged(self._note)
+            judged = Judged(self.note)
 
             def told(record: Record) -> None:
                 self.event("round", title=title, **record)
@@ -334,21 +329,12 @@ PASSES = {
 
 
 class StageLine:
-    """What a stage says of itself; `in_place`: whether there is a terminal whose line can be written over."""
+    """What a stage says of itself; on a terminal in one line, which is written over."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        write: Callable[[str], None],
-        say: Callable[[str], None],
-        event: Callable[..., None],
-        in_place: bool,
-    ) -> None:
-        self.name = name
+    def __init__(self, name: str, console: Console) -> None:
+        self.name, self.console = name, console
         self.quiet = False
-        self._write, self._say, self._event = write, say, event
-        self._in_place = in_place and os.environ.get("TERM", "dumb") != "dumb"
+        self._in_place = console.mode == "table" and os.environ.get("TERM", "dumb") != "dumb"
         self._begun = self._since = monotonic()
         self._next = self._begun + AFTER
         self._pause = AFTER
@@ -373,22 +359,24 @@ class StageLine:
             left = of_share(done, of, now - self._since)
             text = f"{self.name}: {what}, {unit or f'{done:,.0f} of {of:,.0f}'}, {now - self._begun:.0f} s"
             text += f", {words(left)} left of it" if left is not None and done < of else ""
-            self._event("progress", stage=self.name, what=what, share=round(done / of, 4) if of else None, left=left)
+            self.console.event(
+                "progress", stage=self.name, what=what, share=round(done / of, 4) if of else None, left=left
+            )
             if self._in_place:
                 self._next = now + EVERY
                 width = shutil.get_terminal_size().columns - 1
-                self._write(_CLEAR + text[:width])
+                print(_CLEAR + text[:width], file=self.console.out, end="", flush=True)
                 self._drawn = True
             else:
                 self._pause = min(self._pause * GROWTH, LONGEST)
                 self._next = now + self._pause
-                self._say(text)
+                self.console.note(text)
 
     def clear(self) -> None:
         """Take the line away, before something else is printed."""
         with self._lock:
             if self._drawn:
-                self._write(_CLEAR)
+                print(_CLEAR, file=self.console.out, end="", flush=True)
                 self._drawn = False
 
 

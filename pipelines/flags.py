@@ -41,10 +41,8 @@ def flag(key: str) -> str:
     return "--" + key.replace("_", "-")
 
 
-def speaker(kind: type[Any] | None) -> Callable[[str], str]:
+def speaker(kind: type[Any]) -> Callable[[str], str]:
     """Turns a sentence of the library into one of the command line, whose flags are the fields of `kind`."""
-    if kind is None:
-        return lambda sentence: sentence
     from .config import hints
     from .usage import is_switch
 

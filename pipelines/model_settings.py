@@ -263,10 +263,10 @@ class ModelSettings:
 class EstimatorSettings:
     """Which estimator is trained, and what only some of them take."""
 
-    estimator: Annotated[str, OneOf(registries.estimators)] | None = key(
+    estimator: Annotated[str, OneOf(registries.ESTIMATORS.keys)] | None = key(
         None, "what is trained (default: boosted, whose kind follows from the loss)"
     )
-    of: Annotated[str, OneOf(registries.binary)] | None = key(
+    of: Annotated[str, OneOf(lambda: registries.BINARY)] | None = key(
         None, "what one_vs_rest trains for each class (default: shareboost)"
     )
     shortlist: FromOne | Literal["all"] | None = key(

@@ -272,15 +272,6 @@ def regression_rows(found: RegressionFigures, labels: Sequence[str] = ()) -> lis
     ]
 
 
-def regression_values(found: RegressionFigures, model: Model) -> dict[str, Any]:
-    """The figures of a regression as plain values."""
-    return {"examples": found.weight, "rmse": found.rmse, "mae": found.mae, "r2": found.r2} | {
-        "largest_error": found.largest,
-        **({"targets": dict(zip(labels_of(model), found.target_r2))} if model.task == "multitarget" else {}),
-        **use_values(model),
-    }
-
-
 def confusion_table(found: metrics.Evaluation, model: Model, top: int) -> Group | None:
     """Right classes by predicted ones; the most frequent mistakes where there are many classes."""
     if found.confusion is None:
@@ -354,8 +345,14 @@ def recall_table(found: metrics.Evaluation, model: Model, top: int) -> Group | N
     return titled(f"By class{more} ({said})", table)
 
 
-def evaluation_values(found: metrics.Evaluation, model: Model) -> dict[str, Any]:
+def figure_values(found: metrics.Evaluation | RegressionFigures, model: Model) -> dict[str, Any]:
     """The figures of an evaluation as plain values."""
+    if isinstance(found, RegressionFigures):
+        return {"examples": found.weight, "rmse": found.rmse, "mae": found.mae, "r2": found.r2} | {
+            "largest_error": found.largest,
+            **({"targets": dict(zip(labels_of(model), found.target_r2))} if model.task == "multitarget" else {}),
+            **use_values(model),
+        }
     figures = {name: value for name, value in vars(found).items() if name != "coverage_counts"}
     return {
         "examples": figures.pop("weight"),
@@ -374,7 +371,7 @@ def strengths_table(estimator: Any) -> FittingTable:
     """Strengths with their loss, error and score on held-out rows, the chosen one marked."""
     table = list(estimator.cv_results_)
     marks = ["" for _ in table]
-    least = f"{_sought(estimator)} {_judged(estimator)}"
+    least = _sought(estimator)
     best, chosen = place(estimator, estimator.alpha_best_), place(estimator, estimator.alpha_)
     marks[best] = least
     marks[chosen] = "chosen" if chosen != best else f"{least}, chosen"
@@ -403,11 +400,7 @@ def _scored(estimator: Any) -> bool:
 
 
 def _sought(estimator: Any) -> str:
-    return "greatest" if _scored(estimator) else "least"
-
-
-def _judged(estimator: Any) -> str:
-    return "score" if _scored(estimator) else "loss"
+    return "greatest score" if _scored(estimator) else "least loss"
 
 
 def _share(value: float) -> str:
@@ -450,7 +443,7 @@ def strength_facts(estimator: Any) -> list[tuple[str, str]]:
 
 def end_of_grid(estimator: Any) -> list[str]:
     """What to do when the best strength is at an end of the grid; nothing where it is within."""
-    least = f"{_sought(estimator)} {_judged(estimator)}"
+    least = _sought(estimator)
     best, last = place(estimator, estimator.alpha_best_), len(estimator.alphas_) - 1
     if last == 0:
         return []

@@ -46,9 +46,7 @@ ESTIMATORS = {
     "leveraging_regressor": "LeveragingRegressor",
     "one_vs_rest": "OneVsRestBoostedClassifier",
 }
-estimators = _words(".registries:ESTIMATORS")
 BINARY = ("shareboost", "boosted")
-binary = _words(".registries:BINARY")
 
 
 def updates() -> tuple[str, ...]:
@@ -77,7 +75,7 @@ def estimator(name: str) -> Any:
 
 
 def parameters_of(kind: Any) -> set[str]:
-    """The parameters of an estimator."""
+    """The parameters of an estimator, or of a function."""
     return set(inspect.signature(kind).parameters)
 
 

@@ -299,11 +299,9 @@ def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
         parameters["shortlist"] = None
     if "bounds" in parameters:
         parameters["bounds"] = tuple(float(side) for side in parameters["bounds"])
-    if "penalty_factors" in parameters:
-        parameters["penalty_factors"] = _numbers(parameters["penalty_factors"])
-    for side in ("lower", "upper"):
-        if side in parameters:
-            parameters[side] = _numbers(parameters[side])
+    for each in ("penalty_factors", "lower", "upper"):
+        if each in parameters:
+            parameters[each] = _numbers(parameters[each])
     if "column_groups" in parameters and "groups" in taken(kind, parameters.get("of", "shareboost")):
         if isinstance(parameters["column_groups"], Mapping):
             raise UsageError("column_groups is a table", hint="give shareboost a whole number for each column")
@@ -352,7 +350,7 @@ def _refuse_foreign(kind: Any, name: str, parameters: Mapping[str, Any]) -> None
     takes = taken(kind, parameters.get("of", "shareboost"))
     for key in parameters:
         if key not in takes:
-            others = [other for other in registries.estimators() if key in taken(registries.estimator(other))]
+            others = [other for other in registries.ESTIMATORS if key in taken(registries.estimator(other))]
             hint = f"it belongs to estimator {', '.join(others)}" if others else f"leave {key}= out"
             raise UsageError(f"{key} has no meaning for estimator {name!r}", hint=hint)
 

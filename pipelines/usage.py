@@ -25,7 +25,10 @@ class SettingsCommand(click.Command):
 
     def __init__(self, called: str, summary: str, kind: type[Any], callback: Callable[[Any], Any]) -> None:
         self.called, self.kind = called, kind
-        places = [_Argument(item) for item in positionals(kind)]
+        places = [
+            click.Argument([f"positional_{item.name}"], required=False, metavar=item.name.upper())
+            for item in positionals(kind)
+        ]
         items, types = [item for _, found in groups(kind) for item in found], hints(kind)
         super().__init__(
             called.split()[-1],
@@ -124,13 +127,6 @@ class SettingsCommand(click.Command):
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
-
-
-class _Argument(click.Argument):
-    """A key that may be given without its flag."""
-
-    def __init__(self, item: dataclasses.Field[Any]) -> None:
-        super().__init__([f"positional_{item.name}"], required=False, metavar=item.name.upper())
 
 
 def _option(item: dataclasses.Field[Any], hint: Any) -> click.Option:

@@ -18,7 +18,7 @@ from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
 from .. import pages
-from ..before_training import judged, room_of, shape_of
+from ..before_training import in_seconds, judged, room_of, shape_of
 from ..cluster import connect
 from ..config import ClusterSettings, DataSettings, LogSettings, Text, key
 from ..console import Console
@@ -150,7 +150,7 @@ def memory(patient: Patient) -> Iterator[Finding]:
     except (ClusterError, DataError) as error:
         yield Finding("memory", BAD, error.what, error.hint or "")
         return
-    words = f"{found.memory}, {found.needs.pass_in_words} a pass"
+    words = f"{found.memory}, {in_seconds(found.needs.seconds)} a pass"
     yield Finding("memory", ADVICE if found.advice else GOOD, words, found.advice)
 
 
@@ -191,7 +191,7 @@ class WarmSettings(LogSettings):
     fits: Literal["all", "default"] = key("all", "whose loops: of every fit, or of those that the defaults make")
 
 
-def do_warm(settings: WarmSettings, console: Console) -> int:
+def do_warm(settings: WarmSettings, console: Console) -> None:
     """Compile."""
     # numba and all parts of the library, which `--help` does not load
     from dboost import warm
@@ -200,12 +200,11 @@ def do_warm(settings: WarmSettings, console: Console) -> int:
     if settings.to is None:
         seconds = warm.warm(settings.fits, console.say)
         console.say(warm.words(seconds))
-        return 0
+        return
     folder = local_path(settings.to, "to").resolve()
     warm.warm_to(folder, settings.fits)
     found = "where they are found" if folder == CARRIED else f"to be found, they go to {CARRIED}"
     console.say(f"{sum(1 for _ in folder.glob('*.nbc'))} loops lie in {folder}: {found}")
-    return 0
 
 
 COMMANDS = {"doctor": (DoctorSettings, do_doctor), "warm": (WarmSettings, do_warm)}

@@ -69,7 +69,9 @@ def shown(
     found: Figures, unseen: UnseenLabels, model: Model, top: int, console: Console, out: str | None, force: bool = False
 ) -> dict[str, Any]:
     """Save the figures as JSON where `out` says so, and print them; returns them as plain values."""
-    values = values_of(found, model) | {"unknown_classes": {str(label): n for label, n in unseen.counts.items()}}
+    values = pages.figure_values(found, model) | {
+        "unknown_classes": {str(label): n for label, n in unseen.counts.items()}
+    }
     if out is not None:
         with write_folder(out, marker=MARKER, force=force) as folder:
             text = json.dumps(finite(values), indent=1, default=str) + "\n"
@@ -77,13 +79,6 @@ def shown(
     # last, since whoever reads may leave (`| head`), which ends the command
     console.page("evaluation", page(found, model, top, unseen), values)
     return values
-
-
-def values_of(found: Figures, model: Model) -> dict[str, Any]:
-    """The figures as plain values."""
-    if isinstance(found, regression_figures.RegressionFigures):
-        return pages.regression_values(found, model)
-    return pages.evaluation_values(found, model)
 
 
 def page(found: Figures, model: Model, top: int, unseen: UnseenLabels) -> list[Any]:

@@ -54,13 +54,12 @@ class InspectSettings(ModelFolderSettings, LogSettings):
     top: FromOne = key(30, "features that are listed")
 
 
-def do_inspect(settings: InspectSettings, console: Console) -> int:
+def do_inspect(settings: InspectSettings, console: Console) -> None:
     """Print the map."""
     model = read_model(settings.model)
     blocks = pages.blocks_for(console.rich.encoding)
     shown = [pages.facts(pages.model_facts(model)), "", *pages.sparsity_map(model, settings.top, blocks)]
     console.page("sparsity_map", shown, pages.map_values(model))
-    return 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +73,7 @@ class ReportSettings(ModelFolderSettings, JudgedDataSettings, LogSettings):
     title: Text | None = key(None, "title of the page (default: the name of the folder)")
 
 
-def do_report(settings: ReportSettings, console: Console) -> int:
+def do_report(settings: ReportSettings, console: Console) -> None:
     """Write the page; with data, its labelled rows are judged."""
     given, folder = Path(local_copy(str(settings.model))), find_model(str(settings.model))
     # a retraining's home: what was judged stands in the run of its champion
@@ -88,7 +87,7 @@ def do_report(settings: ReportSettings, console: Console) -> int:
     if settings.data is not None:
         with console.stage("evaluate"):
             found, _ = evaluate.judged(settings, model, folder, None)
-            evaluation, held_out = evaluate.values_of(found, model), look_at(model, settings, folder)
+            evaluation, held_out = pages.figure_values(found, model), look_at(model, settings, folder)
     else:
         evaluation = read_json(made_by / EVALUATION / evaluate.MARKER)
     if not model.history and model.n_hypotheses == 0 and evaluation is None:
@@ -99,7 +98,6 @@ def do_report(settings: ReportSettings, console: Console) -> int:
     write_file(out, text.encode("utf-8", "backslashreplace"))
     console.event("report", out=str(out))
     console.say(f"report: {out}")
-    return 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +112,7 @@ class ExplainSettings(ModelFolderSettings, DataSettings, LogSettings):
     top: FromOne = key(15, "features that are listed")
 
 
-def do_explain(settings: ExplainSettings, console: Console) -> int:
+def do_explain(settings: ExplainSettings, console: Console) -> None:
     """Print the table."""
     if (settings.text is None) == (settings.data is None):
         raise UsageError("what is to be explained?", hint="give a document, or --data and --row")
@@ -123,7 +121,6 @@ def do_explain(settings: ExplainSettings, console: Console) -> int:
     found, holds = (_of_text if settings.text is not None else _of_row)(settings, model, transform)
     values, shown = values_of(found, model, settings.top, holds), table(found, model, settings.top, holds=holds)
     console.page("explained", shown, values)
-    return 0
 
 
 def _of_text(settings: ExplainSettings, model: Model, transform: Any) -> tuple[Contributions, dict[str, Any]]:

@@ -11,7 +11,6 @@ from pydantic import BeforeValidator
 from dboost import Features, TextFeatures
 from dboost.data import prepare_text
 from dboost.data.manifest import MANIFEST
-from dboost.data.meaning import DIALECT
 from dboost.data.sources import look_at_files
 from dboost.errors import UsageError
 from dboost.estimators.features import FIND, Kinds
@@ -36,6 +35,7 @@ from ..config import (
 )
 from ..console import Console
 from ..inputs import refuse_existing
+from ..registries import parameters_of
 
 
 def _documents(value: object) -> object:
@@ -100,14 +100,6 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     decimal: Text | None = key(None, "of CSV: what stands before the fraction of a number, a point or a comma")
 
 
-# Keys that are parameters of ``prepare_text``.
-_HANDED = (
-    "text", "label", "keep", "split", "tokenizer", "ngrams", "sublinear_tf", "binary", "min_df", "max_df",
-    "max_features", "hashing", "where", "on_bad_rows", "expect", "on_drift", "write_contract", "force",
-    "label_separator", *DIALECT,
-)  # fmt: skip
-
-
 def done(settings: PrepareSettings, console: Console, client: Any = None) -> Any:
     """Write the prepared folder; returns its manifest."""
     refuse_existing(settings.out, MANIFEST, settings.force)
@@ -145,10 +137,11 @@ def prepare(settings: PrepareSettings, client: Any, console: Console) -> Any:
     with engine_on(client) as engine:
         settings = with_kinds(settings, source, engine, console)
         announce(settings, client, console)
-        handed = {name: getattr(settings, name) for name in _HANDED}
+        taken = parameters_of(prepare_text) - {"out"}
+        handed: dict[str, Any] = {name: value for name, value in vars(settings).items() if name in taken}
+        handed["stop_words"] = stop_words(settings.stop_words or ())
         table = None if settings.column is None else table_of(settings)
-        stop = stop_words(settings.stop_words or ())
-        return prepare_text(source, str(settings.out), **handed, stop_words=stop, engine=engine, table=table)
+        return prepare_text(source, str(settings.out), **handed, engine=engine, table=table)
 
 
 def with_kinds(settings: PrepareSettings, source: Any, engine: Any, console: Console) -> PrepareSettings:

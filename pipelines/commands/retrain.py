@@ -55,12 +55,11 @@ class RollbackSettings(LogSettings):
     reason: Text | None = key(None, "why, for the pages of decisions")
 
 
-def do_rollback(settings: RollbackSettings, console: Console) -> int:
+def do_rollback(settings: RollbackSettings, console: Console) -> None:
     """Go back."""
     left, now = rollback(str(settings.home), reason=settings.reason or "", console=console)
     console.event("rolled_back", left=left, champion=now, reason=settings.reason)
     console.say(f"the champion is {now} again, and no longer {left}")
-    return 0
 
 
 COMMANDS = {"retrain": (RetrainSettings, do_retrain), "rollback": (RollbackSettings, do_rollback)}

@@ -27,12 +27,12 @@ from ..cluster import cluster_overrides, kind_of
 from ..config import ClusterSettings, LogSettings, Says, Switch, Text, key, load, tables_to_toml
 from ..console import Console
 from ..places.registry import PLACES
-from ..runs.execute import RunResult, read, resume
+from ..runs.execute import RunResult, resume
 from ..runs.execute import run as execute
 from ..runs.folder import EVENTS, RUN_FILE, read_events
 from ..runs.listing import list_runs, table
 from ..runs.lock import holder_of
-from ..runs.run_file import TABLES, RunFile
+from ..runs.run_file import TABLES, RunFile, read_run_file
 from ..runs.stages import check
 from ..unfinished import UNFINISHED
 from . import predict, train
@@ -73,7 +73,7 @@ def do_run(settings: RunSettings, console: Console) -> int:
     """Do the run; 6 when a limit came before ``tol``."""
     file, changed = str(settings.file), settings.set or ()
     if settings.print:
-        console.text(read(file, changed).to_toml())
+        console.text(read_run_file(file, changed).to_toml())
         return 0
     done = execute(file, out=settings.out, overrides=changed, console=console, take_over=settings.take_over,
                    trust=settings.trust)  # fmt: skip
@@ -104,8 +104,8 @@ class ResumeSettings(ClusterSettings, LogSettings):
 _PATIENCE = ("connect_timeout", "rejoin_seconds")
 
 
-def do_resume(settings: ResumeSettings, console: Console) -> int:
-    """Go on, on the cluster that is named or else on that of before; the exit code is that of what goes on."""
+def do_resume(settings: ResumeSettings, console: Console) -> Any:
+    """Go on, on the cluster that is named or else on that of before; gives what that gives which goes on."""
     folder = local_path(str(settings.run), "run").resolve()
     cluster = {item.name: getattr(settings, item.name) for item in fields(ClusterSettings)}
     named = any(value is not None for name, value in cluster.items() if name not in _PATIENCE)
@@ -126,8 +126,7 @@ def do_resume(settings: ResumeSettings, console: Console) -> int:
                 if not settings.trust:
                     found = {key: value for key, value in vars(kept).items() if not (named and key in cluster)}
                     trust.refuse(found, work.parent, file=file)
-                found = work_on(kept, console)
-                return found if isinstance(found, int) else 0
+                return work_on(kept, console)
     raise DataError(
         f"there is nothing to go on with: no {RUN_FILE} in it and no {UNFINISHED} beside it", file=str(settings.run)
     )
@@ -140,13 +139,12 @@ class RunsSettings(LogSettings):
     folder: Text = key("runs", "folder with run folders, at any depth", positional=1)
 
 
-def do_list(settings: RunsSettings, console: Console) -> int:
+def do_list(settings: RunsSettings, console: Console) -> None:
     """Print the list."""
     found = list_runs(settings.folder)
     if not found:
         console.say(f"no runs in {settings.folder}")
     console.page("runs", [table(found)] if found else [], {"runs": [dict(vars(one)) for one in found]})
-    return 0
 
 
 STARTED = "submitted.json"
@@ -159,9 +157,9 @@ class SubmitSettings(RunFileSettings, ClusterSettings, LogSettings):
     dry_run: Switch = key(False, "show what would be run and sent; do nothing")
 
 
-def do_submit(settings: SubmitSettings, console: Console) -> int:
+def do_submit(settings: SubmitSettings, console: Console) -> None:
     """Start the run; the command ends when it has begun."""
-    found = read(str(settings.file), [*(settings.set or ()), *cluster_overrides(settings)])
+    found = read_run_file(str(settings.file), [*(settings.set or ()), *cluster_overrides(settings)])
     check(found)
     if not settings.trust:
         found.refuse_reaching()
@@ -173,9 +171,9 @@ def do_submit(settings: SubmitSettings, console: Console) -> int:
             folder = Path(beside, found.name)
             folder.mkdir()
             _write(found, folder)
-            console.text(place.shown(cluster, folder).replace(str(folder), str(_target(settings, found))))
-        return 0
-    folder = _target(settings, found)
+            console.text(place.shown(cluster, folder).replace(str(folder), str(found.target(settings.out))))
+        return
+    folder = found.target(settings.out)
     if holder_of(folder) is not None:
         raise UsageError("a process works in this folder", file=str(folder), hint="dboost stop it, or wait for it")
     check_writable(folder)
@@ -185,7 +183,6 @@ def do_submit(settings: SubmitSettings, console: Console) -> int:
     write_file(folder / STARTED, json.dumps(started).encode())
     console.event("submitted", folder=str(folder), **started)
     console.say(f"submitted: {folder}   next: dboost logs {folder} --follow, dboost stop {folder}")
-    return 0
 
 
 def started_of(folder: str) -> tuple[Path, dict[str, Any]]:
@@ -198,12 +195,6 @@ def started_of(folder: str) -> tuple[Path, dict[str, Any]]:
     except (OSError, ValueError, KeyError, TypeError):
         pass
     raise UsageError("was not submitted from here", file=folder, hint="give the folder of a `dboost submit`")
-
-
-def _target(settings: SubmitSettings, found: RunFile) -> Path:
-    if settings.out is not None:
-        return local_path(settings.out, "out").resolve()
-    return (found.folder / "runs" / found.name).resolve()
 
 
 def _write(found: RunFile, folder: Path) -> None:
@@ -226,7 +217,7 @@ class LogsSettings(LogSettings):
     follow: Switch = key(False, "go on until the run ends")
 
 
-def do_logs(settings: LogsSettings, console: Console) -> int:
+def do_logs(settings: LogsSettings, console: Console) -> None:
     """Print the events."""
     folder = local_path(str(settings.run), "run").resolve()
     if not (folder / RUN_FILE).is_file():
@@ -236,7 +227,6 @@ def do_logs(settings: LogsSettings, console: Console) -> int:
         console.event(str(event.get("event")), at=event.get("time"), **fields)
         if console.mode != "json":
             console.say(line(event))
-    return 0
 
 
 def events(folder: Path, follow: bool) -> Iterator[dict[str, Any]]:
@@ -280,13 +270,12 @@ class StopSettings(LogSettings):
     run: Text | None = key(None, "run folder of a `dboost submit`", positional=1)
 
 
-def do_stop(settings: StopSettings, console: Console) -> int:
+def do_stop(settings: StopSettings, console: Console) -> None:
     """Ask it to end."""
     folder, started = started_of(str(settings.run))
     said = PLACES[started["kind"]].stop(started)
     console.event("stopped", folder=str(folder), text=said)
     console.say(f"{said}; dboost resume {folder} goes on with the run")
-    return 0
 
 
 COMMANDS = {

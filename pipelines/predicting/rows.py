@@ -122,9 +122,9 @@ class RawRows:
     def labelled(self, model: Model, transform: Any, labels: Any) -> tuple[Any, Any, Any]:
         """The columns of its rows that the model reads, their labels and their weights."""
         rows = [part[:, model.inputs] for part in self._transformed(transform)]
-        named = [self.column(name) for name in labels.columns]
+        named = list(self.kept(labels.columns).values())
         found = named[0] if len(named) == 1 else np.column_stack([np.asarray(column) for column in named])
-        weight = None if labels.weight is None else self.column(labels.weight)
+        weight = None if labels.weight is None else self.kept((labels.weight,))[labels.weight]
         return sparse.vstack(rows, format="csr"), found, weight
 
     def texts(self, rows: Sequence[int]) -> list[str]:
@@ -167,10 +167,6 @@ class RawRows:
         """The first of its files, as the user named it."""
         path = self.chunk.spans[0][0].path
         return self.origin.get(path, path)
-
-    def column(self, name: str) -> Any:
-        """One column of its rows, such as their labels."""
-        return self.kept((name,))[name]
 
     def kept(self, names: Sequence[str]) -> dict[str, Any]:
         """Columns of its rows."""
@@ -236,7 +232,10 @@ def are_raw(settings: DataSettings, transform: Any) -> bool:
 
     Parquet is raw where it has the columns that are read, or no columns of features either.
     """
-    reads = None if settings.features is not None or settings.data is None else reads_of(transform, text_of(settings))
+    if settings.features is not None or settings.data is None:
+        return False
+    # settings that know no raw documents have no such key
+    reads = reads_of(transform, getattr(settings, "text", None))
     if reads is None:
         return False
     path = current(any_path(str(settings.data), "data"))
@@ -247,12 +246,6 @@ def are_raw(settings: DataSettings, transform: Any) -> bool:
         return True
     kinds, needed = first_of(files).kinds, {*reads.text, *reads.columns}
     return needed <= set(kinds) or not any(kind.startswith(("list<", "fixed[")) for kind in kinds.values())
-
-
-def text_of(settings: Any) -> Sequence[str] | None:
-    """The columns of text that settings name, where they have such a key."""
-    found: Sequence[str] | None = getattr(settings, "text", None)
-    return found
 
 
 def prepared_rows(settings: DataSettings, model: Model, keep: Sequence[str], ending: str = "") -> Read:
@@ -302,7 +295,7 @@ def raw_rows(
     `labels`: those columns of `keep` that are labels, whose numbers are read as what is learned is.
     `tags`: those that hold tags in one text, of which an empty one has none.
     """
-    reads = reads_of(transform, text_of(settings))
+    reads = reads_of(transform, getattr(settings, "text", None))
     assert reads is not None, "callers ask before"
     more, tags = tuple(dict.fromkeys([*reads.columns, *keep])), (*reads.tags, *tags)
     how = replace(how_of(transform, reads), keep=more)
@@ -323,7 +316,12 @@ def raw_rows(
     spans = [(info.ref, group) for info in found for group in range(len(info.rows))]
     # the copy of a file in another format holds no other columns
     there = len(found[0].kinds) if found else 0
-    pieces = tuple(_raw(chunk, how, reads.given, sources.origin) for chunk in chunks)
+    # a piece has the origins of its own files only
+    own = ({span[0].path for span in chunk.spans} & sources.origin.keys() for chunk in chunks)
+    pieces = tuple(
+        RawRows(chunk, how, reads.given, {path: sources.origin[path] for path in paths})
+        for chunk, paths in zip(chunks, own)
+    )
     return Read(pieces, len(names), there, _bytes(spans, names))
 
 
@@ -337,12 +335,6 @@ def _telling_text(reads: Reads, transform: Any) -> Iterator[None]:
             raise
         hint = f"{error.hint}; text= names the column of the documents" if error.hint else "name another with text="
         raise DataError(error.what, file=error.file, column=error.column, hint=hint) from None
-
-
-def _raw(chunk: TextChunk, how: TextColumns, columns: tuple[str, ...], origin: Mapping[str, str]) -> RawRows:
-    """A piece, with the origins of its own files only."""
-    paths = {span[0].path for span in chunk.spans}
-    return RawRows(chunk, how, columns, {path: origin[path] for path in paths if path in origin})
 
 
 def feature_positions(model: Model, data: Any, blocks: Sequence[Any]) -> Columns:

@@ -176,7 +176,7 @@ class Retraining:
         if self.file is not None:
             trust.refuse({"home": str(self.home)}, self.file.parent, file=str(self.file), where="retrain.")
         if self.run.is_file():
-            read_run_file(str(self.run)).refuse_reaching()
+            read_run_file(self.run).refuse_reaching()
 
 
 TABLES: dict[str, Any] = {"retrain": RetrainTable, "gates": Gates}

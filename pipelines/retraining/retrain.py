@@ -152,7 +152,7 @@ def rollback(home: str | os.PathLike[str], *, reason: str = "", console: Console
 
 
 def _retrain(plan: Retraining, home: Home, client: Any, console: Console, lease: Lease) -> Decision:
-    run = read_run_file(str(plan.run))
+    run = read_run_file(plan.run)
     data, label = _held_out(run, plan)
     no_start = why_no_start(run.model())
     if no_start and plan.begin == "champion":
@@ -183,7 +183,9 @@ def _retrain(plan: Retraining, home: Home, client: Any, console: Console, lease:
         "made": _made(result.folder, run),
         "model": fingerprints.of_model(result.folder / MODEL),
     }
-    figures, moved = _figures(comparison, mine, theirs, _same(home, digests))
+    same = like(digests, home.rolled_back)
+    again = "" if same is None else f"the same data and settings as {_rolled_back(same)}"
+    figures, moved = _figures(comparison, mine, theirs, again)
     found = verdicts(figures, plan.gates)
     # the first of its kind is judged by itself: there is nothing that it could be worse than
     outcome = PROMOTED if all(one.passed for one in found) else DECLINED
@@ -251,12 +253,6 @@ def _nothing_new(home: Home, latest: Mapping[str, Any] | None, source: str, stat
     # A decision about another champion than the present one, which was rolled back or damaged since, is made anew.
     stands = latest["version" if latest["outcome"] == PROMOTED else "before"] == home.champion
     return "the data, the run file and the gates are those of the last decision" if stands else ""
-
-
-def _same(home: Home, digests: Mapping[str, str]) -> str:
-    """Which version that was rolled back is of the same data and settings, in words; empty for none."""
-    same = like(digests, home.rolled_back)
-    return "" if same is None else f"the same data and settings as {_rolled_back(same)}"
 
 
 def _rolled_back(one: Mapping[str, Any]) -> str:

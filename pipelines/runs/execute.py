@@ -25,7 +25,7 @@ from . import folder as names
 from .folder import RunFolder
 from .foresight import foresee
 from .lock import Lease, hold_lock
-from .run_file import RunFile, checked, read_run_file
+from .run_file import RunFile, read_run_file
 from .stages import STAGES, Stage, Work, check
 
 DONE, SKIPPED, LEFT_OUT = "done", "skipped", "left out"
@@ -119,11 +119,10 @@ def run(
         During a stage. Called again, the run goes on: stages that were done are not done again, and a model ends with
         the bits of the undisturbed run.
     """
-    found = read(config, overrides)
+    found = read_run_file(config, overrides)
     if out is None and isinstance(config, Mapping):
         raise UsageError("a run without a file has no folder of its own", hint="give out=")
-    target = found.folder / "runs" / found.name if out is None else local_path(out, "out")
-    return _run(found, target.resolve(), client, console, write=True, take_over=take_over, trust=trust)
+    return _run(found, found.target(out), client, console, write=True, take_over=take_over, trust=trust)
 
 
 @serves_asynchronous
@@ -140,15 +139,8 @@ def resume(
     folder = local_path(path, "run").resolve()
     if not (folder / names.RUN_FILE).is_file():
         raise DataError(f"is no run folder: it holds no {names.RUN_FILE}", file=os.fspath(path))
-    found = read_run_file(str(folder / names.RUN_FILE))
+    found = read_run_file(folder / names.RUN_FILE)
     return _run(found, folder, client, console, write=False, cluster=cluster, take_over=take_over, trust=trust)
-
-
-def read(config: str | os.PathLike[str] | Mapping[str, Any], overrides: Sequence[str] = ()) -> RunFile:
-    """A run file or its tables, checked."""
-    if isinstance(config, Mapping):
-        return checked(config, overrides)
-    return read_run_file(os.fspath(config), overrides)
 
 
 def _run(

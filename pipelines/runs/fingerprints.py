@@ -18,7 +18,7 @@ from dboost.data.meaning import visible
 from dboost.data.patterns import matches
 from dboost.errors import DataError
 from dboost.files.paths import PathLike
-from dboost.files.storage import sha256_json
+from dboost.files.storage import sha256_bytes, sha256_json
 from dboost.files.store_folders import current, local_copy
 from dboost.files.stores import AnyPath, any_path, open_input
 
@@ -73,8 +73,8 @@ def of_file(path: AnyPath) -> list[Any]:
     """Size and content of a small file; size, time of change and footer of a large one."""
     found = path.stat()
     if found.st_size <= SMALL:
-        return [found.st_size, _digest(path.read_bytes())]
-    return [found.st_size, found.st_mtime_ns, _digest(_end(path, found.st_size))]
+        return [found.st_size, sha256_bytes(path.read_bytes())]
+    return [found.st_size, found.st_mtime_ns, sha256_bytes(_end(path, found.st_size))]
 
 
 def of_output(path: Path) -> str:
@@ -110,7 +110,7 @@ def of_values(values: Any) -> str:
 
 def _written(path: Path) -> list[Any]:
     size = path.stat().st_size
-    return [size, _digest(path.read_bytes() if size <= SMALL else _end(path, size))]
+    return [size, sha256_bytes(path.read_bytes() if size <= SMALL else _end(path, size))]
 
 
 def _end(path: AnyPath, size: int) -> bytes:
@@ -121,7 +121,3 @@ def _end(path: AnyPath, size: int) -> bytes:
         length = int.from_bytes(tail[:4], "little") if tail[4:] == _MAGIC else SMALL
         handle.seek(max(0, size - 8 - length))
         return bytes(handle.read())
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

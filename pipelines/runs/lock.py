@@ -171,8 +171,9 @@ def _taken(folder: Path, take_over: bool, say: Callable[[str], Any]) -> Lease:
                 if not take_over:
                     _watch(folder, text, locked is False, say)
                 if locked is False:
-                    # The lock of a machine that is gone may stay for ever; a new file has none.
-                    _replace(path)
+                    # The lock of a machine that is gone may stay for ever; a new and empty file has none.
+                    (beside := beside_of(path)).touch()
+                    os.replace(beside, path)
                     continue
             elif not locked:
                 raise _in_use(folder, holder)
@@ -228,13 +229,6 @@ def lock_of_system(descriptor: int) -> bool | None:
     except OSError:
         return None
     return True
-
-
-def _replace(path: Path) -> None:
-    """Put a new and empty file in the place of the lock."""
-    beside = beside_of(path)
-    beside.touch()
-    os.replace(beside, path)
 
 
 def _text(path: Path) -> bytes:

@@ -12,7 +12,7 @@ from typing import Any
 from dboost.data.meaning import DIALECT
 from dboost.errors import UsageError
 from dboost.files.documents import to_toml
-from dboost.files.paths import local_path
+from dboost.files.paths import PathLike, local_path
 from dboost.files.stores import StorePath, any_path
 
 from .. import trust
@@ -138,6 +138,10 @@ class RunFile:
         found = {each: item.default for each, item in keys.items() if item.default is not None}
         return found | self.values.get(name, {})
 
+    def target(self, out: PathLike | None) -> Path:
+        """The run folder that is named, or else ``runs/NAME`` beside the file."""
+        return (self.folder / "runs" / self.name if out is None else local_path(out, "out")).resolve()
+
     def model(self) -> TrainedSettings:
         """The table of the model."""
         return TrainedSettings(**self.values.get("model", {}))
@@ -159,7 +163,7 @@ class RunFile:
                 lines += [f"# [{name}] is not there: this stage is left out", ""]
                 continue
             lines.append(f"[{name}]")
-            shown = _defaults(name, self.values.get("model", {}).get("estimator"))
+            shown = _defaults(self.values.get("model", {}).get("estimator")) if name == "model" else {}
             keys, first = keys_of(name), _FIRST.get(name, ())
             ordered = [*(each for each in first if each in keys), *(each for each in keys if each not in first)]
             for each in ordered:
@@ -174,8 +178,11 @@ class RunFile:
         return "\n".join(lines)
 
 
-def read_run_file(path: str, overrides: Sequence[str] = ()) -> RunFile:
-    """Read and check a run file; `overrides` are of the form ``"table.key=value"`` and win over the file."""
+def read_run_file(config: PathLike | Mapping[str, Any], overrides: Sequence[str] = ()) -> RunFile:
+    """Read and check a run file, or its tables; `overrides`, such as ``"table.key=value"``, win over it."""
+    if isinstance(config, Mapping):
+        return checked(config, overrides)
+    path = os.fspath(config)
     file = local_path(path, "run file")
     tables = read_toml(path, "run file")
     return checked(tables, overrides, file=path, name=file.stem, folder=file.resolve().parent)
@@ -226,10 +233,8 @@ def _read(table: str, given: Mapping[str, Any], file: str | None) -> dict[str, A
     return read_keys(known, given, file, table=table, elsewhere=elsewhere)
 
 
-def _defaults(table: str, estimator: str | None) -> dict[str, str]:
+def _defaults(estimator: str | None) -> dict[str, str]:
     """What the estimator takes for keys that are not given, in words."""
-    if table != "model":
-        return {}
     found = own_defaults(estimator)
     return {name: f"default {in_words(value)}" for name, value in found.items() if value is not None}
 

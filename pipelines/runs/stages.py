@@ -69,7 +69,7 @@ def check(run: RunFile) -> None:
 
 
 def _opened_documents(work: Work) -> prepare.PrepareSettings | str:
-    if not _prepares(work):
+    if "prepare" not in work.run.tables:
         return "there is no table [prepare]"
     data, values = work.run.table("data"), work.run.table("prepare")
     label = data.get("label")
@@ -105,13 +105,9 @@ def _prepare(work: Work, settings: prepare.PrepareSettings) -> dict[str, Any]:
 
 def _training_data(work: Work) -> DataSettings:
     data = {name: value for name, value in work.run.table("data").items() if name != "test"}
-    if _prepares(work):
+    if "prepare" in work.run.tables:
         return _prepared_data(work, data.get("split"))
     return DataSettings(**data)
-
-
-def _prepares(work: Work) -> bool:
-    return "prepare" in work.run.tables
 
 
 def _prepared_data(work: Work, split: str | None) -> NewDataSettings:
@@ -176,7 +172,7 @@ def _held_out(work: Work, table: str) -> NewDataSettings | None:
     more = {name: given.get(name) for name in ("split", "text", "label_separator")}
     if "data" in given:
         return JudgedDataSettings(data=given["data"], **more, **columns)
-    if _prepares(work):
+    if "prepare" in work.run.tables:
         whole = _prepared_data(work, given.get("split", "test"))
         return whole if whole.split in load_manifest(str(whole.data)).splits else None
     if "test" in data:
@@ -191,7 +187,7 @@ def _held_out(work: Work, table: str) -> NewDataSettings | None:
 def _as_given(work: Work, table: str) -> NewDataSettings | None:
     """As ``_held_out``; of documents that were prepared those themselves, in the files and rows of the user."""
     held_out, test = _held_out(work, table), raw_test(work.run, table)
-    if held_out is None or test is None or not _prepares(work) or "data" in work.run.values.get(table, {}):
+    if held_out is None or test is None or "data" in work.run.values.get(table, {}):
         return held_out
     data = work.run.table("data")
     columns = {name: data[name] for name in ("label", "weight", *DIALECT) if name in data}
