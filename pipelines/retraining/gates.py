@@ -146,27 +146,24 @@ class Gates:
     feature_drift: NonNegative = 0.25
 
 
-@dataclass(frozen=True)
-class RetrainTable:
-    """The keys of the table [retrain], as they are given."""
-
-    run: Text | None = (
-        None  # the run file of a challenger; both models are judged on the raw documents of its data.test
-    )
-    home: Text = "retraining"  # the folder of versions, decisions and the pointer to the champion
-    # Where the fit of a challenger begins (default: at the champion, where such a fit can begin with a model).
-    begin: Literal["champion", "nothing"] | None = None
-    # How many of the latest versions stay, beside the champion and the one before it (default: all).
-    keep: FromOne | None = None
+# The keys of the table [retrain].
+KEYS: dict[str, Any] = {
+    "run": Text | None,
+    "home": Text,
+    "begin": Literal["champion", "nothing"] | None,
+    "keep": FromOne | None,
+}
 
 
 @dataclass(frozen=True)
 class Retraining:
     """A checked file, with its paths from the root."""
 
-    run: Path
-    home: Path
+    run: Path  # the run file of a challenger; both models are judged on the raw documents of its data.test
+    home: Path  # the folder of versions, decisions and the pointer to the champion
+    # Where the fit of a challenger begins (default: at the champion, where such a fit can begin with a model).
     begin: str | None = None
+    # How many of the latest versions stay, beside the champion and the one before it (default: all).
     keep: int | None = None
     gates: Gates = field(default_factory=Gates)
     file: Path | None = None  # that it was read from; None for tables that Python gave
@@ -179,9 +176,6 @@ class Retraining:
             read_run_file(self.run).refuse_reaching()
 
 
-TABLES: dict[str, Any] = {"retrain": RetrainTable, "gates": Gates}
-
-
 def read_retraining(path: str) -> Retraining:
     """Read and check a file with the tables [retrain] and [gates]; paths are relative to its folder."""
     return checked(read_toml(path, "retrain file"), local_path(path).resolve().parent, path)
@@ -189,12 +183,11 @@ def read_retraining(path: str) -> Retraining:
 
 def checked(tables: Mapping[str, Any], folder: Path, file: str | None = None) -> Retraining:
     """Check the tables of a retraining; paths are relative to `folder`."""
-    given = read_tables(tables, TABLES, file)
-    table, gates = (
-        kind(**read_keys(hints(kind), given.get(name, {}), file, table=name)) for name, kind in TABLES.items()
-    )
-    if table.run is None:
+    known = {"retrain": KEYS, "gates": hints(Gates)}
+    given = read_tables(tables, known, file)
+    table, gates = (read_keys(keys, given.get(name, {}), file, table=name) for name, keys in known.items())
+    if table.get("run") is None:
         raise UsageError("retrain.run is missing: name the run file that makes a challenger", file=file)
-    run, home = (folder / local_path(getattr(table, name), f"retrain.{name}") for name in ("run", "home"))
-    where = None if file is None else local_path(file).resolve()
-    return Retraining(run.resolve(), home.resolve(), table.begin, table.keep, gates, where)
+    for name in ("run", "home"):
+        table[name] = (folder / local_path(table.get(name, "retraining"), f"retrain.{name}")).resolve()
+    return Retraining(**table, gates=Gates(**gates), file=None if file is None else local_path(file).resolve())

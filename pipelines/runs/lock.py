@@ -16,7 +16,6 @@ import contextlib
 import errno
 import json
 import os
-import re
 import secrets
 import socket
 import threading
@@ -25,6 +24,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from dboost import interruption
 from dboost.errors import StorageError, UsageError
@@ -278,18 +279,14 @@ def _here(holder: dict[str, Any]) -> bool:
 
 def is_local(folder: Path) -> bool:
     """Whether a folder is on a file system that this kernel has for itself; False where that cannot be told."""
+    place = folder.resolve()
     try:
-        lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        mounted = [one for one in psutil.disk_partitions(all=True) if place.is_relative_to(one.mountpoint)]
     except OSError:
         return False
-    place, best, kind = folder.resolve(), -1, ""
-    for line in lines:
-        fields, _, rest = line.partition(" - ")
-        mounted = Path(re.sub(r"\\(\d{3})", lambda found: chr(int(found[1], 8)), fields.split(" ")[4]))
-        # Of two at one place the later one covers the other.
-        if len(mounted.parts) >= best and place.is_relative_to(mounted):
-            best, kind = len(mounted.parts), rest.split(" ")[0]
-    return kind in LOCAL
+    # Of two at one place the later one covers the other.
+    innermost = max(reversed(mounted), key=lambda one: len(Path(one.mountpoint).parts), default=None)
+    return innermost is not None and innermost.fstype in LOCAL
 
 
 def _named(holder: dict[str, Any]) -> str:

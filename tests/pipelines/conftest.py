@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lab import run_kills
-from pipelines.cli import main
+from pipelines.cli import loaded, main
+from pipelines.config import hints
 
 CLASSES = run_kills.TREES
 LOCAL = ["--workers", "0"]
@@ -21,8 +22,10 @@ def write_documents(path: Path, rows: int = 400, seed: int = 0) -> None:
 
 
 def give(*words: Any, code: int = 0) -> None:
-    """A command without a cluster, which has to end with a code."""
-    assert main([*map(str, words), *LOCAL]) == code, words
+    """A command, without a cluster where it could make one and none is named, which has to end with a code."""
+    line = [*map(str, words)]
+    makes = "workers" in hints(loaded(line[0])[0]) and not {"--workers", "--scheduler"} & set(line)
+    assert main([*line, *(LOCAL if makes else [])]) == code, words
 
 
 def labelled(folder: Path) -> list[dict[str, Any]]:
@@ -35,6 +38,24 @@ def figures(folder: Path) -> dict[str, Any]:
     """What `evaluate` has written into a folder."""
     found: dict[str, Any] = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
     return found
+
+
+@pytest.fixture
+def prints(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Gives a command as ``give`` does, and returns what it prints."""
+
+    def command(*words: Any, code: int = 0) -> str:
+        capsys.readouterr()
+        give(*words, code=code)
+        return capsys.readouterr().out
+
+    return command
+
+
+@pytest.fixture
+def tells(prints: Callable[..., str]) -> Callable[..., list[dict[str, Any]]]:
+    """The same as the events that it tells."""
+    return lambda *words: [json.loads(line) for line in prints(*words, "--log-format", "json").splitlines()]
 
 
 @pytest.fixture

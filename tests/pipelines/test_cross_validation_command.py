@@ -10,12 +10,11 @@ from dboost.model.fitted import read_model
 from pipelines.cli import main
 from pipelines.console import Console
 from pipelines.runs.fingerprints import of_model
-from tests.pipelines.conftest import LOCAL, give
+from tests.pipelines.conftest import LOCAL
 
 
-def test_cv_trains_the_model_of_the_strength_that_the_library_chooses(prepared, tmp_path, capsys):
-    give("train", prepared, "--out", tmp_path / "m", "--cv", "3", "--n-alphas", "8")
-    page = capsys.readouterr().out
+def test_cv_trains_the_model_of_the_strength_that_the_library_chooses(prepared, tmp_path, prints):
+    page = prints("train", prepared, "--out", tmp_path / "m", "--cv", "3", "--n-alphas", "8")
     data = dboost.ParquetData(prepared, split="train")
     peer = dboost.BoostedClassifierCV(cv=3, n_alphas=8).fit(data)
     model = read_model(tmp_path / "m")
@@ -57,19 +56,17 @@ def test_cv_that_was_broken_off_is_resumed_to_the_same_model(prepared, tmp_path,
     assert not (tmp_path / "out.unfinished").exists()
 
 
-def test_the_best_at_the_end_of_the_grid_is_said_with_the_remedy(prepared, tmp_path, capsys):
+def test_the_best_at_the_end_of_the_grid_is_said_with_the_remedy(prepared, tmp_path, prints):
     short = ["train", prepared, "--cv", "3", "--n-alphas", "4"]
-    give(*short, "--eps", "0.3", "--out", tmp_path / "m")
-    assert "the end of the grid" in (page := capsys.readouterr().out) and "--eps 0.03" in page
+    page = prints(*short, "--eps", "0.3", "--out", tmp_path / "m")
+    assert "the end of the grid" in page and "--eps 0.03" in page
     # The remedy is one.
-    give(*short, "--eps", "0.003", "--out", tmp_path / "n")
-    assert "the end of the grid" not in capsys.readouterr().out
+    assert "the end of the grid" not in prints(*short, "--eps", "0.003", "--out", tmp_path / "n")
 
 
-def test_a_scorer_chooses_by_its_name(prepared, tmp_path, capsys, refused):
+def test_a_scorer_chooses_by_its_name(prepared, tmp_path, prints, refused):
     short = ["train", prepared, "--cv", "3", "--n-alphas", "4"]
-    give(*short, "--scoring", "balanced_accuracy", "--out", tmp_path / "m")
-    page = capsys.readouterr().out
+    page = prints(*short, "--scoring", "balanced_accuracy", "--out", tmp_path / "m")
     data = dboost.ParquetData(prepared, split="train")
     peer = dboost.BoostedClassifierCV(cv=3, n_alphas=4, scoring="balanced_accuracy").fit(data)
     assert read_model(tmp_path / "m").certificate.alpha == peer.alpha_
@@ -81,8 +78,7 @@ def test_a_scorer_chooses_by_its_name(prepared, tmp_path, capsys, refused):
     assert "--scoring" in said and "roc_auc" in said and "neg_log_loss" in said
 
 
-def test_what_alpha_auto_chose_is_said(prepared, tmp_path, capsys):
-    give("train", prepared, "--out", tmp_path / "a", "--alpha", "auto", "--max-features", "5")
-    assert "held-out score" in capsys.readouterr().out and len(read_model(tmp_path / "a").W) <= 5
-    give("train", prepared, "--out", tmp_path / "b", "--alpha", "0.01")
-    assert "held-out score" not in capsys.readouterr().out
+def test_what_alpha_auto_chose_is_said(prepared, tmp_path, prints):
+    said = prints("train", prepared, "--out", tmp_path / "a", "--alpha", "auto", "--max-features", "5")
+    assert "held-out score" in said and len(read_model(tmp_path / "a").W) <= 5
+    assert "held-out score" not in prints("train", prepared, "--out", tmp_path / "b", "--alpha", "0.01")

@@ -1,10 +1,8 @@
 """``dboost doctor``: what is found on a healthy machine and cluster, and each fault with its advice."""
 
-import json
 from types import SimpleNamespace
 
 import dboost
-from pipelines.cli import main
 from pipelines.commands import doctor
 from pipelines.commands.doctor import ADVICE, BAD, GOOD, Patient
 
@@ -26,10 +24,8 @@ class Cluster:
         return {"workers": {name: {"memory_limit": size, "nthreads": 1} for name, size in self.answers.items()}}
 
 
-def test_a_healthy_machine(prepared, capsys):
-    assert main(["doctor", "--data", str(prepared), "--workers", "0", "--log-format", "json"]) == 0
-    values = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert {one["state"] for one in values["findings"]} == {GOOD}
+def test_a_healthy_machine(prepared, tells):
+    assert {one["state"] for one in tells("doctor", "--data", prepared)[-1]["findings"]} == {GOOD}
 
 
 def test_threads():

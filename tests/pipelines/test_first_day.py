@@ -64,7 +64,7 @@ def rows_are_those_of_the_user(folder, expected):
     assert found == [(label, "test.csv", r, 1000 + r) for r, label in enumerate(expected)]
 
 
-def test_every_command_finds_the_model_in_every_kind_of_folder(day, tmp_path, capsys):
+def test_every_command_finds_the_model_in_every_kind_of_folder(day, tmp_path, prints):
     expected = [LABELS[i % 2] for i in range(60)]
     rows_are_those_of_the_user(day / "run" / "predictions", expected)
     page = (day / "run" / "report.html").read_text()
@@ -78,12 +78,10 @@ def test_every_command_finds_the_model_in_every_kind_of_folder(day, tmp_path, ca
         found = figures(tmp_path / f"e{i}")
         assert found["error"] == pytest.approx(3 / 60) and found["confusion"] == [[28, 1], [2, 29]], name
         page = tmp_path / f"r{i}.html"
-        assert main(["report", given, data, *label, "--out", str(page), "--log-format", "plain"]) == 0, name
+        give("report", given, data, *label, "--out", page)
         assert "test.csv, row 0" in page.read_text() and "waves and sand and salt w0" in page.read_text()
-        assert main(["inspect", given, "--log-format", "plain"]) == 0
-        capsys.readouterr()
-        assert main(["explain", given, "waves", "--log-format", "plain"]) == 0
-        assert "waves" in capsys.readouterr().out
+        give("inspect", given)
+        assert "waves" in prints("explain", given, "waves")
         assert dboost.load_pipeline(given).predict(["salt and waves"]).tolist() == ["sea"]
         assert dboost.load_model(given) is not None
 
@@ -103,7 +101,7 @@ def test_folders_without_a_model_are_told_apart(tmp_path, refused, monkeypatch):
         assert words in refused("inspect", home, code=3)
 
 
-def test_documents_without_labels_are_labelled_and_not_judged(day, tmp_path, capsys, refused):
+def test_documents_without_labels_are_labelled_and_not_judged(day, tmp_path, prints, refused):
     new = write_csv(tmp_path / "new.csv", 50, columns=("id", "text"))
     run = '[data]\ndata = "{}"\n{}label = "topic"\n[prepare]\n[model]\nalpha = 0.01\n{}[cluster]\nworkers=0\n'
     for name, test, tables in (
@@ -112,8 +110,7 @@ def test_documents_without_labels_are_labelled_and_not_judged(day, tmp_path, cap
     ):
         file = tmp_path / f"{name}.toml"
         file.write_text(run.format(day / "docs.csv", test, tables))
-        assert main(["run", str(file), "--log-format", "plain"]) == 0
-        said = capsys.readouterr().out
+        said = prints("run", file)
         assert ("evaluate: left out, since the held-out rows have no labels: there is no column 'topic'" in said) == (
             name == "a"
         )
@@ -221,23 +218,15 @@ def test_small_data_takes_no_cluster_unless_one_is_asked_for(day, tmp_path, caps
     assert main(["prepare", data, "--label", "topic", "--out", str(tmp_path / "q")]) == 1 and len(made) == 3
 
 
-def test_a_model_without_a_feature_and_folds_without_a_row_are_said(day, tmp_path, capsys, refused):
+def test_a_model_without_a_feature_and_folds_without_a_row_are_said(day, tmp_path, prints, refused):
     give("prepare", day / "docs.csv", "--label", "topic", "--out", tmp_path / "p")
-    give("train", tmp_path / "p", "--alpha", "5", "--out", tmp_path / "m")
-    assert "the model uses no feature and says the same of every row: alpha 5 is not below" in capsys.readouterr().out
+    said = prints("train", tmp_path / "p", "--alpha", "5", "--out", tmp_path / "m")
+    assert "the model uses no feature and says the same of every row: alpha 5 is not below" in said
     pd.DataFrame({"size": [1.0] * 20, "colour": ["red"] * 20, "right": ["a", "b"] * 10}).to_csv(tmp_path / "c.csv")
-    give(
-        "prepare",
-        tmp_path / "c.csv",
-        "--column",
-        "size=number,colour=category",
-        "--label",
-        "right",
-        "--out",
-        tmp_path / "q",
-    )
-    give("train", tmp_path / "q", "--alpha", "0.1", "--out", tmp_path / "e")
-    assert "no feature says anything of the labels; check" in capsys.readouterr().out
+    kinds = ["--column", "size=number,colour=category"]
+    give("prepare", tmp_path / "c.csv", *kinds, "--label", "right", "--out", tmp_path / "q")
+    said = prints("train", tmp_path / "q", "--alpha", "0.1", "--out", tmp_path / "e")
+    assert "no feature says anything of the labels; check" in said
     said = refused("train", tmp_path / "p", "--cv", "1000", "--out", tmp_path / "n", *LOCAL)
     assert "--cv 1000, but there are 200 rows" in said
 

@@ -1,7 +1,6 @@
 """What a person reads: the sparsity map and the figures of an evaluation."""
 
 import io
-import json
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from dboost.hypotheses.columns import ColumnSet
 from dboost.losses import losses_of
 from dboost.model.fitted import Certificate, Model, read_model
 from pipelines import pages
-from pipelines.cli import main
 from pipelines.commands import evaluate
 from pipelines.console import Console
 from pipelines.predicting.judged import UnseenLabels
@@ -59,16 +57,13 @@ def test_the_map_of_twenty_classes_splits_no_word_and_loses_no_column(monkeypatc
     assert len(table) >= 21 and all(row.split()[1] == "12" for row in table[1:21])
 
 
-def test_inspect_prints_words_and_json_holds_every_weight(trained, capsys):
-    assert main(["inspect", str(trained)]) == 0
-    shown = capsys.readouterr().out
+def test_inspect_prints_words_and_json_holds_every_weight(trained, prints, tells):
+    shown = prints("inspect", trained)
     assert max(map(len, shown.splitlines())) <= 100
     assert "\x1b" not in shown
     for word in ("orchard", "word_apple", "apple, birch", "l1/l2 penalty", "How many classes share a feature"):
         assert word in shown
-    assert main(["inspect", str(trained), "--log-format", "json"]) == 0
-    (line,) = capsys.readouterr().out.splitlines()
-    found, saved = json.loads(line), read_model(trained)
+    (found,), saved = tells("inspect", trained), read_model(trained)
     assert len(found["features"]) == len(saved.active) == found["features_used"]
     first = found["features"][0]
     j = saved.active.tolist().index(first["column"])

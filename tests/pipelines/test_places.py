@@ -98,18 +98,15 @@ def write_classes(path, names, labels):
     return found
 
 
-def test_words_that_only_sound_like_secrets_are_printed(here, capsys):
+def test_words_that_only_sound_like_secrets_are_printed(here, capsys, prints, tells):
     write_classes(here / "words.parquet", ("secret", "token=red", "words"), ("pass", "password", "token"))
     words = ["train", "words.parquet", "--label", "label", "--alpha", "0.01"]
     words += ["--class-weight", '{"pass": 2, "password": 1, "token": 1}']
-    give(*words, "--out", "token=words-prep")
-    out = capsys.readouterr().out
+    out = prints(*words, "--out", "token=words-prep")
     assert "token=words-prep" in out and "***" not in out
-    give(*words, "--out", "m", "--log-format", "json")
-    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    records = tells(*words, "--out", "m")
     assert all(isinstance(record["passes"], int) for record in records if record["event"] == "round")
-    assert main(["inspect", "m", "--log-format", "json"]) == 0
-    features = json.loads(capsys.readouterr().out)["features"]
+    (features,) = (event["features"] for event in tells("inspect", "m"))
     assert {feature["name"] for feature in features} == {"secret", "token=red", "words"}
     weights = {label: weight for feature in features for label, weight in feature["weights"].items()}
     assert set(weights) == {"pass", "password", "token"} and all(type(w) is float for w in weights.values())

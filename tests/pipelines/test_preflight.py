@@ -21,7 +21,7 @@ from pipelines.before_preparing import preparation_of
 from pipelines.before_training import LIBRARIES, MIB, Room, Shape, Worker, judged, needs_of, shape_of
 from pipelines.cli import main
 from pipelines.commands.prepare import PrepareSettings
-from tests.pipelines.conftest import LOCAL, give
+from tests.pipelines.conftest import LOCAL
 
 GIB = 2**30
 SCALE = 0.05
@@ -60,9 +60,8 @@ def test_an_estimate_of_memory_is_between_the_peak_and_two_and_a_half_times_it(k
         assert 1.0 <= row["times the peak"] <= measuring.MOST, row
 
 
-def test_the_event_and_the_line_of_a_training(prepared, tmp_path, capsys):
-    give("train", prepared, "--alpha", "0.01", "--out", tmp_path / "one", "--log-format", "json")
-    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+def test_the_event_and_the_line_of_a_training(prepared, tmp_path, prints, tells):
+    events = tells("train", prepared, "--alpha", "0.01", "--out", tmp_path / "one")
     names = [event["event"] for event in events]
     assert names.count("preflight") == 1 and names.index("preflight") < names.index("round")
     said = events[names.index("preflight")]
@@ -70,24 +69,21 @@ def test_the_event_and_the_line_of_a_training(prepared, tmp_path, capsys):
     assert said["rows"] == found.rows and said["features"] == found.features and said["outputs"] == 4
     assert said["places"][0]["needed"] == said["driver_needed"] > LIBRARIES
     assert said["cluster"] is False and said["bytes_per_pass"] == 0 and said["seconds_per_pass"] > 0
-    give("train", prepared, "--alpha", "0.01", "--out", tmp_path / "two")
-    lines = capsys.readouterr().out.splitlines()
+    lines = prints("train", prepared, "--alpha", "0.01", "--out", tmp_path / "two").splitlines()
     (first,) = [i for i, line in enumerate(lines) if line.startswith("pre-flight: ")]
     assert f"{found.rows:,} rows" in lines[first] and lines[first + 1].startswith("  memory ")
     assert max(len(line) for line in lines[first : first + 2]) <= 100
 
 
-def test_the_event_of_a_path_and_of_a_run(prepared, tmp_path, capsys):
-    arguments = ["path", str(prepared), "--workers", "0", "--path", "2", "--out", str(tmp_path / "path")]
-    assert main([*arguments, "--log-format", "json"]) in (0, 6)
-    names = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
-    assert names.count("preflight") == 1
+def test_the_event_of_a_path_and_of_a_run(prepared, tmp_path, prints, tells):
+    told = tells("path", prepared, "--path", "2", "--out", tmp_path / "path")
+    assert [event["event"] for event in told].count("preflight") == 1
     text = f'[data]\ndata = "{prepared}"\n[model]\nalpha = 0.01\n[cluster]\nworkers = 0\n'
     (tmp_path / "topics.toml").write_text(text)
-    assert main(["run", str(tmp_path / "topics.toml"), "--out", str(tmp_path / "run")]) == 0
+    said = prints("run", tmp_path / "topics.toml", "--out", tmp_path / "run")
     events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
     assert [event["event"] for event in events].count("preflight") == 1
-    assert capsys.readouterr().out.count("pre-flight: ") == 1
+    assert said.count("pre-flight: ") == 1
 
 
 def test_a_training_that_cannot_work_is_refused_in_one_line_and_leaves_nothing(
@@ -198,7 +194,7 @@ def settings_of(path, **more):
     return PrepareSettings(**{"data": str(path), "out": str(path.with_name("made")), "label": "y"} | more)
 
 
-def test_what_a_preparation_takes_is_said_and_refused_where_it_could_never_do(tmp_path, capsys):
+def test_what_a_preparation_takes_is_said_and_refused_where_it_could_never_do(tmp_path, tells):
     texts = [f"word{i % 7} " * 50 for i in range(1000)]
     pq.write_table(pa.table({"text": texts, "y": ["a", "b"] * 500}), tmp_path / "d.parquet", use_dictionary=False)
     size = sum(map(len, texts))
@@ -221,7 +217,6 @@ def test_what_a_preparation_takes_is_said_and_refused_where_it_could_never_do(tm
     (tmp_path / "d.csv.gz").write_bytes(gzip.compress(b"text,y\n" + os.urandom(3000)))
     packed = preparation_of(settings_of(tmp_path / "d.csv.gz"), here(GIB))
     assert packed.documents is None and packed.text == packed.copied > 10_000
-    arguments = ["prepare", str(tmp_path / "d.parquet"), "--label", "y", "--workers", "0", "--max-df", "1.0"]
-    assert main([*arguments, "--out", str(tmp_path / "o"), "--log-format", "json"]) == 0
-    (event,) = [one for one in map(json.loads, capsys.readouterr().out.splitlines()) if one["event"] == "preflight"]
+    told = tells("prepare", tmp_path / "d.parquet", "--label", "y", "--max-df", "1.0", "--out", tmp_path / "o")
+    (event,) = [one for one in told if one["event"] == "preflight"]
     assert event["documents"] == 1000 and event["memory_needed"] > 220 * MIB and event["disk_free"] > 0

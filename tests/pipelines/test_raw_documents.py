@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import dboost
-from pipelines.cli import main
 from pipelines.predicting import parts
 from tests.pipelines.conftest import LOCAL, give, write_documents
 
@@ -72,8 +71,7 @@ def test_two_workers_write_the_same_files(made, tmp_path):
     model, raw, _ = made
     data = write(raw, tmp_path / "new.parquet")
     for workers in ("0", "2"):
-        words = ["predict", str(model), str(data), "--out", str(tmp_path / workers), "--workers", workers, "--top", "2"]
-        assert main(words) == 0
+        give("predict", model, data, "--out", tmp_path / workers, "--workers", workers, "--top", "2")
     first, second = (sorted((tmp_path / one).glob("part-*")) for one in ("0", "2"))
     assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
 

@@ -1,7 +1,6 @@
 """Regression and induced hypotheses through the command line: train, inspect, evaluate, predict."""
 
 import json
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,6 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 
 from dboost import BoostedRegressor, Columns, Products, load_model
 from dboost.losses import EpsilonInsensitive
-from pipelines.cli import main
 from pipelines.regression_figures import partial, summarise
 from tests.pipelines.conftest import LOCAL, figures, give
 
@@ -34,23 +32,15 @@ def data(tmp_path_factory):
     return folder
 
 
-def run(capsys, *words, more=LOCAL):
-    """The last JSON line of a command that ends well."""
-    capsys.readouterr()
-    assert main([*map(str, words), *more, "--log-format", "json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
-    return found
-
-
 @pytest.fixture(scope="module")
 def model(data, tmp_path_factory):
     out = tmp_path_factory.mktemp("model") / "m"
     file = out.parent / "run.toml"
     file.write_text(
         f'data = "{data}"\nout = "{out}"\nlabel = "price"\nloss = "epsilon_insensitive"\nepsilon = 0.5\n'
-        'alpha = 0.01\nworkers = 0\n[hypotheses]\nfamily = "products"\nmax_degree = 2\n'
+        'alpha = 0.01\n[hypotheses]\nfamily = "products"\nmax_degree = 2\n'
     )
-    assert main(["train", "--config", str(file)]) == 0
+    give("train", "--config", file)
     return out
 
 
@@ -63,8 +53,8 @@ def test_a_table_of_the_settings_names_the_hypotheses(model):
     assert settings["hypotheses"] == [{"family": "products", "max_degree": 2}]
 
 
-def test_evaluate_prints_the_figures_of_scikit_learn(model, data, tmp_path, capsys):
-    found = run(capsys, "evaluate", model, data, "--label", "price", "--features", ",".join(NAMES))
+def test_evaluate_prints_the_figures_of_scikit_learn(model, data, tmp_path, prints, tells):
+    found = tells("evaluate", model, data, "--label", "price", "--features", ",".join(NAMES))[-1]
     frame = houses()
     predicted = load_model(model).predict(frame[NAMES])
     assert found["rmse"] == pytest.approx(root_mean_squared_error(frame.price, predicted), rel=1e-9)
@@ -72,19 +62,17 @@ def test_evaluate_prints_the_figures_of_scikit_learn(model, data, tmp_path, caps
     assert found["r2"] == pytest.approx(r2_score(frame.price, predicted), rel=1e-9)
     assert found["largest_error"] == pytest.approx(np.abs(frame.price - predicted).max(), rel=1e-9)
     assert (found["examples"], found["n_hypotheses"], found["n_features"]) == (200, 14, 4)
-    give("evaluate", model, data, "--label", "price", "--out", tmp_path / "e")
-    text = capsys.readouterr().out
+    text = prints("evaluate", model, data, "--label", "price", "--out", tmp_path / "e")
     assert "RMSE" in text and "MAE" in text and "R2" in text
     assert figures(tmp_path / "e")["r2"] == pytest.approx(found["r2"])
 
 
-def test_inspect_shows_the_hypotheses_in_words(model, capsys):
-    found = run(capsys, "inspect", model, more=[])
+def test_inspect_shows_the_hypotheses_in_words(model, prints, tells):
+    (found,) = tells("inspect", model)
     words = {feature["name"]: feature["weights"] for feature in found["features"]}
     assert words["lstat * rm"]["target"] > 0 > words["age^2"]["target"]
     assert "column" not in found["features"][0]
-    assert main(["inspect", str(model)]) == 0
-    text = capsys.readouterr().out
+    text = prints("inspect", model)
     assert "lstat * rm" in text and "hypotheses used" in text and "features read" in text
 
 
@@ -107,7 +95,7 @@ def test_flags_take_a_name_or_json_and_several_are_a_union(data, tmp_path):
     assert load_model(tmp_path / "b").hypotheses == Columns() | Products(min_degree=2, max_degree=2)
 
 
-def test_counts_are_predicted_by_their_means(tmp_path, capsys, refused):
+def test_counts_are_predicted_by_their_means(tmp_path, tells, refused):
     frame = houses()[NAMES]
     counts = np.random.default_rng(1).poisson(np.exp(0.4 * frame.lstat + 1.0))
     frame.assign(visits=counts).to_parquet(tmp_path / "t.parquet", index=False)
@@ -117,7 +105,7 @@ def test_counts_are_predicted_by_their_means(tmp_path, capsys, refused):
     model = load_model(tmp_path / "m")
     predicted = np.asarray(pq.read_table(tmp_path / "p")["prediction"])
     np.testing.assert_allclose(predicted, np.exp(frame.to_numpy() @ model.coef_[0] + model.intercept_[0]), rtol=1e-12)
-    found = run(capsys, "evaluate", tmp_path / "m", tmp_path / "t.parquet", "--label", "visits")
+    found = tells("evaluate", tmp_path / "m", tmp_path / "t.parquet", "--label", "visits")[-1]
     assert found["r2"] == pytest.approx(r2_score(counts, predicted), rel=1e-9)
     frame.assign(visits=np.where(np.arange(200) == 17, -1, counts)).to_parquet(
         tmp_path / "bad.parquet", index=False, write_page_checksum=True

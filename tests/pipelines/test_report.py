@@ -12,15 +12,15 @@ from sklearn.pipeline import make_pipeline
 
 import dboost
 import pipelines
+from dboost.data.parquet.plan import blocks_of
 from dboost.errors import UsageError
-from pipelines.cli import main
 from pipelines.commands import evaluate
 from pipelines.config import DataSettings
 from pipelines.console import Console
 from pipelines.inputs import read_model
 from pipelines.report_page.held_out import look_at
 from pipelines.report_page.page import html
-from tests.pipelines.conftest import write_documents
+from tests.pipelines.conftest import give, write_documents
 
 EVIL = '<script>alert("x")</script>'
 
@@ -92,7 +92,7 @@ def test_calibration_and_mistakes_are_those_of_the_rows(trained, prepared):
     found = look_at(model, DataSettings(data=str(prepared), split="test"), str(trained))
     estimator = dboost.load_model(trained)
     chances = estimator.predict_proba(data)
-    labels = np.concatenate([block.read(label=True).label_array() for block in blocks(data)])
+    labels = np.concatenate([block.read(label=True).label_array() for block in blocks_of(data, labels=True)])
     said = estimator.classes_[chances.argmax(axis=1)]
     assert found is not None and found.rows == len(labels) == sum(one["rows"] for one in found.calibration)
     wrong = np.flatnonzero(said != labels)
@@ -119,19 +119,13 @@ def test_mistakes_in_a_table_show_its_texts(tmp_path):
     assert {one["row"]: one["text"] for one in found.mistakes} == {38: "sea and salt\nold map", 39: "sky and wind"}
 
 
-def blocks(data):
-    from dboost.data.parquet.plan import blocks_of
-
-    return blocks_of(data, labels=True)
-
-
 def test_the_command_judges_data_and_keeps_what_is_there(trained, prepared, tmp_path, refused):
     out = tmp_path / "page.html"
-    arguments = ["report", str(trained), "--data", str(prepared), "--out", str(out), "--title", "Trees"]
-    assert main(arguments) == 0
+    arguments = ["report", trained, "--data", prepared, "--out", out, "--title", "Trees"]
+    give(*arguments)
     assert "<h1>Trees</h1>" in out.read_text() and "Mistakes worth reading" in out.read_text()
     assert "the file exists" in refused(*arguments)
-    assert main([*arguments, "--force"]) == 0
+    give(*arguments, "--force")
 
 
 def test_the_page_of_a_regression_and_of_features_that_were_chosen():
@@ -153,34 +147,26 @@ def test_the_page_of_a_regression_and_of_features_that_were_chosen():
 
 def test_parts_add_up_to_the_scores(trained, prepared):
     model = dboost.load_model(trained)
-    row = open_data_rows(prepared)[[5]]
+    block = blocks_of(dboost.ParquetData(prepared, split="test"))[0]
+    rows = block.read().csr(block.layout.n_features)
+    row = rows[[5]]
     found = dboost.explain(model, row)
     np.testing.assert_allclose(found.scores, model.model_.decision_function(row)[0], rtol=1e-12)
     assert set(found.words) <= set(model.active_features_) and found.parts.shape == (len(found.words), 4)
     with pytest.raises(UsageError, match="2 rows; expected one"):
-        dboost.explain(model, open_data_rows(prepared)[[5, 6]])
+        dboost.explain(model, rows[[5, 6]])
 
 
-def open_data_rows(prepared):
-    data = dboost.ParquetData(prepared, split="test")
-    block = blocks(data)[0]
-    return block.read().csr(block.layout.n_features)
-
-
-def test_documents_and_rows_are_explained(trained, prepared, capsys, refused, monkeypatch):
-    assert main(["explain", str(trained), "an orchard and word_birch"]) == 0
-    shown = capsys.readouterr().out
+def test_documents_and_rows_are_explained(trained, prepared, prints, tells, refused, monkeypatch):
+    shown = prints("explain", trained, "an orchard and word_birch")
     assert shown.startswith("birch") and "word_birch" in shown
     monkeypatch.setattr("sys.stdin", io.StringIO("an orchard and word_birch"))
-    assert main(["explain", str(trained), "-", "--log-format", "json"]) == 0
-    values = json.loads(capsys.readouterr().out.splitlines()[-1])
+    (values,) = tells("explain", trained, "-")
     assert values["classes"][0] == "birch" and values["features"][0]["name"] == "word_birch"
-    assert main(["explain", str(trained), "--data", str(prepared), "--row", "3"]) == 0
-    assert "speaks for" in capsys.readouterr().out
+    assert "speaks for" in prints("explain", trained, "--data", prepared, "--row", "3")
     assert "but the data has" in refused("explain", trained, "--data", prepared, "--row", "3000")
     refused("explain", trained)
-    assert main(["explain", str(trained), "nothing known"]) == 0
-    assert "that of the intercept" in capsys.readouterr().out
+    assert "that of the intercept" in prints("explain", trained, "nothing known")
 
 
 def test_figures_are_saved_before_they_are_shown(trained, prepared, tmp_path, monkeypatch):

@@ -22,14 +22,13 @@ import yaml
 import dboost
 import pipelines
 from dboost.errors import UsageError
-from pipelines.cli import main
 from pipelines.retraining import retrain as steps
 from pipelines.retraining.gates import Figures, Gates, checked, verdicts
 from pipelines.retraining.home import Home
 from pipelines.retraining.judge import Comparison, Judged, by_chance, label_drift, term_drift
 from pipelines.retraining.schedules import SCHEDULES, name_of
 from pipelines.runs.lock import LOCK, hold_lock
-from tests.pipelines.conftest import write_documents
+from tests.pipelines.conftest import give, write_documents
 
 RUN = """
 [data]
@@ -104,7 +103,7 @@ def retrain(folder):
     return pipelines.retrain(folder / "nightly.toml")
 
 
-def test_first_better_unchanged_worse_and_back(folder, capsys):
+def test_first_better_unchanged_worse_and_back(folder, prints):
     first = retrain(folder)
     assert (first.outcome, first.version, first.champion) == ("promoted", "v0001", "v0001")
     again = retrain(folder)
@@ -118,34 +117,31 @@ def test_first_better_unchanged_worse_and_back(folder, capsys):
     assert better.values["passes"] < cold.model.model_.certificate.passes
 
     documents(folder / "d.parquet", 600, 2, shuffled)
-    assert main(["retrain", str(folder / "nightly.toml")]) == 0
-    shown = capsys.readouterr().out
+    shown = prints("retrain", folder / "nightly.toml")
     assert "declined: v0003; the champion is v0002" in shown and "loss: challenger less champion +" in shown
     page = (folder / "retraining" / "versions" / "v0003" / "decision.html").read_text()
     assert "declined" in page and "not passed" in page and "<script" not in page
     assert retrain(folder).outcome == "nothing new"
 
-    assert main(["rollback", str(folder / "retraining")]) == 0
-    assert "the champion is v0001 again, and no longer v0002" in capsys.readouterr().out
+    assert "the champion is v0001 again, and no longer v0002" in prints("rollback", folder / "retraining")
     home = Home(folder / "retraining")
     assert home.champion == "v0001" and dboost.load_pipeline(home.model()).predict(["word_birch"]) == ["birch"]
     with pytest.raises(UsageError, match="no champion before"):
         pipelines.rollback(folder / "retraining")
 
 
-def test_what_was_rolled_back_stays_away_until_something_new_passes(after_first, capsys):
+def test_what_was_rolled_back_stays_away_until_something_new_passes(after_first, prints):
     folder = after_first
     documents(folder / "d.parquet", 600, 1)
     assert retrain(folder).champion == "v0002"
     home = Home(folder / "retraining")
-    capsys.readouterr()
-    assert main(["rollback", str(home.path), "--reason", "labels of <May>"]) == 0
+    give("rollback", home.path, "--reason", "labels of <May>")
     page = (home.folder("v0002") / "decision.html").read_text()
     assert "Rolled back on" in page and "labels of &lt;May&gt;" in page
     # the next night, after a night of other data, with other gates, other held-out documents, under another name
     back = (folder / "d.parquet").read_bytes()
-    assert main(["retrain", str(folder / "nightly.toml")]) == 0
-    assert "nothing new: the data and the settings of the model are those of v0002, which" in capsys.readouterr().out
+    said = prints("retrain", folder / "nightly.toml")
+    assert "nothing new: the data and the settings of the model are those of v0002, which" in said
     documents(folder / "d.parquet", 600, 2, shuffled)
     assert retrain(folder).outcome == "declined" and home.champion == "v0001"
     (folder / "d.parquet").write_bytes(back)
@@ -173,14 +169,14 @@ def flipped(path):
     path.write_bytes(bytes(data))
 
 
-def test_a_damaged_champion_gives_way_to_the_last_sound_one_or_to_a_fresh_fit(after_first, capsys):
+def test_a_damaged_champion_gives_way_to_the_last_sound_one_or_to_a_fresh_fit(after_first, prints):
     folder = after_first
-    home, nightly = Home(folder / "retraining"), str(folder / "nightly.toml")
+    home = Home(folder / "retraining")
 
     def night():
-        assert main(["retrain", nightly]) == 0
+        said = prints("retrain", folder / "nightly.toml")
         assert home.champion is not None and not home.damage(home.champion)
-        return str(capsys.readouterr().out)
+        return said
 
     documents(folder / "d.parquet", 600, 1)
     night()
@@ -221,7 +217,7 @@ def test_a_version_that_was_broken_off_and_damaged_begins_anew(folder, monkeypat
 
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore:alpha_best_=")
-def test_a_run_that_chooses_its_strength_or_has_no_start_is_retrained_every_night(folder, capsys):
+def test_a_run_that_chooses_its_strength_or_has_no_start_is_retrained_every_night(folder):
     cases = (
         ("alpha = 0.003\ntol = 1e-6", "cv = 2\nn_alphas = 3", "a path or cross-validation begins where no feature"),
         (
@@ -242,7 +238,7 @@ def test_a_run_that_chooses_its_strength_or_has_no_start_is_retrained_every_nigh
             retrain(folder)
 
 
-def test_a_challenger_of_other_classes_begins_from_nothing(folder, capsys):
+def test_a_challenger_of_other_classes_begins_from_nothing(folder, prints):
     """Two classes and three are different tasks, of which neither begins at the other."""
     three = pq.read_table(folder / "d.parquet")
     two = three.filter(pa.array(np.isin(three["label"].to_pylist(), ["apple", "birch"])))
@@ -250,21 +246,20 @@ def test_a_challenger_of_other_classes_begins_from_nothing(folder, capsys):
     (folder / "nightly.toml").write_text(FILE + "label_drift = 100\nsize = 100\n")
     retrain(folder)
     pq.write_table(three, folder / "d.parquet", write_page_checksum=True)
-    assert main(["retrain", str(folder / "nightly.toml")]) == 0
-    said = capsys.readouterr().out
+    said = prints("retrain", folder / "nightly.toml")
     assert "the challenger begins from nothing: the classes differ" in said and "promoted: v0002" in said
 
 
 @pytest.mark.full
-def test_old_versions_are_deleted_where_that_is_asked_for(folder, capsys):
+def test_old_versions_are_deleted_where_that_is_asked_for(folder, prints):
     home = Home(folder / "retraining")
     (folder / "nightly.toml").write_text(FILE.replace("[gates]", "keep = 1\n[gates]"))
     for seed, change in ((0, None), (1, None), (2, shuffled), (3, shuffled), (4, shuffled)):
         documents(folder / "d.parquet", 300 + 200 * seed, seed, change)
-        assert main(["retrain", str(folder / "nightly.toml")]) == 0
+        said = prints("retrain", folder / "nightly.toml")
     # The champion, the one before it, and the latest, which was declined.
     assert home.champion == "v0002" and home.versions() == ["v0001", "v0002", "v0005"]
-    assert "keep = 1: deleted v0004" in capsys.readouterr().out
+    assert "keep = 1: deleted v0004" in said
     assert sorted(path.name for path in (home.path / "versions").iterdir()) == home.versions()
     assert pipelines.rollback(home.path) == ("v0002", "v0001")
     with pytest.raises(UsageError, match="no champion before"):
@@ -415,19 +410,18 @@ def test_calibration_and_drift_of_few_rows_alarm_as_seldom_as_of_many():
 # ---- schedules -------------------------------------------------------------------------------------------------------
 
 
-def test_the_cron_line_works_as_it_stands(folder, capsys):
+def test_the_cron_line_works_as_it_stands(folder, prints):
     line = SCHEDULES["cron"](str(folder / "nightly.toml"))
     assert line.startswith("17 4 * * * ")
     words = shlex.split(line.split(" ", 5)[5].replace(r"\%", "%"))
-    assert words[:3] == [sys.executable, "-m", "dboost_pipelines"] and main(words[3:]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["text"].startswith("promoted: v0001")
+    assert words[:3] == [sys.executable, "-m", "dboost_pipelines"]
+    assert json.loads(prints(*words[3:]).splitlines()[-1])["text"].startswith("promoted: v0001")
 
 
-def test_the_other_schedules_are_read_by_what_reads_them(folder, capsys):
+def test_the_other_schedules_are_read_by_what_reads_them(folder, prints):
     file = str(folder / "nightly.toml")
     for name in SCHEDULES:
-        assert main(["retrain", file, "--emit", name]) == 0
-        assert "nightly" in capsys.readouterr().out
+        assert "nightly" in prints("retrain", file, "--emit", name)
     assert not (folder / "retraining").exists()
     assert "Persistent=true" in (units := SCHEDULES["systemd"](file)) and "--fail-declined\n" in units
     job = yaml.safe_load(SCHEDULES["cronjob"](file))
@@ -512,17 +506,14 @@ def test_the_time_of_schedules_is_there_once_on_every_day_of_every_zone():
     assert odd[hour] == 0 < odd[2]
 
 
-def test_a_schedule_of_files_that_need_consent_holds_it(folder, capsys):
+def test_a_schedule_of_files_that_need_consent_holds_it(folder, prints, refused):
     file = str(folder / "nightly.toml")
     (folder / "run.toml").write_text(RUN.replace("workers = 0", 'to = "slurm"\nworkers = 2'))
     for command in (["--emit", "cron"], []):
-        assert main(["retrain", file, *command]) == 2
-        assert "the key cluster.to of a file starts programs" in capsys.readouterr().err
+        assert "the key cluster.to of a file starts programs" in refused("retrain", file, *command)
     for name in SCHEDULES:
-        assert main(["retrain", file, "--emit", name, "--trust"]) == 0
-        assert re.search("--trust|trust=True", capsys.readouterr().out)
+        assert re.search("--trust|trust=True", prints("retrain", file, "--emit", name, "--trust"))
     (folder / "run.toml").write_text(RUN)
     (folder / "nightly.toml").write_text(FILE.replace("[gates]", 'home = "../elsewhere"\n[gates]'))
-    assert main(["retrain", file]) == 2
-    assert "the key retrain.home of a file writes outside of" in capsys.readouterr().err
+    assert "the key retrain.home of a file writes outside of" in refused("retrain", file)
     assert not (folder.parent / "elsewhere").exists()

@@ -9,7 +9,6 @@ import dboost
 import pipelines
 from dboost.errors import UsageError
 from dboost.model.fitted import read_model
-from pipelines.cli import main
 from pipelines.runs.fingerprints import of_model
 from tests.pipelines.conftest import LOCAL, figures, give
 
@@ -130,14 +129,14 @@ def test_every_target_has_a_loss_of_its_own(rows, tmp_path):
     result = pipelines.run(tables_of(rows, "number,two", model), out=tmp_path / "run")
     assert type(result.model).__name__ == "MultiTaskBoostedRegressor" and result.model.loss == "squared,log"
     assert result.evaluation is not None and result.evaluation["rmse"] < 0.6
-    data = [str(rows / "train.parquet"), "--label", "number,two", "--features", "x0,x1,x2,x3", "--workers", "0"]
+    data = [rows / "train.parquet", "--label", "number,two", "--features", "x0,x1,x2,x3"]
     given = ["--loss", "squared, log", "--penalty", "l1/l2", "--alpha", "0.02"]
-    assert main(["train", *data, "--out", str(tmp_path / "model"), *given]) == 0
+    give("train", *data, "--out", tmp_path / "model", *given)
     again = dboost.load_model(tmp_path / "model")
     np.testing.assert_array_equal(again.model_.W, result.model.model_.W)
-    assert main(["train", *data, "--out", str(tmp_path / "cv"), *given[:4], "--cv", "3", "--n-alphas", "3"]) == 0
-    assert main(["train", *data, "--out", str(tmp_path / "no"), "--loss", "squared,logg"]) == 2
-    assert main(["train", *data, "--out", str(tmp_path / "no"), "--loss", "squared,log,log"]) == 2
+    give("train", *data, "--out", tmp_path / "cv", *given[:4], "--cv", "3", "--n-alphas", "3")
+    for losses in ("squared,logg", "squared,log,log"):
+        give("train", *data, "--out", tmp_path / "no", "--loss", losses, code=2)
 
 
 def test_leveraging_has_a_path(rows, tmp_path):
@@ -155,14 +154,14 @@ def test_the_rules_of_shareboost_and_of_cross_validation_are_told_apart(rows, tm
 
 
 def test_the_papers_own_steps_of_shareboost_have_names_on_the_command_line(rows, tmp_path):
-    given = ["--label", "label", "--features", "x0,x1,x2,x3", "--workers", "0", "--estimator", "shareboost"]
+    given = ["--label", "label", "--features", "x0,x1,x2,x3", "--estimator", "shareboost"]
     own = ["--rule", "row", "--shortlist", "all", "--corrective", "nesterov", "--max-rounds", "2"]
-    assert main(["train", str(rows / "train.parquet"), "--out", str(tmp_path / "model"), *given, *own]) == 0
+    give("train", rows / "train.parquet", "--out", tmp_path / "model", *given, *own)
     kept = dboost.load_model(tmp_path / "model").get_params()
     assert kept["shortlist"] is None and kept["corrective"] == "nesterov"
 
 
-def test_a_path_is_a_run_and_a_command(rows, tmp_path, capsys):
+def test_a_path_is_a_run_and_a_command(rows, tmp_path, prints, refused):
     result = pipelines.run(tables_of(rows, "label", {"path": 4, "eps": 0.1}), out=tmp_path / "run")
     data = dboost.ParquetData(rows / "train.parquet", features=["x0", "x1", "x2", "x3"], label="label")
     peer = dboost.regularization_path(data, n_alphas=4, eps=0.1)
@@ -171,18 +170,12 @@ def test_a_path_is_a_run_and_a_command(rows, tmp_path, capsys):
         assert read_model(folder).W.tobytes() == model.W.tobytes()
     assert of_model(result.folder / "model") != of_model(models[0])
     assert [row["features"] for row in result.report["path"]] == peer.n_active_features.tolist()
-    arguments = ["path", str(rows / "train.parquet"), "--features", "x0,x1,x2,x3", "--label", "label"]
-    arguments += ["--path", "4", "--eps", "0.1", "--workers", "0", "--out", str(tmp_path / "out")]
-    assert main(arguments) == 0
-    assert "certified gap" in capsys.readouterr().out
+    path = ["path", rows / "train.parquet", "--features", "x0,x1,x2,x3", "--label", "label", "--eps", "0.1"]
+    assert "certified gap" in prints(*path, "--path", "4", "--out", tmp_path / "out")
     assert read_model(tmp_path / "out" / "models" / "00003").W.tobytes() == peer.models[3].W.tobytes()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("out")] == ["out"]
     # the same number by its other name, and what only a cross-validation reads is refused
-    length = arguments.index("--path")
-    other = [*arguments[:length], "--n-alphas", "4", *arguments[length + 2 : -1], str(tmp_path / "other")]
-    assert main(other) == 0
+    give(*path, "--n-alphas", "4", "--out", tmp_path / "other")
     assert len(list((tmp_path / "other" / "models").iterdir())) == 4
     for more in (["--n-alphas", "3"], ["--scoring", "error"], ["--fold-tol", "0.1"]):
-        capsys.readouterr()
-        assert main([*arguments[:-1], str(tmp_path / "refused"), *more]) == 2
-        assert "without" in capsys.readouterr().err
+        assert "without" in refused(*path, "--path", "4", "--out", tmp_path / "refused", *more, *LOCAL)

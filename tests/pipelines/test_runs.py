@@ -29,7 +29,7 @@ from pipelines.console import Console
 from pipelines.runs import lock
 from pipelines.runs.lock import hold_lock, holder_of
 from pipelines.runs.run_file import TABLES, checked, keys_of, read_run_file
-from tests.pipelines.conftest import write_documents
+from tests.pipelines.conftest import give, write_documents
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = """
@@ -210,15 +210,13 @@ def test_a_file_without_meaning_is_refused_in_one_line_and_nothing_is_written(tm
     assert [path.name for path in tmp_path.iterdir()] == ["run.toml"]
 
 
-def test_the_printed_file_says_where_values_come_from_and_means_the_same(file, capsys, tmp_path):
-    arguments = ["run", str(file), "--set", "model.alpha=1e-4", "--set", "model.hypotheses=products", "--print"]
-    assert main(arguments) == 0
-    text = capsys.readouterr().out
+def test_the_printed_file_says_where_values_come_from_and_means_the_same(file, prints, tmp_path):
+    overrides = ["model.alpha=1e-4", "model.hypotheses=products"]
+    text = prints("run", file, "--set", overrides[0], "--set", overrides[1], "--print")
     assert 'penalty = "l1/l2"  # trees.toml' in text and "alpha = 0.0001  # --set" in text
     assert "# min_df = 5  # default" in text and "# tol: default 0.0001" in text
     assert set(tomllib.loads(text)) == {"data", "prepare", "model", "evaluate", "predict", "report", "cluster"}
     (tmp_path / "printed.toml").write_text(text)
-    overrides = ["model.alpha=1e-4", "model.hypotheses=products"]
     assert read_run_file(str(tmp_path / "printed.toml")).values == read_run_file(str(file), overrides).values
     assert not (file.parent / "runs").exists()
 
@@ -241,7 +239,7 @@ def test_every_key_of_every_table_is_printed_and_read_again():
     assert checked(tomllib.loads(found.to_toml())).values == found.values
 
 
-def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(ran, capsys):
+def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(ran, tells, refused):
     file, folder = ran, ran.parent / "runs" / "trees"
     code = (
         "import sys, pathlib; from pipelines.runs.lock import hold_lock\n"
@@ -251,12 +249,10 @@ def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(ran, capsys):
     with subprocess.Popen(line, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None and process.stdout.readline() == "held\n"
-            assert main(["run", str(file)]) == 2
-            error = capsys.readouterr().err
+            error = refused("run", file)
             assert f"process {process.pid} on host {socket.gethostname()} works in this folder since" in error
             assert holder_of(folder) is not None
-            assert main(["runs", str(folder.parent), "--log-format", "json"]) == 0
-            assert json.loads(capsys.readouterr().out)["runs"][0]["state"] == "running"
+            assert tells("runs", folder.parent)[-1]["runs"][0]["state"] == "running"
         finally:
             process.send_signal(signal.SIGKILL)
     assert json.loads((folder / "lock").read_text())["pid"] == process.pid
@@ -332,7 +328,7 @@ def test_a_process_that_was_taken_for_dead_gives_way(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "lock").read_text())["host"] == "elsewhere"
 
 
-def test_a_file_from_a_stranger_reaches_no_host_and_writes_nowhere_else(file, capsys):
+def test_a_file_from_a_stranger_reaches_no_host_and_writes_nowhere_else(file, refused):
     folder, text = file.parent, file.read_text().replace("workers = 0\n", "")
     for table, line, does in (
         ("cluster", 'scheduler = "tcp://198.51.100.1:8786"', "names a host, whose answers run as code"),
@@ -346,42 +342,36 @@ def test_a_file_from_a_stranger_reaches_no_host_and_writes_nowhere_else(file, ca
         key = line.split(" ")[0]
         file.write_text(text.replace(f"[{table}]", f"[{table}]\n{line}"))
         for command in ("run", "submit"):
-            assert main([command, str(file), "--out", str(folder / "o")]) == 2, line
-            assert f"the key {table}.{key} of a file {does}" in capsys.readouterr().err
+            assert f"the key {table}.{key} of a file {does}" in refused(command, file, "--out", folder / "o"), line
         assert not (folder / "o").exists() and not (folder.parent / "contract.json").exists()
         with pytest.raises(UsageError, match=f"the key {table}.{key} of a file"):
             pipelines.run(file)
-        assert main(["run", str(file), "--print"]) == 0
-        capsys.readouterr()
+        give("run", file, "--print")
     # what the user says is meant, and a file that was consented to is taken as it stands
     file.write_text(text.replace("[cluster]", '[cluster]\nscheduler = "tcp://198.51.100.1:8786"'))
     for found in (pipelines.runs.run_file.read_run_file(str(file), ["cluster.scheduler=tcp://127.0.0.1:1"]),
                   pipelines.runs.run_file.checked({"cluster": {"scheduler": "tcp://127.0.0.1:1"}})):  # fmt: skip
         found.refuse_reaching()
     file.write_text(text.replace("[cluster]", '[cluster]\nscheduler = "tcp://127.0.0.1:1"\nconnect_timeout = 0.1'))
-    assert main(["run", str(file), "--trust"]) == 4
-    said = capsys.readouterr().err
+    said = refused("run", file, "--trust", code=4)
     assert "no Dask scheduler answers at tcp://127.0.0.1:1" in said and "/runs/trees --trust` goes on" in said
-    assert main(["resume", str(folder / "runs" / "trees")]) == 2 and "cluster.scheduler" in capsys.readouterr().err
-    assert main(["resume", str(folder / "runs" / "trees"), "--workers", "0"]) == 0
+    assert "cluster.scheduler" in refused("resume", folder / "runs" / "trees")
+    give("resume", folder / "runs" / "trees")
     # the same for the settings of a command
     (folder / "c.toml").write_text('scheduler = "tcp://198.51.100.1:8786"\ndata = "documents.parquet"\nout = "x"\n')
-    assert main(["prepare", "--config", str(folder / "c.toml")]) == 2
-    assert "the key scheduler of a file names a host" in capsys.readouterr().err
+    assert "the key scheduler of a file names a host" in refused("prepare", "--config", folder / "c.toml")
     (folder / "c.toml").write_text("trust = true\n")
-    assert main(["prepare", "--config", str(folder / "c.toml")]) == 2
-    assert "a file cannot say that it is trusted" in capsys.readouterr().err
+    assert "a file cannot say that it is trusted" in refused("prepare", "--config", folder / "c.toml")
 
 
-def test_what_is_left_out_is_said(file, capsys):
+def test_what_is_left_out_is_said(file, prints):
     # nothing is held out: what has a table is named, and what has none is not missed
     file.write_text(FILE.replace('split = "split"', "").replace("[predict]", "[evaluate]"))
-    assert main(["run", str(file)]) == 0
-    shown = capsys.readouterr().out
+    shown = prints("run", file)
     assert "evaluate: left out, since no data is held out" in shown and "predict: left out" not in shown
 
 
-def test_a_stage_that_cannot_work_is_refused_before_the_first_one(file, tmp_path, capsys):
+def test_a_stage_that_cannot_work_is_refused_before_the_first_one(file, tmp_path):
     table = pq.read_table(tmp_path / "documents.parquet")
     test = table.filter(pc.equal(table["split"], "test")).drop_columns("split")
     pq.write_table(test.drop_columns("label"), tmp_path / "unlabelled.parquet")
@@ -441,19 +431,17 @@ def test_a_folder_of_something_else_is_refused(file, tmp_path, refused):
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["mine.txt"]
 
 
-def test_runs_are_listed_with_their_state(ran, capsys):
-    file = ran
+def test_runs_are_listed_with_their_state(ran, prints):
+    runs = ran.parent / "runs"
     with pytest.raises(UsageError):
-        pipelines.run(file, out=file.parent / "runs" / "bad", overrides=["prepare.min_df=9999"])
-    found = {one.name: one for one in pipelines.list_runs(file.parent / "runs")}
+        pipelines.run(ran, out=runs / "bad", overrides=["prepare.min_df=9999"])
+    found = {one.name: one for one in pipelines.list_runs(runs)}
     assert (found["trees"].state, found["trees"].stage) == ("done", "report")
     assert found["trees"].rounds is not None and found["trees"].gap is not None and found["trees"].gap <= 1e-4
     assert found["bad"].state == "failed"
-    assert main(["runs", str(file.parent / "runs")]) == 0
-    page = capsys.readouterr().out
+    page = prints("runs", runs)
     assert "trees" in page and "done" in page and "failed" in page
-    assert main(["runs", str(file.parent / "nothing")]) == 0
-    assert "no runs in" in capsys.readouterr().out
+    assert "no runs in" in prints("runs", ran.parent / "nothing")
 
 
 def test_force_goes_on_with_the_same_training_and_discards_another(prepared, tmp_path, monkeypatch, refused):
@@ -498,16 +486,14 @@ def test_columns_by_their_kind_are_checked_before_the_first_stage(tmp_path):
     assert pipelines.run(tables, out=tmp_path / "o").converged
 
 
-def test_documents_of_a_pattern_and_a_contract_are_inputs(tmp_path, capsys, refused):
+def test_documents_of_a_pattern_and_a_contract_are_inputs(tmp_path, prints, tells, refused):
     def month(number):
         (tmp_path / f"month={number}").mkdir()
         write_documents(tmp_path / f"month={number}" / "documents.parquet", rows=120, seed=number)
 
     def stages():
         """How many stages a call does."""
-        capsys.readouterr()
-        assert main(["run", str(file), "--log-format", "json"]) == 0
-        return capsys.readouterr().out.count('"event": "stage_start"')
+        return [event["event"] for event in tells("run", file)].count("stage_start")
 
     pattern, contract, file = "month=*/documents.parquet", tmp_path / "contract.toml", tmp_path / "trees.toml"
     text = FILE.replace("documents.parquet", pattern).replace('split = "split"', 'expect = "contract.toml"')
@@ -517,9 +503,8 @@ def test_documents_of_a_pattern_and_a_contract_are_inputs(tmp_path, capsys, refu
     month(2)
     assert stages() > 1 and stages() == 0
     # raw documents of a pattern are labelled too
-    labelled = ["--out", str(tmp_path / "labelled"), "--workers", "0"]
-    assert main(["predict", str(tmp_path / "runs" / "trees"), str(tmp_path / pattern), *labelled]) == 0
-    assert "240 predictions" in capsys.readouterr().out
+    said = prints("predict", tmp_path / "runs" / "trees", tmp_path / pattern, "--out", tmp_path / "labelled")
+    assert "240 predictions" in said
     contract.write_text("rows = [100, 999]\n")
     assert stages() > 0 and stages() == 0
     month(3)

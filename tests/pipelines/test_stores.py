@@ -10,7 +10,6 @@ import dboost
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.files import store_folders
 from dboost.files.stores import StorePath, any_path
-from pipelines.cli import main
 from pipelines.runs.fingerprints import of_model
 from tests.pipelines.conftest import give, write_documents
 
@@ -65,7 +64,7 @@ def both(bucket, tmp_path_factory):
             f"path {root}/prepared --n-alphas 3 --eps 0.3 --out {root}/path",
         ):
             give(*command.split(), "--log-format", "json")
-        assert main(f"report {root}/model --data {root}/prepared --out {root}/report.html".split()) == 0
+        give(*f"report {root}/model --data {root}/prepared --out {root}/report.html".split())
     return str(here), bucket
 
 
@@ -92,17 +91,15 @@ def test_models_are_those_of_a_local_folder(both):
     assert "<svg" in any_path(f"{there}/report.html").read_text()
 
 
-def test_a_run_file_reads_a_store(both, tmp_path, capsys):
+def test_a_run_file_reads_a_store(both, tmp_path, tells):
     digests = []
     for at, root in enumerate(both):
         file = tmp_path / f"run{at}.toml"
         data = f'[data]\ndata = "{root}/documents.parquet"\nlabel = "label"\n'
         data += '[prepare]\ntext = "text"\nsplit = "split"\n'
         file.write_text(data + "[model]\nalpha = 0.01\n[cluster]\nworkers = 0\n")
-        assert main(["run", str(file), "--log-format", "json"]) == 0
-        capsys.readouterr()
-        assert main(["run", str(file), "--log-format", "json"]) == 0
-        assert '"event": "stage_start"' not in capsys.readouterr().out
+        give("run", file)
+        assert "stage_start" not in {event["event"] for event in tells("run", file)}
         digests.append(of_model(str(tmp_path / "runs" / f"run{at}" / "model")))
     assert digests[0] == digests[1]
 
@@ -191,13 +188,10 @@ def test_no_secret_is_written(both, bucket):
         assert SECRET.encode() not in one.read_bytes(), one
 
 
-def test_columns_that_no_model_reads_are_not_fetched(both, capsys):
-    here, there = both
-    lines = []
-    for root in both:
-        main([*f"predict {root}/model {root}/documents.parquet --out {root}/once-more".split(), "--workers", "0"])
-        lines.append(capsys.readouterr().out.split("read ")[1])
-    assert lines[0] == lines[1]
+def test_columns_that_no_model_reads_are_not_fetched(both, prints):
+    line = "predict {0}/model {0}/documents.parquet --out {0}/once-more"
+    here, there = (prints(*line.format(root).split()).split("read ")[1] for root in both)
+    assert here == there
 
 
 def test_paths_of_stores_are_paths():

@@ -20,6 +20,7 @@ from pipelines.places.slurm import script
 from pipelines.runs.fingerprints import of_model
 from pipelines.runs.listing import listed
 from pipelines.runs.lock import LOCK, hold_lock
+from tests.pipelines.conftest import LOCAL, give
 from tests.pipelines.test_runs import FILE, file  # noqa: F401
 
 pytestmark = pytest.mark.timeout(120)
@@ -32,21 +33,17 @@ def wait(condition, folder):
         time.sleep(0.1)
 
 
-def test_a_run_is_left_alone_followed_and_read(file, capsys):  # noqa: F811
+def test_a_run_is_left_alone_followed_and_read(file, prints, tells):  # noqa: F811
     # a process of its own has the defaults of a user, and this one those of tests
     file.write_text(file.read_text().replace("[model]", "[model]\nstandardize = false"))
-    assert main(["submit", str(file), "--workers", "0"]) == 0
     folder = file.parent / "runs" / "trees"
-    assert "next: dboost logs" in capsys.readouterr().out
-    assert main(["logs", str(folder), "--follow"]) == 0
-    shown = capsys.readouterr().out
+    assert "next: dboost logs" in prints("submit", file)
+    shown = prints("logs", folder, "--follow")
     assert "stage done: stage train" in shown and "run done" in shown and ", gap " in shown
     assert listed(folder, folder.parent).state == "done"
-    assert main(["run", str(file), "--out", str(file.parent / "alone")]) == 0
+    give("run", file, "--out", file.parent / "alone")
     assert of_model(folder / "model") == of_model(file.parent / "alone" / "model")
-    capsys.readouterr()
-    assert main(["logs", str(folder), "--log-format", "json"]) == 0
-    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    events = tells("logs", folder)
     assert events[-1]["event"] == "run_done" and events[-1]["at"] > 1e9
 
 
@@ -64,18 +61,16 @@ def test_a_run_that_is_stopped_goes_on(where, file):  # noqa: F811
     assert of_model(folder / "model") == of_model(file.parent / "alone" / "model")
 
 
-def test_a_run_that_cannot_begin_says_why(file, capsys):  # noqa: F811
+def test_a_run_that_cannot_begin_says_why(file, refused):  # noqa: F811
     os.unlink(file.parent / "documents.parquet")
-    assert main(["submit", str(file), "--workers", "0"]) == 4
-    assert "documents.parquet" in capsys.readouterr().err
+    assert "documents.parquet" in refused("submit", file, *LOCAL, code=4)
 
 
-def test_a_dry_run_writes_nothing(file, capsys):  # noqa: F811
+def test_a_dry_run_writes_nothing(file, prints):  # noqa: F811
     before = sorted(file.parent.rglob("*"))
-    assert main(["submit", str(file), "--to", "local", "--dry-run"]) == 0
-    assert "resume" in capsys.readouterr().out
-    assert main(["submit", str(file), "--to", "ssh", "--workers", "1", "--hosts", "a,b,c", "--dry-run"]) == 0
-    assert "# 1 worker on c" in capsys.readouterr().out
+    assert "resume" in prints("submit", file, "--to", "local", "--dry-run")
+    hosts = ["--workers", "1", "--hosts", "a,b,c"]
+    assert "# 1 worker on c" in prints("submit", file, "--to", "ssh", *hosts, "--dry-run")
     assert sorted(file.parent.rglob("*")) == before
 
 

@@ -10,7 +10,6 @@ import pytest
 import dboost
 import pipelines
 from dboost.data.meaning import separator_of
-from pipelines.cli import main
 from tests.pipelines.conftest import LOCAL, figures, give
 
 
@@ -40,8 +39,8 @@ def test_numbers_in_csv_give_the_model_of_the_same_numbers_in_parquet(tmp_path, 
         rows = pq.read_table(labels).to_pandas()
         assert set(rows.file) == {name} and rows.row.tolist() == list(range(150))
         assert rows.y.tolist() == frame.y.tolist() and rows.prediction.tolist() == said.tolist()
-        assert main(["explain", str(model), "--data", str(data), "--row", "3"]) == 0
-        assert main(["report", str(model), str(data), "--label", "y", "--out", str(page)]) == 0
+        give("explain", model, "--data", data, "--row", "3")
+        give("report", model, data, "--label", "y", "--out", page)
         assert f"{name}, row" in page.read_text()
     np.testing.assert_array_equal(weights["n.csv"], weights["n.parquet"])
     np.testing.assert_array_equal(weights["n.csv.gz"], weights["n.parquet"])

@@ -10,6 +10,7 @@ from dboost.data import load_manifest
 from dboost.penalties import PENALTIES
 from pipelines import cli
 from pipelines.cli import main
+from tests.pipelines.conftest import LOCAL, give
 
 
 def shown(name, capsys, monkeypatch):
@@ -115,36 +116,25 @@ def test_dask_has_the_commands_with_our_errors_and_exit_codes(capsys):
     assert capsys.readouterr().err.startswith("dboost: error[usage]: unknown command 'trian'; did you mean 'train'?")
 
 
-def test_a_flag_given_twice_is_both_or_an_error(tmp_path, capsys):
+def test_a_flag_given_twice_is_both_or_an_error(tmp_path, refused):
     rows = {"text": ["sea wave", "sky wind"] * 10, "more": ["salt", "rain"] * 10, "id": range(20), "y": ["a", "b"] * 10}
     pq.write_table(pa.table({name: list(values) for name, values in rows.items()}), tmp_path / "d.parquet")
-    documents, end = str(tmp_path / "d.parquet"), ["--min-df", "1", "--max-df", "1.0", "--workers", "0"]
+    documents, end = tmp_path / "d.parquet", ["--min-df", "1", "--max-df", "1.0"]
     lists = ["--text", "text", "--text", "more", "--keep", "id,more", "--keep", "text", "--label", "y"]
-    assert main(["prepare", documents, *lists, *end, "--out", str(tmp_path / "p")]) == 0
+    give("prepare", documents, *lists, *end, "--out", tmp_path / "p")
     found = pq.read_table(tmp_path / "p" / "train")
     assert {"id", "more", "text", "y"} <= set(found.column_names)
     assert load_manifest(tmp_path / "p").settings["text"] == ["text", "more"]
-    model = ["train", str(tmp_path / "p"), "--out", str(tmp_path / "m"), "--workers", "0"]
-    for more, said in (
-        (["--alpha", "0.1", "--alpha", "0.1"], "--alpha is given twice"),
-        (["--force", "--no-force"], "--force is given twice"),
-        (["--data", str(tmp_path / "p")], "and with --data"),
-        (["--path", "3", "--alphas", "0.2,0.1"], "beside --alphas"),
-        (["--memory-limit", "2GiB"], "--memory-limit is of one"),
-    ):
-        assert main([*model, *more]) == 2
-        assert said in capsys.readouterr().err, more
-    assert main([*model, "--alpha", "0.01"]) == 0
+    model = ["train", tmp_path / "p", "--out", tmp_path / "m"]
+    give(*model, "--alpha", "0.01")
     for words, said in (
-        (
-            ["predict", str(tmp_path / "m"), documents, "--label", "y", "--out", str(tmp_path / "o")],
-            "--label has no effect",
-        ),
-        (["evaluate", str(tmp_path / "m"), str(tmp_path / "p"), "--force"], "--force without --out"),
-        (
-            ["prepare", documents, "--on-drift", "note", "--out", str(tmp_path / "q")],
-            "--on-drift note without --expect",
-        ),
+        ([*model, "--alpha", "0.1", "--alpha", "0.1"], "--alpha is given twice"),
+        ([*model, "--force", "--no-force"], "--force is given twice"),
+        ([*model, "--data", tmp_path / "p"], "and with --data"),
+        ([*model[:2], "--out", tmp_path / "n", "--path", "3", "--alphas", "0.2,0.1"], "beside --alphas"),
+        ([*model[:2], "--out", tmp_path / "n", "--memory-limit", "2GiB"], "--memory-limit is of one"),
+        (["predict", tmp_path / "m", documents, "--label", "y", "--out", tmp_path / "o"], "--label has no effect"),
+        (["evaluate", tmp_path / "m", tmp_path / "p", "--force"], "--force without --out"),
+        (["prepare", documents, "--on-drift", "note", "--out", tmp_path / "q"], "--on-drift note without --expect"),
     ):
-        assert main([*words, "--workers", "0"]) == 2
-        assert said in capsys.readouterr().err, words
+        assert said in refused(*words, *LOCAL), words
