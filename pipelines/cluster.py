@@ -15,16 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from dboost.data.meaning import visible
-from dboost.data.patterns import matches
 from dboost.errors import ClusterError, SchedulerLostError, UsageError
-from dboost.files.store_folders import current
-from dboost.files.stores import any_path
 
 from .config import ClusterSettings, given
 from .console import Console
 from .places.registry import PLACES
 from .places.security import TEMPORARY, security_of
+from .runs.fingerprints import files_of
 
 # Bytes of files up to which the work is done sooner than a cluster is there; they take some times as much in memory.
 SMALL_BYTES = 32 << 20
@@ -124,17 +121,8 @@ def address_of(settings: ClusterSettings) -> str | None:
 
 def bytes_of(data: Sequence[str | None]) -> int:
     """Bytes of the files of some data, compressed as they are; what cannot be read is told by who reads it."""
-    total = 0
-    for one in data:
-        path = None if one is None else current(any_path(one, "data"))
-        if path is None:
-            continue
-        several = matches(path)
-        files = [any_path(file) for file, _ in several] if several is not None else [path]
-        if several is None and path.is_dir():
-            files = [path / name for name in visible(path)]
-        total += sum(file.stat().st_size for file in files if file.is_file())
-    return total
+    files = [file for one in data if one is not None for file in files_of(one).values()]
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def kind_of(settings: ClusterSettings) -> str:

@@ -188,15 +188,10 @@ class Console:
 
         return told
 
-    def parts(self, what: str) -> Callable[[int, int], None]:
-        """A function that takes how many parts of some work are done, and how many there are."""
-        line = self._line
-
-        def told(done: int, of: int) -> None:
-            if line is not None:
-                line.show(what, done, of)
-
-        return told
+    def parts(self, what: str, done: int, of: int) -> None:
+        """Say how many parts of some work are done, and how many there are."""
+        if self._line is not None:
+            self._line.show(what, done, of)
 
     def _shown_rounds(self, title: str, opened: contextlib.ExitStack) -> Callable[[Record, str], None]:
         """Shows a record as a row of a table, or as a line, with what is left of the fit."""

@@ -266,7 +266,7 @@ class EstimatorSettings:
     estimator: Annotated[str, OneOf(registries.ESTIMATORS.keys)] | None = key(
         None, "what is trained (default: boosted, whose kind follows from the loss)"
     )
-    of: Annotated[str, OneOf(lambda: registries.BINARY)] | None = key(
+    of: Literal["shareboost", "boosted"] | None = key(
         None, "what one_vs_rest trains for each class (default: shareboost)"
     )
     shortlist: FromOne | Literal["all"] | None = key(

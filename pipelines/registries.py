@@ -46,7 +46,6 @@ ESTIMATORS = {
     "leveraging_regressor": "LeveragingRegressor",
     "one_vs_rest": "OneVsRestBoostedClassifier",
 }
-BINARY = ("shareboost", "boosted")
 
 
 def updates() -> tuple[str, ...]:

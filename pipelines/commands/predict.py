@@ -99,11 +99,10 @@ def predict(settings: PredictSettings, model: Model, client: Any, work: Path, co
             tables = as_parquet(settings, work / TABLES, asked.keep)
             ending = "" if tables is settings else ENDING
             read = prepared_rows(tables, model, asked.keep, ending)
-    show = console.parts("labelling")
 
     def tell(done: int, rows: int) -> None:
         console.event("part", done=done, of=len(read.pieces), rows=rows)
-        show(done, len(read.pieces))
+        console.parts("labelling", done, len(read.pieces))
 
     rows = label_all(read.pieces, parts, model, transform, asked, client, tell)
     about = {"rows": rows, "columns_read": read.columns, "columns": read.of, "bytes_read": read.bytes}

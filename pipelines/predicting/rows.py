@@ -13,13 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dboost.data.absent_column import absent_column
 from dboost.data.manifest import MANIFEST
-from dboost.data.meaning import is_text, joint_type
+from dboost.data.meaning import is_text
 from dboost.data.parquet.block import at
 from dboost.data.parquet.plan import blocks_of
 from dboost.data.parquet.read import (
-    FileInfo,
     as_data_errors,
     check_unchanged,
     first_of,
@@ -255,30 +253,13 @@ def prepared_rows(settings: DataSettings, model: Model, keep: Sequence[str], end
     places = feature_positions(model, data, blocks)
     if not blocks:
         return Read((), 0, 0, 0)
-    first, types = _kept_types(data.files(), keep)
+    files = data.files()
+    infos = with_folders([inspect_file(file) for file in files]) if keep else [first_of(files)]
+    types = check_columns([(info, False) for info in infos], TextColumns((), None, tuple(keep), None, TextRule(), None))
     pieces = tuple(PreparedRows(block, places, types, ending) for block in blocks)
     names = {*blocks[0].layout.columns, *keep}
     spans = [(ref, group) for block in blocks for ref, groups in block.spans for group in groups]
-    return Read(pieces, len(names), len(first.kinds), _bytes(spans, names))
-
-
-def _kept_types(files: Sequence[tuple[str, str]], keep: Sequence[str]) -> tuple[FileInfo, dict[str, Any]]:
-    """What is known of the first file, and the types of the columns that are carried through, over all files."""
-    if not keep:
-        return first_of(files), {}
-    infos = with_folders([inspect_file(file) for file in files])
-    types: dict[str, Any] = dict.fromkeys(keep, pa.null())
-    for info in infos:
-        for name in keep:
-            if name not in info.types:
-                raise absent_column(name, info.kinds, info.ref.path)
-            joint = joint_type(types[name], info.types[name])
-            if joint is None:
-                what = f"type {info.types[name]}, the files before have {types[name]}"
-                hint = "write all files with one schema"
-                raise DataError(what, file=info.ref.path, column=name, hint=hint)
-            types[name] = joint
-    return infos[0], types
+    return Read(pieces, len(names), len(infos[0].kinds), _bytes(spans, names))
 
 
 def raw_rows(

@@ -35,16 +35,23 @@ NOT_READ = ("keep", "where", "on_bad_rows", "refused")
 def of_input(given: PathLike) -> Any:
     """A file, a folder or a pattern that a stage reads; a prepared folder has a fingerprint of its own."""
     path = current(any_path(given, "data"))
-    several = matches(path)
-    if several is not None:
-        return {name: of_file(any_path(file)) for file, name in several}
     if (path / MANIFEST).is_file():
         return {"prepared": load_manifest(path).fingerprint}
-    if path.is_file():
-        return {path.name: of_file(path)}
-    if not path.is_dir():
+    files = files_of(given)
+    if not files and not path.is_dir():
         raise DataError("there is no such file or folder", file=str(path))
-    return {name: of_file(path / name) for name in sorted(visible(path))}
+    return {name: of_file(file) for name, file in files.items()}
+
+
+def files_of(given: PathLike) -> dict[str, AnyPath]:
+    """A file, or those of a folder or a pattern, by their names; empty where nothing is there."""
+    path = current(any_path(given, "data"))
+    several = matches(path)
+    if several is not None:
+        return {name: any_path(file) for file, name in several}
+    if path.is_dir():
+        return {name: path / name for name in sorted(visible(path))}
+    return {path.name: path} if path.is_file() else {}
 
 
 def of_rows(given: PathLike, split: str, columns: Sequence[str]) -> Any:

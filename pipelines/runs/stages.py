@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import dboost
@@ -263,22 +262,30 @@ def _report_inputs(work: Work, nothing: None) -> dict[str, Any]:
 
 
 def _report(work: Work, nothing: None) -> dict[str, Any]:
-    values = report(work.folder.path, int(work.run.table("report")["top"]))
+    """Write the model with its strongest features, the evaluation and the path where they are there, and the page."""
+    model = read_model(str(work.folder / MODEL))
+    values = pages.map_values(model)
+    values["features"] = values["features"][: int(work.run.table("report")["top"])]
+    values = {"model": {"facts": dict(pages.model_facts(model)), **values}}
+    for name, file in (("evaluation", EVALUATION), ("path", PATH)):
+        if (there := read_json(work.folder / file / f"{name}.json")) is not None:
+            values[name] = there
+    values["versions"] = train.versions()
     text = json.dumps(finite(values), indent=1, default=str, ensure_ascii=False) + "\n"
     write_file(work.folder.next(names.REPORT), text.encode("utf-8", "backslashreplace"))
-    page = _page(work, values)
+    page = _page(work, model, values)
     if page:
         write_file(work.folder.next(names.REPORT_PAGE), page.encode("utf-8", "backslashreplace"))
         work.console.say(f"report: {work.folder / names.REPORT_PAGE}")
     return {}
 
 
-def _page(work: Work, values: dict[str, Any]) -> str:
+def _page(work: Work, model: Any, values: dict[str, Any]) -> str:
     """The report as a page; none for the models of one class each, which are many."""
     folder = work.folder / names.MODEL
     if not (folder / "model.json").is_file():
         return ""
-    model, looked = read_model(str(folder)), None
+    looked = None
     if work.folder.record("evaluate") and not isinstance(_opened_held_out(work), str):
         held_out = _as_given(work, "evaluate")
         assert held_out is not None
@@ -303,15 +310,3 @@ STAGES = (
     Stage("predict", (names.PREDICTIONS,), _opened_new, partial(_model_inputs, table="predict"), _predict),
     Stage("report", (names.REPORT, names.REPORT_PAGE), lambda work: None, _report_inputs, _report),
 )
-
-
-def report(folder: Path, top: int) -> dict[str, Any]:
-    """The report of a run folder: its model with the strongest features, evaluation and path where they are there."""
-    model = read_model(str(folder / MODEL))
-    values = pages.map_values(model)
-    values["features"] = values["features"][:top]
-    found: dict[str, Any] = {"model": {"facts": dict(pages.model_facts(model)), **values}}
-    for name, file in (("evaluation", EVALUATION), ("path", PATH)):
-        if (there := read_json(folder / file / f"{name}.json")) is not None:
-            found[name] = there
-    return found | {"versions": train.versions()}

@@ -14,11 +14,31 @@ from pipelines.config import hints
 
 CLASSES = run_kills.TREES
 LOCAL = ["--workers", "0"]
+FILE = """
+[data]
+data = "documents.parquet"
+label = "label"
+[prepare]
+split = "split"
+[model]
+penalty = "l1/l2"
+alpha = 0.005
+[predict]
+[cluster]
+workers = 0
+"""
 
 
 def write_documents(path: Path, rows: int = 400, seed: int = 0) -> None:
     """Documents of four trees, as the campaign of kills has them."""
     run_kills.write_documents(path, rows, seed)
+
+
+def write_run(folder: Path) -> Path:
+    """The run file above, beside its documents."""
+    write_documents(folder / "documents.parquet")
+    (folder / "trees.toml").write_text(FILE)
+    return folder / "trees.toml"
 
 
 def give(*words: Any, code: int = 0) -> None:
@@ -38,6 +58,11 @@ def figures(folder: Path) -> dict[str, Any]:
     """What `evaluate` has written into a folder."""
     found: dict[str, Any] = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
     return found
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_run(tmp_path)
 
 
 @pytest.fixture

@@ -45,17 +45,16 @@ def test_a_column_that_is_not_there_is_named_with_those_there_are(model, tmp_pat
         assert "did you mean 'price'" in line and "'age', 'price', 'size', 'label'" in line
 
 
-def test_predict_and_evaluate_leave_out_what_the_model_does_not_need(model, tmp_path, capsys):
+def test_predict_and_evaluate_leave_out_what_the_model_does_not_need(model, tmp_path, prints):
     # The label is still there, a text too, one column that the model does not read is gone, and the order is another.
     table = houses(note=pa.array(["word"] * 80)).select(["label", "note", "price", "age"])
     pq.write_table(table, tmp_path / "t.parquet")
     give("predict", model, tmp_path / "t.parquet", "--out", tmp_path / "p")
     expected = read_model(model).predict(np.column_stack([houses()[name].to_numpy() for name in NAMES]))
     assert pq.read_table(tmp_path / "p")["prediction"].to_pylist() == expected.tolist()
-    capsys.readouterr()
-    give("evaluate", model, tmp_path / "t.parquet", *LABEL)
     wrong = np.mean(expected != houses()["label"].to_numpy())
-    assert f"{100 * wrong:.1f} % of labels are wrong" in capsys.readouterr().out
+    said = prints("evaluate", model, tmp_path / "t.parquet", *LABEL)
+    assert f"{100 * wrong:.1f} % of labels are wrong" in said
 
 
 def test_class_weights_name_whole_number_labels_by_their_texts(tmp_path):

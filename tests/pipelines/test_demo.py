@@ -10,9 +10,8 @@ import pytest
 from dboost.errors import UsageError
 from dboost.model.fitted import read_model
 from pipelines import demo
-from pipelines.cli import main
 from pipelines.sources import arxiv
-from tests.pipelines.conftest import write_documents
+from tests.pipelines.conftest import LOCAL, give, write_documents
 
 
 @pytest.fixture
@@ -25,10 +24,9 @@ def few_documents(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("few_documents")
-def test_the_demo_prints_and_saves_one_page(tmp_path, capsys):
+def test_the_demo_prints_and_saves_one_page(tmp_path, prints):
     out = tmp_path / "demo"
-    assert main(["demo", "--out", str(out), "--workers", "0"]) == 0
-    page = capsys.readouterr().out
+    page = prints("demo", "--out", out)
     assert max(len(line) for line in page.splitlines() if str(tmp_path) not in line) <= 100
     for word in ("certified", "held-out documents right", "orchard", "Seconds", "l1/l2"):
         assert word in " ".join(page.split())
@@ -41,18 +39,16 @@ def test_the_demo_prints_and_saves_one_page(tmp_path, capsys):
     # The commands of the page work as they stand, but for that on YOUR.parquet.
     commands = [line.split() for line in page.split("Seconds")[1].splitlines() if line.startswith("  dboost ")]
     for command in commands[:-1]:
-        where = ["--set", "cluster.workers=0"] if command[1] == "run" else ["--workers", "0"]
-        assert main([*command[1:], *([] if command[1] == "inspect" else where)]) == 0, command
+        give(*command[1:])
 
 
 @pytest.mark.usefixtures("few_documents")
-def test_a_demo_that_fails_leaves_nothing(tmp_path, monkeypatch, capsys):
+def test_a_demo_that_fails_leaves_nothing(tmp_path, monkeypatch, refused):
     def fail(*_):
         raise UsageError("stop here")
 
     monkeypatch.setattr(demo, "write_run", fail)
-    assert main(["demo", "--out", str(tmp_path / "demo"), "--workers", "0"]) == 2
-    assert "stop here" in capsys.readouterr().err
+    assert "stop here" in refused("demo", "--out", tmp_path / "demo", *LOCAL)
     assert [path.name for path in tmp_path.iterdir()] == ["documents.parquet"]
 
 

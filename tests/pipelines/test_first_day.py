@@ -34,19 +34,11 @@ def day(tmp_path_factory):
     """A model by itself, in a saved pipeline, in a run and in a retraining, with the documents that they read."""
     folder = tmp_path_factory.mktemp("day")
     train, test = write_csv(folder / "docs.csv", 200), write_csv(folder / "test.csv", 60, wrong=3)
-    tables = {
-        "data": {"data": str(train), "test": str(test), "label": "topic"},
-        "prepare": {"text": "text"},
-        "model": {"alpha": 0.01},
-        "evaluate": {},
-        "predict": {"keep": ["id"]},
-        "cluster": {"workers": 0},
-    }
-    pipelines.run(tables, out=folder / "run")
     (folder / "r.toml").write_text(
-        f'[data]\ndata = "{train}"\ntest = "{test}"\nlabel = "topic"\n[prepare]\ntext = "text"\n[model]\nalpha = 0.01\n'
-        "[cluster]\nworkers = 0\n"
+        f'[data]\ndata = "{train}"\ntest = "{test}"\nlabel = "topic"\n[prepare]\n[model]\nalpha = 0.01\n'
+        '[predict]\nkeep = ["id"]\n[cluster]\nworkers = 0\n'
     )
+    pipelines.run(folder / "r.toml", out=folder / "run")
     (folder / "n.toml").write_text('[retrain]\nrun = "r.toml"\nhome = "home"\n')
     pipelines.retrain(folder / "n.toml")
     texts = pd.read_csv(train)
@@ -128,9 +120,8 @@ def test_judging_documents_equals_judging_their_features(day, tmp_path):
         file.write("7,a text of its own,land\n")
     tables = {
         "data": {"data": str(day / "docs.csv"), "test": str(extra), "label": "topic"},
-        "prepare": {"text": "text"},
+        "prepare": {},
         "model": {"alpha": 0.01},
-        "cluster": {"workers": 0},
     }
     prepared = pipelines.run(tables, out=tmp_path / "a").evaluation
     documents = pipelines.run({**tables, "evaluate": {"data": str(extra)}}, out=tmp_path / "b").evaluation

@@ -22,32 +22,28 @@ def trained(folder, known):
     give("train", folder / "train.parquet", "--label", "y", "--out", folder / "model", "--alpha", "0.01")
 
 
-def judged(folder, there, capsys):
+def judged(folder, there, prints):
     """The figures of the model on some rows, and what is said of them."""
     pq.write_table(there, folder / "test.parquet", row_group_size=40)
-    capsys.readouterr()
     judge = ["evaluate", folder / "model", folder / "test.parquet", "--label", "y", "--out", folder / "judged"]
-    give(*judge, "--force")
-    captured = capsys.readouterr()
-    return figures(folder / "judged"), captured.out + captured.err
+    said = prints(*judge, "--force")
+    return figures(folder / "judged"), " ".join(said.split())
 
 
 @pytest.mark.parametrize("known", [("ash", "elm"), ("ash", "elm", "oak")])
-def test_rows_of_a_new_class_count_as_wrong_and_are_told(known, tmp_path, capsys, refused):
+def test_rows_of_a_new_class_count_as_wrong_and_are_told(known, tmp_path, prints, refused):
     trained(tmp_path, known)
-    plain, page = judged(tmp_path, rows(known, 100, 1), capsys)
+    plain, page = judged(tmp_path, rows(known, 100, 1), prints)
     assert plain["unknown_classes"] == {} and "does not know" not in page
     # The new class sorts before the others, so that no code of the data is one of the model.
     there = pa.concat_tables([rows(known, 100, 1), rows(("a-new-one",), 30, 2), rows(("zelkova",), 10, 3)])
-    found, page = judged(tmp_path, there, capsys)
+    found, page = judged(tmp_path, there, prints)
     X = np.column_stack([there[f"x{j}"].to_numpy() for j in range(4)])
     wrong = read_model(tmp_path / "model").predict(X) != np.array(there["y"].to_pylist())
     assert found["examples"] == 140 and found["error"] == pytest.approx(wrong.mean())
     assert found["unknown_classes"] == {"a-new-one": 30, "zelkova": 10}
     assert np.sum(found["confusion"]) == 100 and wrong[100:].all()
-    assert "40 of them of 2 classes that the model does not know: 'a-new-one' (30), 'zelkova' (10)" in " ".join(
-        page.split()
-    )
+    assert "40 of them of 2 classes that the model does not know: 'a-new-one' (30), 'zelkova' (10)" in page
     # the other figures are those without the new rows
     for name in ("log_loss", "coverage", "mean_margin", "min_margin"):
         assert found[name] == pytest.approx(plain[name], rel=1e-12)

@@ -79,7 +79,7 @@ def test_file_urls_and_the_home_folder_are_served(here, prepared, monkeypatch, c
     give(*train, "--out", (home / "by url").as_uri())
     give("evaluate", "~/m", (home / "data").as_uri(), "--out", "~/e")
     give("predict", (home / "m").as_uri(), "~/data", "--out", "~/p")
-    assert main(["inspect", "~/m"]) == 0
+    give("inspect", "~/m")
     give("prepare", (here / "documents.parquet").as_uri(), "--out", "~/prepared", "--min-df", "1")
     assert {"m", "by url", "e", "p", "prepared"} <= set(os.listdir(home))
     assert json.loads((home / "m" / "run.json").read_text())["settings"]["out"] == "~/m"
@@ -118,19 +118,18 @@ def test_words_that_only_sound_like_secrets_are_printed(here, capsys, prints, te
         assert "***" not in path.read_text(), path
 
 
-def test_labels_that_are_bytes_are_saved_and_predicted(here, capsys):
+def test_labels_that_are_bytes_are_saved_and_predicted(here):
     labels = write_classes(here / "d.parquet", "abc", [b"ant", b"b\xff\0", b""])
     data = ["d.parquet", "--label", "label"]
     give("train", *data, "--alpha", "0.01", "--out", "m")
     give("predict", "m", *data, "--out", "p")
     give("evaluate", "m", *data, "--out", "e")
-    assert main(["inspect", "m"]) == 0
+    give("inspect", "m")
     found = [row["prediction"] for row in labelled(here / "p")]
     assert set(found) == set(labels) and np.mean([a == b for a, b in zip(found, labels, strict=True)]) > 0.8
     read = dboost.load_model("m")
     assert read.classes_.tolist() == [b"", b"ant", b"b\xff\0"]
     assert read.predict(dboost.ParquetData("d.parquet", label="label")).tolist() == found
-    capsys.readouterr()
 
 
 def test_workers_that_stand_elsewhere_read_and_write_what_was_meant(here, monkeypatch, capsys):

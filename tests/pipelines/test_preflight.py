@@ -19,7 +19,6 @@ from lab import preflight as measuring
 from pipelines import before_training
 from pipelines.before_preparing import preparation_of
 from pipelines.before_training import LIBRARIES, MIB, Room, Shape, Worker, judged, needs_of, shape_of
-from pipelines.cli import main
 from pipelines.commands.prepare import PrepareSettings
 from tests.pipelines.conftest import LOCAL
 
@@ -87,7 +86,7 @@ def test_the_event_of_a_path_and_of_a_run(prepared, tmp_path, prints, tells):
 
 
 def test_a_training_that_cannot_work_is_refused_in_one_line_and_leaves_nothing(
-    prepared, tmp_path, refused, capsys, monkeypatch
+    prepared, tmp_path, refused, prints, monkeypatch
 ):
     monkeypatch.setattr(before_training, "available_memory", lambda: 10_000)
     out = tmp_path / "model"
@@ -99,8 +98,7 @@ def test_a_training_that_cannot_work_is_refused_in_one_line_and_leaves_nothing(
     (out / "model.json").write_text("{}")
     refused("train", prepared, "--out", out, "--force", *LOCAL, code=3)
     assert [path.name for path in tmp_path.rglob("*")] == ["model", "model.json"]
-    assert main(["doctor", str(prepared), "--workers", "0"]) == 4
-    assert "a training cannot work" in capsys.readouterr().out
+    assert "a training cannot work" in prints("doctor", prepared, code=4)
 
 
 def test_what_no_process_could_hold_once_is_refused():

@@ -22,6 +22,8 @@ import yaml
 import dboost
 import pipelines
 from dboost.errors import UsageError
+from lab.run_kills import RETRAIN as FILE
+from lab.run_kills import RETRAIN_RUN
 from pipelines.retraining import retrain as steps
 from pipelines.retraining.gates import Figures, Gates, checked, verdicts
 from pipelines.retraining.home import Home
@@ -30,26 +32,7 @@ from pipelines.retraining.schedules import SCHEDULES, name_of
 from pipelines.runs.lock import LOCK, hold_lock
 from tests.pipelines.conftest import give, write_documents
 
-RUN = """
-[data]
-data = "d.parquet"
-test = "t.parquet"
-label = "label"
-[prepare]
-min_df = 2
-[model]
-penalty = "l1/l2"
-alpha = 0.003
-tol = 1e-6
-[cluster]
-workers = 0
-"""
-FILE = """
-[retrain]
-run = "run.toml"
-[gates]
-class_rows = 20
-"""
+RUN = RETRAIN_RUN.replace("documents.parquet", "d.parquet").replace("test.parquet", "t.parquet")
 
 
 def write(folder):

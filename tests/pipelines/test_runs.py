@@ -29,39 +29,16 @@ from pipelines.console import Console
 from pipelines.runs import lock
 from pipelines.runs.lock import hold_lock, holder_of
 from pipelines.runs.run_file import TABLES, checked, keys_of, read_run_file
-from tests.pipelines.conftest import give, write_documents
+from tests.pipelines.conftest import FILE, give, write_documents, write_run
 
 ROOT = Path(__file__).resolve().parents[2]
-FILE = """
-[data]
-data = "documents.parquet"
-label = "label"
-[prepare]
-split = "split"
-[model]
-penalty = "l1/l2"
-alpha = 0.005
-[predict]
-[cluster]
-workers = 0
-"""
-
-
-@pytest.fixture
-def file(tmp_path):
-    write_documents(tmp_path / "documents.parquet")
-    path = tmp_path / "trees.toml"
-    path.write_text(FILE)
-    return path
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """The run of the file, done."""
     folder = tmp_path_factory.mktemp("finished")
-    write_documents(folder / "documents.parquet")
-    (folder / "trees.toml").write_text(FILE)
-    pipelines.run(folder / "trees.toml")
+    pipelines.run(write_run(folder))
     return folder
 
 

@@ -20,8 +20,7 @@ from pipelines.places.slurm import script
 from pipelines.runs.fingerprints import of_model
 from pipelines.runs.listing import listed
 from pipelines.runs.lock import LOCK, hold_lock
-from tests.pipelines.conftest import LOCAL, give
-from tests.pipelines.test_runs import FILE, file  # noqa: F401
+from tests.pipelines.conftest import FILE, LOCAL, give
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -33,7 +32,7 @@ def wait(condition, folder):
         time.sleep(0.1)
 
 
-def test_a_run_is_left_alone_followed_and_read(file, prints, tells):  # noqa: F811
+def test_a_run_is_left_alone_followed_and_read(file, prints, tells):
     # a process of its own has the defaults of a user, and this one those of tests
     file.write_text(file.read_text().replace("[model]", "[model]\nstandardize = false"))
     folder = file.parent / "runs" / "trees"
@@ -48,7 +47,7 @@ def test_a_run_is_left_alone_followed_and_read(file, prints, tells):  # noqa: F8
 
 
 @pytest.mark.parametrize("where", ["0", pytest.param("1", marks=pytest.mark.full)])
-def test_a_run_that_is_stopped_goes_on(where, file):  # noqa: F811
+def test_a_run_that_is_stopped_goes_on(where, file):
     file.write_text(FILE.replace("alpha = 0.005", "alpha = 1e-7\ntol = 1e-12\nmax_rounds = 400"))
     folder = file.parent / "runs" / "trees"
     assert main(["submit", str(file), "--workers", where]) == 0
@@ -56,17 +55,17 @@ def test_a_run_that_is_stopped_goes_on(where, file):  # noqa: F811
     assert main(["submit", str(file), "--workers", "0"]) == 2  # it is at work
     assert main(["stop", str(folder)]) == 0
     wait(lambda: listed(folder, folder.parent).state in ("stopped", "done"), folder)
-    main(["resume", str(folder), "--workers", "0"])
+    main(["resume", str(folder), *LOCAL])
     main(["run", str(file), "--out", str(file.parent / "alone"), "--set", "cluster.workers=0"])
     assert of_model(folder / "model") == of_model(file.parent / "alone" / "model")
 
 
-def test_a_run_that_cannot_begin_says_why(file, refused):  # noqa: F811
+def test_a_run_that_cannot_begin_says_why(file, refused):
     os.unlink(file.parent / "documents.parquet")
     assert "documents.parquet" in refused("submit", file, *LOCAL, code=4)
 
 
-def test_a_dry_run_writes_nothing(file, prints):  # noqa: F811
+def test_a_dry_run_writes_nothing(file, prints):
     before = sorted(file.parent.rglob("*"))
     assert "resume" in prints("submit", file, "--to", "local", "--dry-run")
     hosts = ["--workers", "1", "--hosts", "a,b,c"]
@@ -74,7 +73,7 @@ def test_a_dry_run_writes_nothing(file, prints):  # noqa: F811
     assert sorted(file.parent.rglob("*")) == before
 
 
-def test_requests_without_meaning_and_folders_that_were_not_submitted(file, refused):  # noqa: F811
+def test_requests_without_meaning_and_folders_that_were_not_submitted(file, refused):
     for arguments, said in (
         ("--to slum", "did you mean 'slurm'?"),
         ("--to ssh --workers 1 --hosts one --dry-run", "has 1 hosts"),

@@ -44,7 +44,6 @@ class Year:
         self.left: set[str] = set()
         # Whether the champion is one that took the place of a damaged one.
         self.fell = False
-        self.table: list[str] = []
         self.seen: Counter[str] = Counter()
         (folder / "run.toml").write_text(RUN)
         (folder / "nightly.toml").write_text(FILE.replace("[gates]", "keep = 6\n[gates]") + GATES)
@@ -141,7 +140,7 @@ class Year:
             assert self.home.damage(str(self.home.champion)), file
         if event == "clock":
             self.clock += float(self.rng.choice([-400.0, -1.0, 0.05, 30.0, 4000.0])) * 86_400.0
-        before, outcomes = self.home.champion, []
+        outcomes = []
         kills = {"killed": 1, "killed twice": 2, "killed outright": 1}.get(event, 0)
         for turn in range(kills + 1):
             self.patch.setattr(socket, "gethostname", lambda t=turn: f"pod-{number}-{t}")
@@ -156,12 +155,9 @@ class Year:
         assert outcome != "?", text
         self.fell = (self.fell or damaged) and outcome != "promoted" and not rolled
         self.morning(number)
-        happened = ", ".join(filter(None, ["rolled back" if rolled else "", "damaged" if damaged else "",
-                                           *(["clock"] if event == "clock" else []),
-                                           *(["killed"] * outcomes.count("killed"))]))  # fmt: skip
-        self.seen.update([data, outcome, *happened.split(", ")])
-        row = f"{number:>4}  {data:<13}{happened:<24}{before or '-':<7}{outcome:<13}{self.home.champion}"
-        self.table.append(row)
+        happened = ["rolled back"] * rolled + ["damaged"] * damaged + ["clock"] * (event == "clock")
+        happened += [one for one in outcomes if one == "killed"]
+        self.seen.update([data, outcome, *happened])
 
     def morning(self, number):
         """One sound champion loads, and it is what it should be."""
@@ -198,13 +194,7 @@ def test_five_nights_left_alone(tmp_path, monkeypatch, capsys):
 @pytest.mark.timeout(1800)
 def test_a_year_of_nights_left_alone(tmp_path, monkeypatch, capsys):
     year = Year(tmp_path, 1, monkeypatch)
-    with capsys.disabled():
-        print("\nnight  data         events                  before outcome      champion")
     for number in range(365):
         year.night(number, drawn(year.rng, DATA), drawn(year.rng, EVENTS), capsys)
-        with capsys.disabled():
-            print(year.table[-1], flush=True)
-    with capsys.disabled():
-        print(", ".join(f"{count} x {what}" for what, count in sorted(year.seen.items()) if what))
     wanted = {*DATA, "promoted", "declined", "nothing new", "killed", "rolled back", "damaged", "clock"}
     assert wanted <= set(year.seen)
