@@ -78,11 +78,6 @@ def loaded(name: str) -> tuple[type[Any], Callable[[Any, Console], Any]]:
     return found
 
 
-def code_of(result: Any) -> int:
-    """The exit code of what a command gives: its own, or 0 where it gives what a function of Python returns."""
-    return result if isinstance(result, int) else DONE
-
-
 class Session:
     """One call: how it prints, and which signals it has received."""
 
@@ -103,7 +98,9 @@ class Session:
 
         needed(settings, *settings.required)
         with self.console.warnings():
-            return code_of(loaded(name)[1](settings, self.console))
+            given = loaded(name)[1](settings, self.console)
+        # an exit code of its own, or what a function of Python returns
+        return given if isinstance(given, int) else DONE
 
 
 class Commands(click.Group):

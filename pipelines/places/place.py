@@ -15,6 +15,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from dboost.errors import ClusterError, DboostError, UsageError
 
 from ..config import ClusterSettings
@@ -85,7 +87,7 @@ class ClusterKind:
         pid = int(done.stdout)
         until = time.monotonic() + _BEGINS
         while time.monotonic() < until and not _begun(folder, pid):
-            if not _lives(pid):
+            if not psutil.pid_exists(pid):
                 if listed(folder, folder.parent).state == "done":
                     break  # there was little or nothing left to do
                 said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["nothing"]
@@ -165,11 +167,3 @@ def _begun(folder: Path, pid: int) -> bool:
         elif mine and str(event.get("event")).startswith("stage_"):
             return True
     return False
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

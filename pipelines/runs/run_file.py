@@ -163,7 +163,7 @@ class RunFile:
                 lines += [f"# [{name}] is not there: this stage is left out", ""]
                 continue
             lines.append(f"[{name}]")
-            shown = _defaults(self.values.get("model", {}).get("estimator")) if name == "model" else {}
+            taken = own_defaults(self.values.get("model", {}).get("estimator")) if name == "model" else {}
             keys, first = keys_of(name), _FIRST.get(name, ())
             ordered = [*(each for each in first if each in keys), *(each for each in keys if each not in first)]
             for each in ordered:
@@ -173,7 +173,9 @@ class RunFile:
                 elif item.default is not None:
                     lines.append(f"# {each} = {to_toml(item.default)}  # default")
                 else:
-                    lines.append(f"# {each}: {shown.get(each) or _words(item)}")
+                    # what the estimator takes, or else what the help of the key says
+                    known = taken.get(each)
+                    lines.append(f"# {each}: " + (_words(item) if known is None else f"default {in_words(known)}"))
             lines.append("")
         return "\n".join(lines)
 
@@ -231,12 +233,6 @@ def _read(table: str, given: Mapping[str, Any], file: str | None) -> dict[str, A
     types = hints(_KINDS[table][0])
     known = {name: types[name] for name in keys_of(table)}
     return read_keys(known, given, file, table=table, elsewhere=elsewhere)
-
-
-def _defaults(estimator: str | None) -> dict[str, str]:
-    """What the estimator takes for keys that are not given, in words."""
-    found = own_defaults(estimator)
-    return {name: f"default {in_words(value)}" for name, value in found.items() if value is not None}
 
 
 def _words(item: dataclasses.Field[Any]) -> str:

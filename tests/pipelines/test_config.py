@@ -88,6 +88,7 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("alpha", 0, 0.0),
     ("alpha", "1e-3", 1e-3),
     ("fit_intercept", "no", False),
+    ("classes", "0,1,x", (0, 1, "x")),
     ("features", "indices,values", ("indices", "values")),
     ("class_weight", '{"spam": 2}', {"spam": 2.0}),
     ("class_weight", "balanced", "balanced"),

@@ -6,9 +6,6 @@ import re
 import warnings
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from dboost.errors import ConvergenceWarning, DataError
 from pipelines import cli
 from pipelines.cli import main
@@ -73,16 +70,6 @@ def test_no_hint_of_the_library_speaks_python_of_what_is_a_flag():
         names = "|".join([*(item.name for item in dataclasses.fields(kind)), "sample_weight"])
         python, say = re.compile(rf"""(?<![\w./'"=-])(?:{names})="""), speaker(kind)
         assert [(file, hint) for file, hint in hints if python.search(say(hint))] == []
-
-
-def test_an_error_of_one_class_names_a_flag_that_there_is(tmp_path, capsys, refused):
-    rows = pa.table({"a": [1.0, 2.0, 3.0, 0.5], "y": [1, 1, 1, 1]})
-    pq.write_table(rows, tmp_path / "t.parquet", write_page_checksum=True)
-    arguments = ["train", str(tmp_path / "t.parquet"), "--label", "y", "--out", str(tmp_path / "m"), "--workers", "0"]
-    assert "give --classes" in refused(*arguments, code=3)
-    # And the flag does what the hint says.
-    assert main([*arguments, "--classes", "0,1", "--fit-intercept"]) in (0, 3)
-    assert "type" not in capsys.readouterr().err
 
 
 def test_a_path_with_an_equals_sign_is_left_alone(monkeypatch, refused):

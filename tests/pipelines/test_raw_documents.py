@@ -64,6 +64,10 @@ def test_in_python_the_model_reads_documents(made):
     assert pipeline.predict(raw).tolist() == expected["prediction"].to_pylist()
     chances = pipeline.predict_proba(raw.to_pandas())
     assert chances.tolist() == expected["probabilities"].to_pylist()
+    assert chances.max(axis=1).tolist() == expected["probability"].to_pylist()
+    # rows of a prepared folder are told by its own files
+    assert expected["row"].to_pylist() == list(range(raw.num_rows))
+    assert set(expected["file"].to_pylist()) == {"part-00000.parquet"}
 
 
 @pytest.mark.full
