@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import os
 import re
 import sysconfig
 import warnings
@@ -66,7 +65,7 @@ def extract(*, classes: int = 12, per_class: int = 1200, at_least: int = 10_000)
     `per_class`: largest number of documents of a package; raised where the total would stay below `at_least`.
     They are in a fixed order: by label, then by a hash of the file.
     """
-    packages = choose(find_packages(), classes, at_least)
+    packages = choose(classes, at_least)
     # Some definitions are too short, duplicates or unparsable: ask for more than is needed.
     cap = per_class
     total = sum(package.definitions for package in packages)
@@ -89,22 +88,14 @@ def extract(*, classes: int = 12, per_class: int = 1200, at_least: int = 10_000)
     return documents
 
 
-def find_packages() -> list[Package]:
-    """All installed packages, then those of the standard library, each group by falling number of definitions."""
+def choose(classes: int, at_least: int) -> list[Package]:
+    """The largest installed packages; the standard library fills up where they are too few or too small."""
     site = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    installed = [package for root in sorted(site) for package in packages_in(Path(root))]
-    return installed + packages_in(Path(sysconfig.get_path("stdlib")))
-
-
-def choose(packages: Iterable[Package], classes: int, at_least: int) -> list[Package]:
-    """The largest packages; the standard library fills up where installed packages are too few or too small."""
-    standard = sysconfig.get_path("stdlib")
     installed: dict[str, Package] = {}
-    library: dict[str, Package] = {}
-    for package in packages:
-        (library if os.path.dirname(package.root) == standard else installed).setdefault(package.name, package)
+    for package in (package for root in sorted(site) for package in packages_in(Path(root))):
+        installed.setdefault(package.name, package)
     chosen = sorted(installed.values(), key=lambda package: (-package.definitions, package.name))[:classes]
-    rest = [p for p in sorted(library.values(), key=lambda p: (-p.definitions, p.name)) if p.name not in installed]
+    rest = [package for package in packages_in(Path(sysconfig.get_path("stdlib"))) if package.name not in installed]
     # Seven tenths of the definitions become documents; a class of a few dozen is not worth a place.
     while rest and (len(chosen) < classes or 0.7 * sum(p.definitions for p in chosen) < at_least):
         chosen.append(rest.pop(0))

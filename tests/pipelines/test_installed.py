@@ -43,7 +43,7 @@ def parts_are_apart(documents):
 @pytest.mark.full
 def test_documents_of_this_installation_give_no_package_away():
     documents = installed.extract(classes=8, per_class=260, at_least=1400)
-    chosen = installed.choose(installed.find_packages(), 8, 1400)
+    chosen = installed.choose(8, 1400)
     parts_are_apart(documents)
     labels = {document.label for document in documents}
     assert labels == {package.name for package in chosen}
