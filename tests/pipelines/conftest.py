@@ -1,7 +1,12 @@
 """A small prepared data set and a model of it, made through the command line once; and commands that are refused."""
 
+import contextlib
 import json
-from collections.abc import Callable
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +18,7 @@ from pipelines.cli import loaded, main
 from pipelines.config import hints
 
 CLASSES = run_kills.TREES
+ROOT = Path(__file__).resolve().parents[2]
 LOCAL = ["--workers", "0"]
 FILE = """
 [data]
@@ -46,6 +52,31 @@ def give(*words: Any, code: int = 0) -> None:
     line = [*map(str, words)]
     makes = "workers" in hints(loaded(line[0])[0]) and not {"--workers", "--scheduler"} & set(line)
     assert main([*line, *(LOCAL if makes else [])]) == code, words
+
+
+def heard() -> None:
+    """A hangup is heard again in a process of tests that were started by ``nohup``, which ignores it."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def started(*command: str, apart: bool = False) -> Iterator[subprocess.Popen[str]]:
+    """A process of Python that does not outlive the test; in a group of its own, as a shell has it, where asked for."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, *command],
+        cwd=ROOT,
+        preexec_fn=heard,
+        start_new_session=apart,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def labelled(folder: Path) -> list[dict[str, Any]]:

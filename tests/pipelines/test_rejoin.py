@@ -6,7 +6,6 @@ import sys
 import time
 from contextlib import nullcontext
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +19,7 @@ from pipelines.cluster import REJOINS, ClusterSession
 from pipelines.config import ClusterSettings
 from pipelines.console import Console
 from pipelines.runs.fingerprints import of_model
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.pipelines.conftest import LOCAL, ROOT, started
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(180)]
 
@@ -65,25 +63,6 @@ def manager(tmp_path):
         manager.kill()
 
 
-_started: list[subprocess.Popen[str]] = []
-
-
-@pytest.fixture(autouse=True)
-def _ended():
-    """End what a test that failed has left running."""
-    yield
-    while _started:
-        process = _started.pop()
-        process.kill()
-        process.communicate()
-
-
-def started(*words):
-    command = [sys.executable, "-m", "pipelines", *words, "--log-format", "json"]
-    _started.append(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    return _started[-1]
-
-
 def until(process, event, told):
     """Read events up to the first of a kind."""
     assert process.stdout is not None
@@ -94,25 +73,29 @@ def until(process, event, told):
     raise AssertionError(f"no {event}: {process.communicate()[1]}")
 
 
-def finished(*words):
-    process = started(*words)
-    _, errors = process.communicate(timeout=120)
+def ended(process):
+    """What a process tells until it ends well."""
+    rest, errors = process.communicate(timeout=120)
     assert process.returncode in (0, 6), errors
+    return [json.loads(line) for line in rest.splitlines()]
+
+
+def finished(*words):
+    with started("-m", "pipelines", *words) as process:
+        ended(process)
 
 
 def test_a_training_goes_on_when_the_scheduler_is_back(manager, prepared, tmp_path):
-    words = ["train", str(prepared), *TRAIN[:-1], "60", "--out"]
-    finished(*words, str(tmp_path / "plain"), "--workers", "0")
+    words = ["train", str(prepared), *TRAIN[:-1], "60", "--log-format", "json", "--out"]
+    finished(*words, str(tmp_path / "plain"), *LOCAL)
     told: list[dict[str, Any]] = []
-    process = started(*words, str(tmp_path / "out"), "--scheduler", manager.address)
-    until(process, "round", told)
-    manager.kill()
-    until(process, "scheduler_lost", told)
-    manager.start()
-    until(process, "scheduler_rejoined", told)
-    rest, errors = process.communicate(timeout=120)
-    assert process.returncode in (0, 6), errors
-    later = [json.loads(line) for line in rest.splitlines()]
+    with started("-m", "pipelines", *words, str(tmp_path / "out"), "--scheduler", manager.address) as process:
+        until(process, "round", told)
+        manager.kill()
+        until(process, "scheduler_lost", told)
+        manager.start()
+        until(process, "scheduler_rejoined", told)
+        later = ended(process)
     assert of_model(tmp_path / "out") == of_model(tmp_path / "plain")
     assert not (tmp_path / "out.unfinished").exists()
     # it went on and did not begin again
@@ -123,29 +106,29 @@ def test_a_training_goes_on_when_the_scheduler_is_back(manager, prepared, tmp_pa
 
 def test_a_run_goes_on_when_the_scheduler_is_back(manager, tmp_path):
     file = write_run(tmp_path / "run", FIT.replace("400", "60"), 400)
-    finished("run", str(file), "--out", str(tmp_path / "plain"))
+    words = ["run", str(file), "--trust", "--log-format", "json", "--out"]
+    finished(*words, str(tmp_path / "plain"))
     told: list[dict[str, Any]] = []
     file.write_text(file.read_text().replace("workers = 0", f'scheduler = "{manager.address}"'))
-    process = started("run", str(file), "--out", str(tmp_path / "out"), "--trust")
-    until(process, "round", told)
-    manager.kill()
-    until(process, "scheduler_lost", told)
-    manager.start()
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode in (0, 6), errors
+    with started("-m", "pipelines", *words, str(tmp_path / "out")) as process:
+        until(process, "round", told)
+        manager.kill()
+        until(process, "scheduler_lost", told)
+        manager.start()
+        ended(process)
     assert of_model(tmp_path / "out" / "model") == of_model(tmp_path / "plain" / "model")
     assert rows_of(tmp_path / "out") == rows_of(tmp_path / "plain")
 
 
 def test_one_that_stays_away_is_told_after_the_wait(manager, prepared, tmp_path):
     told: list[dict[str, Any]] = []
-    away = ["--scheduler", manager.address, "--rejoin-seconds", "2"]
-    process = started("train", str(prepared), *TRAIN, "--out", str(tmp_path / "out"), *away)
-    until(process, "round", told)
-    manager.kill()
-    until(process, "scheduler_lost", told)
-    begun = time.monotonic()
-    _, errors = process.communicate(timeout=60)
+    away = ["--scheduler", manager.address, "--rejoin-seconds", "2", "--log-format", "json"]
+    with started("-m", "pipelines", "train", str(prepared), *TRAIN, "--out", str(tmp_path / "out"), *away) as process:
+        until(process, "round", told)
+        manager.kill()
+        until(process, "scheduler_lost", told)
+        begun = time.monotonic()
+        _, errors = process.communicate(timeout=60)
     assert time.monotonic() - begun < 20
     assert process.returncode == 4 and len(errors.splitlines()) == 1, errors
     assert "lost the scheduler" in errors and "goes on" in errors

@@ -29,9 +29,7 @@ from pipelines.console import Console
 from pipelines.runs import lock
 from pipelines.runs.lock import hold_lock, holder_of
 from pipelines.runs.run_file import TABLES, checked, keys_of, read_run_file
-from tests.pipelines.conftest import FILE, give, write_documents, write_run
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.pipelines.conftest import FILE, ROOT, give, write_documents, write_run
 
 
 @pytest.fixture(scope="module")

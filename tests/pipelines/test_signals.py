@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -24,9 +23,8 @@ from pipelines.cli import main
 from pipelines.commands import models
 from pipelines.predicting import parts
 from pipelines.signals import SIGNALS
-from tests.pipelines.conftest import give
+from tests.pipelines.conftest import ROOT, give, heard, started
 
-ROOT = Path(__file__).resolve().parents[2]
 # Seconds in which a busy machine has ended a process too; what is cut short would go on for 30 at least.
 SOON = 20.0
 HANGUP = getattr(signal, "SIGHUP", signal.SIGTERM)
@@ -117,31 +115,6 @@ def test_a_signal_whose_exception_is_swallowed_ends_the_run(way, after, prepared
     assert done.stderr.splitlines() == [line for line in done.stderr.splitlines() if line.startswith("dboost: error[")]
     assert len(done.stderr.splitlines()) == 1 and time.monotonic() - started < 30
     assert no_output(tmp_path, "model")
-
-
-def heard():
-    """A hangup is heard again in a process of tests that were started by ``nohup``, which ignores it."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
-@contextlib.contextmanager
-def started(*command, apart=False):
-    """A process of Python that does not outlive the test; in a group of its own, as a shell has it, where asked for."""
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, *command],
-        cwd=ROOT,
-        preexec_fn=heard,
-        start_new_session=apart,
-        stdout=pipe,
-        stderr=pipe,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def ended(process, number):
