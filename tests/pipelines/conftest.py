@@ -1,4 +1,4 @@
-"""A small prepared data set and a model of it, made through the command line once; and commands that are refused."""
+"""Small data, a model and a run file of it; commands that are given, read and refused, and processes of them."""
 
 import contextlib
 import json
@@ -40,7 +40,7 @@ def write_documents(path: Path, rows: int = 400, seed: int = 0) -> None:
     run_kills.write_documents(path, rows, seed)
 
 
-def write_run(folder: Path) -> Path:
+def write_trees(folder: Path) -> Path:
     """The run file above, beside its documents."""
     write_documents(folder / "documents.parquet")
     (folder / "trees.toml").write_text(FILE)
@@ -81,19 +81,17 @@ def started(*command: str, apart: bool = False) -> Iterator[subprocess.Popen[str
 
 def labelled(folder: Path) -> list[dict[str, Any]]:
     """The rows that `predict` has written into a folder."""
-    found: list[dict[str, Any]] = pq.read_table(folder).to_pylist()
-    return found
+    return pq.read_table(folder).to_pylist()
 
 
 def figures(folder: Path) -> dict[str, Any]:
     """What `evaluate` has written into a folder."""
-    found: dict[str, Any] = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
-    return found
+    return json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return write_run(tmp_path)
+    return write_trees(tmp_path)
 
 
 @pytest.fixture

@@ -29,14 +29,14 @@ from pipelines.console import Console
 from pipelines.runs import lock
 from pipelines.runs.lock import hold_lock, holder_of
 from pipelines.runs.run_file import TABLES, checked, keys_of, read_run_file
-from tests.pipelines.conftest import FILE, ROOT, give, write_documents, write_run
+from tests.pipelines.conftest import FILE, ROOT, give, write_documents, write_trees
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """The run of the file, done."""
     folder = tmp_path_factory.mktemp("finished")
-    pipelines.run(write_run(folder))
+    pipelines.run(write_trees(folder))
     return folder
 
 
