@@ -1,13 +1,14 @@
 """``dboost doctor``: whether this machine or cluster is fit for a training, and what to change.
 
-Every check is a function that says what it found and what to do, if anything; none changes anything. The command ends
-with 4 where a training could not work, with 0 otherwise.
+Every check is a function of the client, the data and the path of the data, each None where there is none. It says what
+it found and what to do, if anything; none changes anything. The command ends with 4 where a training could not work,
+with 0 otherwise.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -42,15 +43,6 @@ class Finding:
     advice: str = ""  # what to do; empty where nothing is
 
 
-@dataclass(frozen=True)
-class Patient:
-    """What is looked at."""
-
-    client: Any
-    data: Any
-    path: str | None  # the data as it was given
-
-
 @dataclass(frozen=True, kw_only=True)
 class DoctorSettings(DataSettings, ClusterSettings, LogSettings):
     """What `dboost doctor` takes."""
@@ -61,8 +53,7 @@ def do_doctor(settings: DoctorSettings, console: Console) -> int:
     data = None if settings.data is None else open_data(settings, "train")
     with connect(settings, console) as client:
         path = None if settings.data is None else str(current(any_path(settings.data, "data").resolve()))
-        patient = Patient(client, data, path)
-        found = [finding for check in CHECKS for finding in check(patient)]
+        found = [finding for check in CHECKS for finding in check(client, data, path)]
     rows = [(one.check, one.state, one.found, one.advice) for one in found]
     table = grid(("check", "", "found", "what to do"), rows, left=range(4))
     worst = BAD if any(one.state == BAD for one in found) else ADVICE if any(one.advice for one in found) else GOOD
@@ -75,27 +66,26 @@ def do_doctor(settings: DoctorSettings, console: Console) -> int:
 # ---- the checks ----------------------------------------------------------------------------------------------------
 
 
-def versions(patient: Patient) -> Iterator[Finding]:
+def versions(client: Any, data: Any, path: str | None) -> Iterator[Finding]:
     """Client, scheduler and workers are of the same make."""
-    if patient.client is None:
+    if client is None:
         return
     from dboost.engine.dask.versions import check
 
-    client = patient.client
     try:
         client.sync(check, client, list(client.nthreads()), _TIMEOUT, True)
     except DboostError as error:
         yield Finding("versions", BAD, " ".join(str(error.what).split())[:200], "install the same packages everywhere")
         return
-    yield Finding("versions", GOOD, f"the same on {len(patient.client.nthreads())} workers")
+    yield Finding("versions", GOOD, f"the same on {len(client.nthreads())} workers")
 
 
-def threads(patient: Patient) -> Iterator[Finding]:
+def threads(client: Any, data: Any, path: str | None) -> Iterator[Finding]:
     """Nobody starts more threads than there are cores."""
-    if patient.client is None:
+    if client is None:
         yield Finding("threads", GOOD, f"{available_cores()} cores of this machine")
         return
-    answers = patient.client.run(_threads_of_worker)
+    answers = client.run(_threads_of_worker)
     hosts: dict[str, list[tuple[int, int, dict[str, str]]]] = {}
     for address, answer in answers.items():
         hosts.setdefault(address.rpartition("://")[2].rpartition(":")[0], []).append(answer)
@@ -118,15 +108,15 @@ def _threads_of_worker(dask_worker: Any = None) -> tuple[int, int, dict[str, str
     return dask_worker.state.nthreads, available_cores(), limits
 
 
-def paths(patient: Patient) -> Iterator[Finding]:
+def paths(client: Any, data: Any, path: str | None) -> Iterator[Finding]:
     """Every worker sees the data under the name that is used here, and has room for what it may have to put aside."""
-    if patient.client is None or patient.path is None:
+    if client is None or path is None:
         return
-    here = state_of(patient.path)
-    other = {address for address, seen in patient.client.run(state_of, patient.path).items() if seen != here}
+    here = state_of(path)
+    other = {address for address, seen in client.run(state_of, path).items() if seen != here}
     if other:
         some = ", ".join(sorted(other)[:3])
-        words = f"{len(other)} workers do not see {patient.path} as it is here: {some}"
+        words = f"{len(other)} workers do not see {path} as it is here: {some}"
         yield Finding("data", BAD, words, "mount the same folder everywhere")
         return
     yield Finding("data", GOOD, "all workers see it")
@@ -140,11 +130,11 @@ def state_of(path: str) -> Any:
     return where.stat().st_size if where.exists() else None
 
 
-def memory(patient: Patient) -> Iterator[Finding]:
+def memory(client: Any, data: Any, path: str | None) -> Iterator[Finding]:
     """What a training takes, of memory, seconds and bytes on the way, against what there is; see ``preflight``."""
-    if patient.data is None:
+    if data is None:
         return
-    shape, room = shape_of(patient.data), room_of(patient.client)
+    shape, room = shape_of(data), room_of(client)
     try:
         found = judged(shape, room)
     except (ClusterError, DataError) as error:
@@ -154,13 +144,13 @@ def memory(patient: Patient) -> Iterator[Finding]:
     yield Finding("memory", ADVICE if found.advice else GOOD, words, found.advice)
 
 
-def encryption(patient: Patient) -> Iterator[Finding]:
+def encryption(client: Any, data: Any, path: str | None) -> Iterator[Finding]:
     """A scheduler beyond this machine is encrypted: whoever reaches it runs code on it."""
-    if patient.client is None:
+    if client is None:
         return
     from dboost.engine.dask.encryption import open_address
 
-    address = str(patient.client.scheduler.address)
+    address = str(client.scheduler.address)
     found = open_address(address)
     if found:
         yield Finding("encryption", ADVICE, f"{found} is open to its network", "use TLS (--tls), or a policy")
@@ -170,7 +160,7 @@ def encryption(patient: Patient) -> Iterator[Finding]:
         yield Finding("encryption", GOOD, words)
 
 
-def loops(patient: Patient) -> Iterator[Finding]:
+def loops(client: Any, data: Any, path: str | None) -> Iterator[Finding]:
     """Compiled loops are kept for later processes."""
     from dboost.kernel_cache import VARIABLE, lasting
 
@@ -180,7 +170,7 @@ def loops(patient: Patient) -> Iterator[Finding]:
         yield Finding("compiled loops", ADVICE, "compiled by every process", f"set {VARIABLE} to a folder it can write")
 
 
-CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (versions, threads, paths, memory, encryption, loops)
+CHECKS = (versions, threads, paths, memory, encryption, loops)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import dboost
 from pipelines.commands import doctor
-from pipelines.commands.doctor import ADVICE, BAD, GOOD, Patient
+from pipelines.commands.doctor import ADVICE, BAD, GOOD
 
 
 class Cluster:
@@ -35,7 +35,7 @@ def test_threads():
         ((2, 2, {"OMP_NUM_THREADS": "1"}), GOOD, ""),
         ((2, 2, {"OMP_NUM_THREADS": "8"}), ADVICE, "set these to 1"),
     ):
-        (found,) = doctor.threads(Patient(Cluster({"tcp://10.0.0.1:4": answer}), None, None))
+        (found,) = doctor.threads(Cluster({"tcp://10.0.0.1:4": answer}), None, None)
         assert found.state == state and said in found.advice
 
 
@@ -43,7 +43,7 @@ def test_a_worker_that_sees_other_data_makes_it_unfit(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"")
     there = doctor.state_of(str(tmp_path))
     for other, state in ((there, GOOD), (None, BAD)):
-        (found,) = doctor.paths(Patient(Cluster({"one": there, "two": other}), None, str(tmp_path)))
+        (found,) = doctor.paths(Cluster({"one": there, "two": other}), None, str(tmp_path))
         assert found.state == state
     assert "two" in found.found
 
@@ -55,5 +55,5 @@ def test_memory_against_what_the_data_takes(prepared):
         (300 << 20, ADVICE, "--memory-limit"),
         (1 << 10, BAD, "smaller row groups"),
     ):
-        (found,) = doctor.memory(Patient(Cluster({"one": size}), data, None))
+        (found,) = doctor.memory(Cluster({"one": size}), data, None)
         assert found.state == state and said in found.advice
