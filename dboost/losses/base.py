@@ -24,6 +24,8 @@ from dboost.losses.link import Link
 
 Array = NDArray[np.float64]
 
+# An output that has one label only has its optimal intercept at infinity; this finite stand-in costs 1e-13 per example.
+SATURATED = 30.0
 # The largest |z| at which `Loss.kept` says that the dual point stays inside.
 _HALF = 0.5
 
@@ -63,15 +65,6 @@ def share(excess: Array, mass: Array) -> Array:
     positive = np.maximum(excess, 0.0)
     total = positive + mass
     return np.where(total > 0.0, positive / np.where(total > 0.0, total, 1.0), 0.0)
-
-
-def sign_mass(y: NDArray[np.int8], weight: Array) -> tuple[Array, Array]:
-    """Weighted mass of label +1, and of all observed labels, per output, of labels -1, 0 (missing) and +1, (m, k)."""
-    found = np.empty((2, y.shape[1]))
-    for r, label in enumerate(y.T):
-        # one after the other, as no sum of NumPy adds them
-        found[:, r] = [np.bincount(on, weight, 2)[1] for on in (label > 0, label != 0)]
-    return found[0], found[1]
 
 
 @dataclass(frozen=True)
@@ -310,3 +303,22 @@ class Loss(ABC):
         probabilities at most one. So it is 1 where no |z| is above a half, else 0.
         """
         return 1.0 if float(np.max(far, initial=0.0)) <= _HALF else 0.0
+
+
+class SignLoss(Loss):
+    """What is true of a loss of labels -1, 0 (missing) and +1 whose scores are log-odds up to the scale of its link."""
+
+    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
+        """Weighted mass of label +1, and of all observed labels, per output."""
+        found = np.empty((2, y.shape[1]))
+        for r, label in enumerate(y.T):
+            # one after the other, as no sum of NumPy adds them
+            found[:, r] = [np.bincount(on, weight, 2)[1] for on in (label > 0, label != 0)]
+        return found[0], found[1]
+
+    def null_intercept(self, mass: Array, total: Array) -> Array:
+        """log(p / (1 - p)) of the weighted share p of +1 labels, over the scale of the link."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logit = (np.log(mass) - np.log(total - mass)) / self.link.scale
+        logit = np.where(total > 0.0, logit, 0.0)
+        return np.where(np.isfinite(logit), logit, np.copysign(SATURATED, logit))

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-from numpy.typing import NDArray
+from typing import ClassVar
 
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.room import greater
 from dboost.errors import UsageError
-from dboost.losses.real import FAR, TUBE, RealLabels, RealLoss, is_number, labels_of, widths
+from dboost.losses.real import FAR, TUBE, KindOfLoss, is_number, widths
 
 # Above this eps the conjugate is computed with cosh and sinh divided by e^eps, which would overflow.
 _LARGE = 20.0
@@ -79,7 +77,7 @@ def tube_dual(theta: float, label: float, epsilon: float, softness: float) -> fl
 
 
 @dataclass(frozen=True)
-class EpsilonInsensitive(RealLoss):
+class EpsilonInsensitive(KindOfLoss):
     """The smooth eps-insensitive loss of one real label.
 
     Parameters
@@ -102,6 +100,9 @@ class EpsilonInsensitive(RealLoss):
 
     epsilon: float = 0.1
     softness: float = 1.0
+    name: ClassVar[str] = "epsilon_insensitive"
+    kind: ClassVar[int] = TUBE
+    numbers: ClassVar[tuple[str, ...]] = ("epsilon", "softness")
     largest: ClassVar[float] = 1.0
     growing: ClassVar[bool] = False
     difference: ClassVar[bool] = True
@@ -116,11 +117,6 @@ class EpsilonInsensitive(RealLoss):
         if not (is_number(given) and 0.0 < given < math.inf):
             raise UsageError(f"softness must be a finite number > 0, got {given!r}")
         object.__setattr__(self, "softness", float(given))
-
-    @property
-    def name(self) -> str:
-        """Its public name."""
-        return "epsilon_insensitive"
 
     @property
     def kappa(self) -> float:
@@ -146,7 +142,3 @@ class EpsilonInsensitive(RealLoss):
     def wider(self, value: float) -> list[tuple[EpsilonInsensitive, float]]:
         """Softer ends; an example far from its prediction pulls the same."""
         return [(EpsilonInsensitive(self.epsilon, h), 1.0) for h in widths(self.softness, value)]
-
-    def target(self, y: NDArray[Any]) -> RealLabels:
-        """Wrap float64 labels of shape (m,)."""
-        return labels_of(y, TUBE, self.epsilon, self.softness)

@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
-from dboost.losses.base import Array, Loss, Repair, sign_mass
+from dboost.losses.base import Array, Repair, SignLoss
 from dboost.losses.link import Link
 from dboost.losses.scalar import sum_over_outputs
 
-# With one label only the optimal intercept is infinite; at this one an example costs 1e-13.
-_SATURATED = 30.0
 # An example that costs more has no number as its residual: sums of smaller ones, and their squares, do not overflow,
 # and those of what is no number are none either, without a warning.
 _BEYOND = 1e100
@@ -68,15 +66,13 @@ sum_over_outputs(ExponentialTarget, _at, _curvature, _dual, _theta)
 
 
 @dataclass(frozen=True)
-class Exponential(Loss):
+class Exponential(SignLoss):
     """The exponential loss of a binary label."""
 
     name: str = "exp"
     kappa: float = math.inf
     template_constant: float = 1.0
     separable: bool = True
-    floor: float = 0.0
-    growing: bool = True
     closed_null: bool = True
     task: str = "binary"
     exponential: ClassVar[bool] = True
@@ -86,17 +82,6 @@ class Exponential(Loss):
     def target(self, y: NDArray[Any]) -> ExponentialTarget:
         """Wrap int8 labels of shape (m, 1)."""
         return ExponentialTarget(y)
-
-    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
-        """Weighted mass of label +1, and of all observed labels, per output."""
-        return sign_mass(y, weight)
-
-    def null_intercept(self, mass: Array, total: Array) -> Array:
-        """Half of log(p / (1 - p)) of the weighted share p of +1 labels."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logit = 0.5 * (np.log(mass) - np.log(total - mass))
-        logit = np.where(total > 0.0, logit, 0.0)
-        return np.where(np.isfinite(logit), logit, np.copysign(_SATURATED, logit))
 
     def longest_residual(self, k: int) -> None:
         """None: residuals have no bound."""

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-from numpy.typing import NDArray
+from typing import ClassVar
 
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.room import greater, lesser
 from dboost.errors import UsageError
-from dboost.losses.real import FAR, HUBER, RealLabels, RealLoss, is_number, labels_of, widths
+from dboost.losses.real import FAR, HUBER, KindOfLoss, is_number, widths
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
@@ -40,7 +38,7 @@ def huber_dual(theta: float, label: float) -> float:
 
 
 @dataclass(frozen=True)
-class Huber(RealLoss):
+class Huber(KindOfLoss):
     """Huber's loss of one real label.
 
     Parameters
@@ -61,6 +59,10 @@ class Huber(RealLoss):
     """
 
     epsilon: float = 1.35
+    name: ClassVar[str] = "huber"
+    kind: ClassVar[int] = HUBER
+    numbers: ClassVar[tuple[str, ...]] = ("epsilon",)
+    kappa: ClassVar[float] = 1.0
     kinked: ClassVar[bool] = True
     difference: ClassVar[bool] = True
     growing: ClassVar[bool] = False
@@ -72,16 +74,6 @@ class Huber(RealLoss):
         object.__setattr__(self, "epsilon", float(given))
 
     @property
-    def name(self) -> str:
-        """Its public name."""
-        return "huber"
-
-    @property
-    def kappa(self) -> float:
-        """1, within eps of the label."""
-        return 1.0
-
-    @property
     def largest(self) -> float:
         """eps."""
         return self.epsilon
@@ -89,7 +81,3 @@ class Huber(RealLoss):
     def wider(self, value: float) -> list[tuple[Huber, float]]:
         """Bends of larger errors; far from its prediction an example then pulls that much more."""
         return [(Huber(e), e / self.epsilon) for e in widths(self.epsilon, value / self.epsilon)]
-
-    def target(self, y: NDArray[Any]) -> RealLabels:
-        """Wrap float64 labels of shape (m,)."""
-        return labels_of(y, HUBER, self.epsilon)

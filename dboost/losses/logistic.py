@@ -15,11 +15,8 @@ from dboost.compiled.examples.loss_rows import SINGLE, implements, single_dual, 
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit, log_positive
 from dboost.compiled.vectors.room import lesser, room
-from dboost.losses.base import Array, Loss, Repair, share, sign_mass
+from dboost.losses.base import Array, Repair, SignLoss, share
 from dboost.losses.scalar import VECTOR, sum_over_outputs
-
-# An output that has one label only has its optimal intercept at infinity; this finite stand-in costs 1e-13 per example.
-_SATURATED = 30.0
 
 
 class LogisticTarget(NamedTuple):
@@ -134,7 +131,7 @@ def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float,
 
 
 @dataclass(frozen=True)
-class Logistic(Loss):
+class Logistic(SignLoss):
     """The binary log-loss of one or several outputs."""
 
     name: str
@@ -142,8 +139,6 @@ class Logistic(Loss):
     kappa: float = 0.25
     template_constant: float = 1.0
     separable: bool = True
-    floor: float = 0.0
-    growing: bool = True
     probabilities: ClassVar[bool] = True
     closed_null: bool = True
     counted: ClassVar[bool] = True
@@ -151,17 +146,6 @@ class Logistic(Loss):
     def target(self, y: NDArray[Any]) -> LogisticTarget:
         """Wrap int8 labels of shape (m, k)."""
         return LogisticTarget(y)
-
-    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
-        """Weighted mass of label +1, and of all observed labels, per output."""
-        return sign_mass(y, weight)
-
-    def null_intercept(self, mass: Array, total: Array) -> Array:
-        """log(p / (1 - p)) of the weighted share p of +1 labels."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logit = np.log(mass) - np.log(total - mass)
-        logit = np.where(total > 0.0, logit, 0.0)
-        return np.where(np.isfinite(logit), logit, np.copysign(_SATURATED, logit))
 
     def longest_residual(self, k: int) -> Array:
         """All ones: no pull is larger."""

@@ -34,9 +34,8 @@ from dboost.compiled.vectors.lanes import (
 )
 from dboost.compiled.vectors.room import greater, zeros
 from dboost.compiled.vectors.softmax import LONGEST, softmax_parts, softmax_residual, softmax_scaled
-from dboost.losses.base import Alike, Array, Loss, Repair, share
+from dboost.losses.base import SATURATED, Alike, Array, Loss, Repair, share
 
-_SATURATED = 30.0
 _TINY = 1e-300
 
 
@@ -186,8 +185,6 @@ class Multinomial(Loss):
     kappa: float = 0.5
     template_constant: float = 0.5
     separable: bool = False
-    floor: float = 0.0
-    growing: bool = True
     probabilities: ClassVar[bool] = True
     closed_null: bool = True
     task: str = "multiclass"
@@ -207,7 +204,7 @@ class Multinomial(Loss):
         with np.errstate(divide="ignore"):
             logs = np.log(mass) - np.log(total)
         # a class without examples is below all others, and one with few may be however low
-        logs = np.where(mass > 0.0, logs, min(-_SATURATED, float(np.min(logs, initial=0.0, where=mass > 0.0))))
+        logs = np.where(mass > 0.0, logs, min(-SATURATED, float(np.min(logs, initial=0.0, where=mass > 0.0))))
         return np.asarray(logs - logs.mean())
 
     def without_features(self, intercept: Array, mass: Array) -> Alike | None:

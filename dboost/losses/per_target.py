@@ -34,7 +34,7 @@ from dboost.losses.link import Link
 from dboost.losses.logistic import Logistic
 from dboost.losses.poisson import Poisson
 from dboost.losses.quantile import Quantile
-from dboost.losses.real import HUBER, LOG, POISSON, QUANTILE, SQUARED, TUBE, RealLabels
+from dboost.losses.real import HUBER, LOG, QUANTILE, SQUARED, RealLabels
 from dboost.losses.squared import Squared, label_mass
 
 
@@ -44,6 +44,8 @@ class BinaryTarget(Logistic):
 
     name: str = "log"
     task: str = "multitarget"
+    kind: ClassVar[int] = LOG
+    numbers: ClassVar[tuple[str, ...]] = ()
     labels_taken: ClassVar[str] = "0 and 1"
     link: ClassVar[Link] = Link(logistic=True)
 
@@ -63,15 +65,8 @@ class BinaryTarget(Logistic):
             return np.asarray(-2.0 * np.log(np.where(y > 0.0, mean, 1.0 - mean)))
 
 
-# The parts there are, with the names of their parameters.
-_PARTS: dict[type, tuple[int, tuple[str, ...]]] = {
-    Squared: (SQUARED, ()),
-    BinaryTarget: (LOG, ()),
-    Poisson: (POISSON, ()),
-    Huber: (HUBER, ("epsilon",)),
-    Quantile: (QUANTILE, ("quantile", "width")),
-    EpsilonInsensitive: (TUBE, ("epsilon", "softness")),
-}
+# The parts there are.
+_PARTS = (Squared, BinaryTarget, Poisson, Huber, Quantile, EpsilonInsensitive)
 SEPARATOR = ","
 
 
@@ -183,14 +178,13 @@ class PerTarget(Loss):
 
     def target(self, y: NDArray[Any]) -> RealLabels:
         """Wrap float64 labels of shape (m, k)."""
-        parts = [_PARTS[type(one)] for one in self.losses]
-        numbers = np.zeros((2, len(parts)))
-        for r, (one, (_, names)) in enumerate(zip(self.losses, parts, strict=True)):
-            numbers[: len(names), r] = [getattr(one, name) for name in names]
-        kinds = np.array([kind for kind, _ in parts], np.int8)
+        numbers = np.zeros((2, len(self.losses)))
+        for r, one in enumerate(self.losses):
+            numbers[: len(one.numbers), r] = [getattr(one, name) for name in one.numbers]
+        kinds = np.array([one.kind for one in self.losses], np.int8)
         # the log-loss, Poisson's and the tube's are branches by themselves
         bounded = (SQUARED, HUBER, QUANTILE)
-        both = np.array([0.5 * one.kappa if kind in bounded else 0.0 for one, kind in zip(self.losses, kinds)])
+        both = np.array([0.5 * one.kappa if one.kind in bounded else 0.0 for one in self.losses])
         return RealLabels(y, kinds, numbers[0], numbers[1], both, False)
 
     def invalid(self, y: NDArray[Any]) -> int:

@@ -23,7 +23,7 @@ from dboost.compiled.examples.loss_rows import Array
 from dboost.compiled.kept import njit
 from dboost.losses.base import Loss, Repair
 from dboost.losses.link import Link
-from dboost.losses.real import POISSON, RealLabels, RealLoss, labels_of, mean_label
+from dboost.losses.real import POISSON, KindOfLoss, mean_label
 
 # What stands for a mean of zero, whose logarithm there is none of.
 _LEAST_MEAN = 1e-300
@@ -59,19 +59,16 @@ def poisson_dual(y: float, v: float, prior: float) -> float:
 
 
 @dataclass(frozen=True)
-class Poisson(RealLoss):
+class Poisson(KindOfLoss):
     """Half the Poisson deviance of one count, with the logarithm as its link."""
 
     name: str = "poisson"
+    kind: ClassVar[int] = POISSON
     kappa: float = math.inf
     template_constant: float = 1.0
     closed_null: bool = True
     link: ClassVar[Link] = Link(exponential=True)
     labels_taken: ClassVar[str] = "counts, numbers from 0 to 2**53"
-
-    def target(self, y: NDArray[Any]) -> RealLabels:
-        """Wrap float64 labels of shape (m,)."""
-        return labels_of(y, POISSON)
 
     def invalid(self, y: NDArray[Any]) -> int:
         """Place of the first label below zero, above 2**53 or not finite."""

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dboost.compiled.examples.loss_rows import Array
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.room import greater
 from dboost.errors import UsageError
-from dboost.losses.real import FAR, QUANTILE, RealLabels, RealLoss, is_number, labels_of, widths
+from dboost.losses.real import FAR, QUANTILE, KindOfLoss, is_number, widths
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
@@ -48,7 +47,7 @@ def pinball_dual(theta: float, label: float, quantile: float, width: float) -> f
 
 
 @dataclass(frozen=True)
-class Quantile(RealLoss):
+class Quantile(KindOfLoss):
     """The pinball loss of a quantile, its kink rounded off.
 
     Parameters
@@ -72,6 +71,9 @@ class Quantile(RealLoss):
 
     quantile: float = 0.5
     width: float = 0.1
+    name: ClassVar[str] = "quantile"
+    kind: ClassVar[int] = QUANTILE
+    numbers: ClassVar[tuple[str, ...]] = ("quantile", "width")
     kinked: ClassVar[bool] = True
     difference: ClassVar[bool] = True
     growing: ClassVar[bool] = False
@@ -82,11 +84,6 @@ class Quantile(RealLoss):
             if not (is_number(given) and 0.0 < given < most):
                 raise UsageError(f"{name} must be a number between 0 and {most:g}, got {given!r}")
             object.__setattr__(self, name, float(given))
-
-    @property
-    def name(self) -> str:
-        """Its public name."""
-        return "quantile"
 
     @property
     def kappa(self) -> float:
@@ -111,10 +108,6 @@ class Quantile(RealLoss):
     def wider(self, value: float) -> list[tuple[Quantile, float]]:
         """Wider kinks; an example far from its prediction pulls the same."""
         return [(Quantile(self.quantile, w), 1.0) for w in widths(self.width, value / self.largest)]
-
-    def target(self, y: NDArray[Any]) -> RealLabels:
-        """Wrap float64 labels of shape (m,)."""
-        return labels_of(y, QUANTILE, self.quantile, self.width)
 
     def deviance(self, y: Array, mean: Array) -> Array:
         """The pinball loss, without the width."""

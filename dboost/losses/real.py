@@ -44,13 +44,6 @@ SQUARED, LOG, POISSON, HUBER, QUANTILE, TUBE = range(6)
 """The kinds, which the compiled functions tell the losses by."""
 
 
-def labels_of(y: NDArray[Any], kind: int, first: float = 0.0, second: float = 0.0) -> RealLabels:
-    """The target of labels (m,), or (m, k), that all have one loss."""
-    k = 1 if y.ndim == 1 else y.shape[1]
-    first_of, second_of, both = np.repeat([[first], [second], [0.0]], k, axis=1)
-    return RealLabels(y.reshape(y.shape[0], k), np.full(k, kind, np.int8), first_of, second_of, both, kind == SQUARED)
-
-
 FAR = 0.1
 """Where a loss is linear, the curvature that steps are given, as a share of that of the least parabola above it.
 
@@ -173,6 +166,22 @@ class RealLoss(Loss):
         keep = 1.0 / (1.0 + np.abs(shift) / room)
         drift = np.abs(shift) * keep * (1.0 + self.largest / room)
         return Repair(keep, zero, shift, mean_label(mass, total), 0.0, drift, zero)
+
+
+class KindOfLoss(RealLoss):
+    """One of the losses of which ``real_rows`` has the functions."""
+
+    kind: ClassVar[int]
+    numbers: ClassVar[tuple[str, ...]] = ()
+    """Its parameters that these functions are given, two at most."""
+
+    def target(self, y: NDArray[Any]) -> RealLabels:
+        """Wrap float64 labels of shape (m,), or (m, k)."""
+        k = 1 if y.ndim == 1 else y.shape[1]
+        first, second, *_ = [*(getattr(self, name) for name in self.numbers), 0.0, 0.0]
+        first_of, second_of, both = np.repeat([[first], [second], [0.0]], k, axis=1)
+        kinds = np.full(k, self.kind, np.int8)
+        return RealLabels(y.reshape(y.shape[0], k), kinds, first_of, second_of, both, self.kind == SQUARED)
 
 
 def widths(own: float, error: float) -> list[float]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.losses.base import Array
-from dboost.losses.real import SQUARED, RealLabels, RealLoss, labels_of
+from dboost.losses.real import SQUARED, KindOfLoss
 
 
 def label_mass(y: Array, weight: Array) -> tuple[Array, Array]:
@@ -27,19 +27,16 @@ def label_mass(y: Array, weight: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class Squared(RealLoss):
+class Squared(KindOfLoss):
     """The squared loss of one real label."""
 
     name: str = "squared"
+    kind: ClassVar[int] = SQUARED
     kappa: float = 1.0
     growing: bool = False
     closed_null: bool = True
     parabolic: ClassVar[bool] = True
     difference: ClassVar[bool] = True
-
-    def target(self, y: NDArray[Any]) -> RealLabels:
-        """Wrap float64 labels of shape (m,), or (m, k)."""
-        return labels_of(y, SQUARED)
 
 
 @dataclass(frozen=True)

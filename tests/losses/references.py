@@ -31,8 +31,16 @@ def entropy(p):
     return np.where(p > 0, -p * np.log(np.where(p > 0, p, 1)), 0)
 
 
+class Reference:
+    """What most references say alike."""
+
+    def bounded(self, F):
+        """Margins at which loss and residual are numbers."""
+        return F
+
+
 @dataclass(frozen=True)
-class Binary:
+class Binary(Reference):
     """Sum over the outputs of softplus(-y f); y = 0 is missing."""
 
     k: int
@@ -43,9 +51,6 @@ class Binary:
 
     def sharpest(self, y):
         return np.zeros((len(y), self.k))
-
-    def bounded(self, F):
-        return F
 
     def labels(self, rng, m):
         y = np.where(rng.random((m, self.k)) < 0.4, 1, -1).astype(np.int8)
@@ -88,7 +93,7 @@ class Binary:
 
 
 @dataclass(frozen=True)
-class Softmax:
+class Softmax(Reference):
     """log sum_r e^(f_r) - f_y."""
 
     k: int
@@ -100,9 +105,6 @@ class Softmax:
     def sharpest(self, y):
         F = np.full((len(y), self.k), -40.0)
         F[:, :2] = 0.0
-        return F
-
-    def bounded(self, F):
         return F
 
     def labels(self, rng, m):
@@ -183,7 +185,6 @@ class Exponential(Binary):
         return -600.0 * y
 
     def bounded(self, F):
-        """Margins at which the residual still is a number."""
         return np.clip(F, -230, 230)
 
     def loss(self, y, F):
@@ -202,8 +203,8 @@ class Exponential(Binary):
 
 
 @dataclass(frozen=True)
-class Squared:
-    """(f - y)^2 / 2 with real labels."""
+class Squared(Reference):
+    """(f - y)^2 / 2 with real labels, summed over the outputs."""
 
     k = 1
     kind = "real"
@@ -220,15 +221,12 @@ class Squared:
     def sharpest(self, y):
         return y[:, None].copy()
 
-    def bounded(self, F):
-        return F
-
     def gap(self, y, F):
-        """y - f, (m, 1)."""
-        return np.asarray(y, WIDE)[:, None] - F
+        """y - f, (m, k)."""
+        return np.asarray(y, WIDE).reshape(len(y), -1) - F
 
     def loss(self, y, F):
-        return self.gap(y, F)[:, 0] ** 2 / 2
+        return (self.residual(y, F) ** 2).sum(axis=1) / 2
 
     def residual(self, y, F):
         return self.gap(y, F)
@@ -242,8 +240,8 @@ class Squared:
 
 
 @dataclass(frozen=True)
-class Targets:
-    """(f_r - y_r)^2 / 2 summed over the outputs whose label is a number."""
+class Targets(Squared):
+    """The same of the outputs whose label is a number."""
 
     k: int
     kind = "reals"
@@ -264,24 +262,15 @@ class Targets:
     def sharpest(self, y):
         return np.where(np.isnan(y), 0.0, y)
 
-    def bounded(self, F):
-        return F
-
-    def _numbers(self, y, values):
-        return np.where(np.isnan(y), 0, np.asarray(values, WIDE))
-
-    def loss(self, y, F):
-        return (self.residual(y, F) ** 2).sum(axis=1) / 2
-
     def residual(self, y, F):
-        return self._numbers(y, np.asarray(y, WIDE) - F)
+        return np.where(np.isnan(y), 0, self.gap(y, F))
 
     def hessian(self, y, F):
         return np.where(np.isnan(y), 0.0, 1.0)[:, :, None] * np.eye(self.k)
 
     def dual(self, y, theta):
         theta = np.asarray(theta, WIDE)
-        value = self._numbers(y, theta * y - theta**2 / 2).sum(axis=1)
+        value = np.where(np.isnan(y), 0, theta * y - theta**2 / 2).sum(axis=1)
         return np.where((np.isnan(y) & (theta != 0)).any(axis=1), -np.inf, value)
 
 
@@ -396,7 +385,6 @@ class Poisson(Squared):
         return np.full((len(y), 1), 600.0)
 
     def bounded(self, F):
-        """Margins at which the loss still is a float64."""
         return np.clip(F, -690, 690)
 
     def _label_term(self, y):

@@ -65,11 +65,10 @@ def test_residuals_of_an_exponential_loss_sum_to_it(case):
     assert rows.loss.exponential is bool(same)
 
 
+@pytest.mark.parametrize("case", [name for name, loss in LOSSES.items() if np.isinf(loss.kappa)], indirect=True)
 @pytest.mark.parametrize("size", [0.0, 1e-6, 1.0, 10.0])
 def test_residuals_without_bounded_curvature_sum_to_no_more_than_the_loss_says(case, size):
     rows, reference, y, F, s = case
-    if np.isfinite(rows.loss.kappa):
-        return
     mass, total = rows.loss.label_mass(y, s, reference.k)
     near = np.log(np.maximum(y, 0.1))[:, None] if reference.kind == "real" else 0.0
     U, value = rows.residual(y, near + size * F, s), rows.value(y, near + size * F, s).sum()
