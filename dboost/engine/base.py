@@ -7,7 +7,6 @@ Does not cover: the engines (``local``, ``dask``), what most of them share (``de
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, overload
 
@@ -111,10 +110,6 @@ class Engine(Protocol):
 
     def resident_partitions(self) -> tuple[Partition, ...] | None:
         """The partitions of the plan where all of them lie in the memory of this process, else None."""
-        ...
-
-    def in_this_process(self) -> AbstractContextManager[Engine]:
-        """A new engine for partitions that lie in this process, on the threads that there are in it."""
         ...
 
     def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:

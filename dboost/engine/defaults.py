@@ -31,9 +31,6 @@ class EngineDefaults(LocalEngine, ABC):
         """None: callers make no use of partitions that lie in this process; see `Engine.resident_partitions`."""
         return None
 
-    def in_this_process(self) -> LocalEngine:
-        return LocalEngine(self.n_threads)
-
     @abstractmethod
     def map_reduce(
         self,

@@ -90,9 +90,6 @@ class LocalEngine:
         items = () if self._plan is None else self._plan.items
         return items if items and all(isinstance(item, Partition) for item in items) else None
 
-    def in_this_process(self) -> LocalEngine:
-        return LocalEngine(self.n_threads, self._store)
-
     def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
         start = time.perf_counter()
         fn = counted(fn, name, len(items))

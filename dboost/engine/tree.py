@@ -90,27 +90,6 @@ def coalesce(rows: Sequence[int], nodes: Sequence[Node]) -> list[Node]:
     return result
 
 
-def fold(rows: Sequence[int], lo: int, hi: int, leaf: Callable[[int], V], merge: Callable[[V, V], V]) -> V:
-    """Fold the leaves of node ``[lo, hi)`` depth first.
-
-    Left to right, with one value per level alive at most: memory grows with the depth, not with the number of
-    partitions.
-
-    `rows`: rows of every partition of the tree. `leaf`: ``leaf(i)`` gives the value of partition i. The value belongs
-    to the fold, which may change it in place. `merge`: ``merge(left, right)`` gives the value of their parent.
-    """
-    cumulated = cumulate(rows)
-
-    def value(a: int, b: int) -> V:
-        if b - a == 1:
-            return leaf(a)
-        middle = split(cumulated, a, b)
-        left = value(a, middle)
-        return merge(left, value(middle, b))
-
-    return value(lo, hi)
-
-
 def combine(
     rows: Sequence[int],
     nodes: Sequence[Node],
@@ -176,7 +155,7 @@ def fold_many(
     helpers: Executor | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> None:
-    """Fold several nodes with several threads; every value is the one that `fold` gives.
+    """Fold several nodes with several threads; every value is merged along the tree, whoever merges it.
 
     Each thread takes the next leaf in order. When its value has a finished sibling it merges the two and climbs;
     otherwise it leaves the value for whoever finishes the sibling. Values waiting for a sibling are therefore whole
@@ -184,7 +163,9 @@ def fold_many(
 
     `rows`: rows of every partition.
     `jobs`: the nodes to fold, worked off in this order; the same node may occur more than once.
-    `leaf`: ``leaf(job, i)`` gives the value of partition i for job number `job`; called from any thread.
+    `leaf`: ``leaf(job, i)`` gives the value of partition i for job number `job`; called from any thread. The value
+    belongs to the fold, which may change it in place.
+    `merge`: ``merge(left, right)`` gives the value of their parent.
     `done`: ``done(job, value)`` receives the value of a job; called from the thread that finished it.
     `threads`: threads in all; the calling thread is one of them.
     `helpers`: runs the other ``threads - 1``.

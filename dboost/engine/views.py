@@ -108,7 +108,6 @@ class EngineView:
         n_workers: int
         bytes_moved: int
         seconds: Seconds
-        in_this_process: Any
         map: Any
         on_driver: Any
         run_in_background: Any

@@ -97,10 +97,10 @@ def broken(partition: Partition, memo: Any) -> Sums:
     raise ZeroDivisionError("a mistake in the leaf")
 
 
-def flaky(partition: Partition, memo: Any, marks: str) -> Sums:
-    """Fails the first time in each block."""
+def flaky(partition: Partition, memo: Any, marks: str, *keys: str) -> Sums:
+    """Fails the first time in each block, or in those of some keys."""
     mark = Path(marks) / partition.key
-    if not mark.exists():
+    if partition.key in (keys or (partition.key,)) and not mark.exists():
         mark.touch()
         raise OSError(f"storage hiccup at {partition.key}")
     return Sums(add={"rows": float(partition.n_rows)})
@@ -155,26 +155,13 @@ def gated(partition: Partition, memo: Any, W: np.ndarray, gate: str, marks: str)
     return Sums(add={"column": column_sums(partition), "dot": float(partition.weight.sum() * W.sum())})
 
 
-def sharded_suicide(partition: Partition, memo: Any, shard: tuple[int, int], key: str, mark: str) -> Sums:
-    """One block kills every process that touches it, in the first shard."""
-    if partition.key == key and shard[0] == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return Sums(add={"column": column_sums(partition)[shard[0] : shard[1]]})
-
-
-def sharded_suicide_once(partition: Partition, memo: Any, shard: tuple[int, int], key: str, mark: str) -> Sums:
-    """One block kills its process, once, in the second shard."""
+def sharded_suicide(partition: Partition, memo: Any, shard: tuple[int, int], key: str, mark: str = "") -> Sums:
+    """One block kills every process that touches it, in the second shard; only one where it leaves a mark."""
     if partition.key == key and shard[0] > 0 and not os.path.exists(mark):
-        Path(mark).touch()
+        if mark:
+            Path(mark).touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return Sums(add={"column": column_sums(partition)[shard[0] : shard[1]]})
-
-
-def flaky_once(partition: Partition, memo: Any, marks: str) -> Sums:
-    """Fails the first time in two of the blocks."""
-    if partition.key not in ("block-0", "block-7"):
-        return Sums(add={"rows": float(partition.n_rows)})
-    return flaky(partition, memo, marks)
 
 
 def poison_item(item: Any, key: str) -> str:

@@ -34,9 +34,7 @@ def engine(two_processes):
 def test_a_worker_killed_by_a_leaf_is_survived_with_shards(engine, tmp_path):
     expected = undisturbed(leaves.plain, 1.0)
     shards = [(0, 2), (2, 6)]
-    pieces = engine.map_reduce(
-        leaves.sharded_suicide_once, "block-3", str(tmp_path / "mark"), name="suicide", shards=shards
-    )
+    pieces = engine.map_reduce(leaves.sharded_suicide, "block-3", str(tmp_path / "mark"), name="suicide", shards=shards)
     assert (tmp_path / "mark").exists()
     column = np.concatenate([p.add["column"] for p in pieces])
     assert column.tobytes() == expected.add["column"].tobytes()
@@ -81,7 +79,7 @@ def test_a_worker_killed_in_a_pass_costs_its_part_only_and_no_argument_that_it_h
 def test_a_poisonous_partition_is_named_with_shards_and_in_map(engine, two_processes):
     # Dask's KilledWorker names a task and never mentions memory; retries do not cover dead workers.
     with pytest.raises(ClusterError, match=r"'poison'.*block-3.*memory") as caught:
-        engine.map_reduce(leaves.sharded_suicide, "block-3", "", name="poison", shards=[(0, 2), (2, 6)])
+        engine.map_reduce(leaves.sharded_suicide, "block-3", name="poison", shards=[(0, 2), (2, 6)])
     assert "dboost-" not in str(caught.value) and caught.value.exit_code == 4
     wait_until(lambda: len(two_processes.nthreads()) == 2)
     specs, _ = leaves.make_specs([1] * 8)
@@ -90,7 +88,7 @@ def test_a_poisonous_partition_is_named_with_shards_and_in_map(engine, two_proce
 
 
 def test_passing_failures_are_tried_again(engine, tmp_path):
-    assert engine.map_reduce(leaves.flaky_once, str(tmp_path), name="flaky").add["rows"] == sum(ROWS)
+    assert engine.map_reduce(leaves.flaky, str(tmp_path), "block-0", "block-7", name="flaky").add["rows"] == sum(ROWS)
     assert len(list(tmp_path.iterdir())) == 2
 
 

@@ -18,7 +18,6 @@ from dboost.engine.tree import (
     coalesce,
     combine,
     cumulate,
-    fold,
     fold_many,
     frontier,
     split,
@@ -123,8 +122,6 @@ def test_combine_refuses_what_is_no_cut():
 def test_every_fold_has_the_same_shape():
     for threads in [1, 2, 5]:
         for rows in SHAPES:
-            expected = bracket(rows, 0, len(rows))
-            assert fold(rows, 0, len(rows), str, join) == expected
             found = {}
             jobs = [(0, len(rows))] * 2 + frontier(rows, 3)
             with ThreadPoolExecutor(threads) as pool:

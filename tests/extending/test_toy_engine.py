@@ -8,7 +8,6 @@ import pytest
 from dboost import BoostedClassifier
 from dboost.data.plan import build_plan
 from dboost.engine.select import ENGINES, open_engine
-from dboost.errors import UsageError
 from tests.extending.toy_engine import OneByOne, OneByOneEngine
 
 
@@ -35,8 +34,3 @@ def test_a_certified_fit_has_the_bits_of_the_engine_of_this_process(in_pieces, m
     assert mine.coef_.tobytes() == usual.coef_.tobytes()
     assert mine.intercept_.tobytes() == usual.intercept_.tobytes()
     assert 0 < np.count_nonzero(mine.coef_) < mine.coef_.size
-
-
-def test_a_client_of_no_engine_is_refused(two_classes):
-    with pytest.raises(UsageError, match=r"client is an int; expected a dask\.distributed\.Client"):
-        BoostedClassifier(alpha="quick", client=7).fit(*two_classes)

@@ -16,7 +16,7 @@ from typing import Any
 from dboost.engine.base import Finish, FinishArgs, Leaf, finishing_args
 from dboost.engine.defaults import EngineDefaults
 from dboost.engine.memo import Memo, MemoStore
-from dboost.engine.tree import fold
+from dboost.engine.tree import fold_many
 from dboost.partition import Sums
 
 
@@ -45,13 +45,16 @@ class OneByOneEngine(EngineDefaults):
     ) -> Any:
         """See ``Engine.map_reduce``: one total for each shard, along the tree that fixes the bits of a sum."""
         plan, results = self.planned(name), []
-        for shard in [None] if shards is None else shards:
-            given = args if shards is None else (shard, *args)
+        given = [args] if shards is None else [(shard, *args) for shard in shards]
 
-            def sums_of(number: int, given: tuple[Any, ...] = given) -> Sums:
-                partition = plan.items[number].load()
-                return leaf(partition, Memo(self._store, plan.run_id, partition.key), *given)
+        def sums_of(job: int, number: int) -> Sums:
+            partition = plan.items[number].load()
+            return leaf(partition, Memo(self._store, plan.run_id, partition.key), *given[job])
 
-            total = fold(plan.rows, 0, len(plan.rows), sums_of, Sums.merge)
+        def done(job: int, total: Sums) -> None:
+            shard = None if shards is None else shards[job]
             results.append(total if finish is None else finish(total, shard, *finishing_args(finish_args, shard)))
+
+        # One thread: the jobs end in their order.
+        fold_many(plan.rows, [(0, len(plan.rows))] * len(given), sums_of, Sums.merge, done)
         return results[0] if shards is None else results

@@ -13,10 +13,10 @@ from typing import Any
 from distributed import Future
 
 from dboost.engine.base import EnginePlan
-from dboost.engine.dask import submission, tasks
+from dboost.engine.dask import submission
 from dboost.engine.dask.assignment import Bundle
 from dboost.engine.dask.submission import Submission, release
-from dboost.engine.dask.wire_format import Blob, pack, pack_whole
+from dboost.engine.dask.wire_format import Blob, pack, pack_whole, unpack
 from dboost.partition import Partition
 
 CONSTANTS_KEPT = 8
@@ -116,9 +116,9 @@ class Holdings:
         for value in values:
             _, blob, copies = self._constants[id(value)]
             if address not in copies:
-                copies[address] = self._tasks.submit(
-                    tasks.hold_decoded, blob, key=self._tasks.fresh_key("hold-constant"), address=address
-                )
+                # a worker decodes it once
+                key = self._tasks.fresh_key("hold-constant")
+                copies[address] = self._tasks.submit(unpack, blob, key=key, address=address)
                 self._tasks.bytes_sent += blob.nbytes
             futures.append(copies[address])
         return futures

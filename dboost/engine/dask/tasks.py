@@ -105,11 +105,6 @@ def hold(value: Any) -> Any:
     return value
 
 
-def hold_decoded(blob: Blob) -> Any:
-    """Return the value that was pickled: a constant, which a worker decodes once."""
-    return unpack(blob)
-
-
 def pick(bundle: Any, number: int) -> Any:
     """Return the sums of one shard of a bundle, so that only they travel to the shard's reduction."""
     if isinstance(bundle, Refused):

@@ -25,10 +25,6 @@ AGAIN = 0.2
 """Seconds until a worker is asked again that did not answer and is still on the scheduler's list."""
 
 
-def _python(version: str | None) -> str | None:
-    return None if version is None else ".".join(version.split(".")[:2])
-
-
 def own_versions() -> dict[str, str | None]:
     """Return the versions of this process."""
     from distributed.versions import get_versions
@@ -38,7 +34,8 @@ def own_versions() -> dict[str, str | None]:
 
 def _relevant(answer: dict[str, Any]) -> dict[str, str | None]:
     packages = dict(answer["packages"])
-    packages["python"] = _python(answer["host"].get("python"))
+    python = answer["host"].get("python")
+    packages["python"] = None if python is None else ".".join(python.split(".")[:2])
     return {name: packages.get(name) for name in PACKAGES}
 
 
