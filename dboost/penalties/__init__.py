@@ -14,8 +14,7 @@ from dboost.penalties.faces import Face
 from dboost.penalties.l1_linf import Linf
 from dboost.penalties.l2 import Frobenius
 from dboost.penalties.mixed import L1, L2, ElasticNet, GroupElasticNet, L2Squared, NoPenalty, SparseGroup
-from dboost.penalties.smooth_l1 import SmoothL1
-from dboost.penalties.smooth_l1_linf import SmoothLinf
+from dboost.penalties.rounded import SmoothL1, SmoothLinf
 
 __all__ = [
     "L1",

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from dboost.compiled.solves.group_descent import prox_of_groups
 from dboost.penalties.base import Penalty
-from dboost.penalties.capabilities import JoinsRows, charges, exponential_solves, faced, joins_rows
+from dboost.penalties.capabilities import ChargesRows, JoinsRows, exponential_solves, faced, joins_rows
 from dboost.penalties.faces import Face
 from dboost.penalties.rows import BoolArray, FloatArray, IntArray, in_strengths, per_row
 
@@ -134,7 +134,8 @@ class BoundPenalty:
 
     def conjugate(self, G: FloatArray) -> FloatArray:
         """(lam_j omega)*(G_j) of each row, (rows,), of a penalty that charges rows."""
-        return charges(self.penalty).conjugate(self._pulls(G), self.strength)
+        assert isinstance(self.penalty, ChargesRows)
+        return self.penalty.conjugate(self._pulls(G), self.strength)
 
     # ---- solves and scores of single rows --------------------------------------------------------------------------
 

@@ -124,12 +124,6 @@ def faced(penalty: object) -> Faced:
     return penalty
 
 
-def charges(penalty: object) -> ChargesRows:
-    """The penalty, which charges rows: nobody asks where it does not."""
-    assert isinstance(penalty, ChargesRows)
-    return penalty
-
-
 def lacks(penalty: object, who: str, what: str, hint: str) -> UsageError:
     """The refusal of a solver and a penalty that lacks what the solver needs; both are named."""
     name = getattr(penalty, "name", penalty)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -314,16 +315,12 @@ class SmoothFace(Face):
     slope: FloatArray
     bend: FloatArray
     tie: FloatArray
+    bounded: ClassVar[bool] = False
 
     @classmethod
     def through(cls, W: FloatArray, slope: FloatArray, bend: FloatArray, tie: FloatArray) -> SmoothFace:
         """The face through W (rows, k)."""
         return cls(np.ones(W.shape, np.bool_), W, slope, bend, tie)
-
-    @property
-    def bounded(self) -> bool:
-        """Never."""
-        return False
 
     @property
     def apart(self) -> bool:
@@ -353,10 +350,7 @@ class SmoothFace(Face):
 class JointFace(Face):
     """All entries; penalty sqrt(sum_j (lam_j ||W_j||_2)^2), away from zero; there its derivatives are taken as zero."""
 
-    @property
-    def bounded(self) -> bool:
-        """Never."""
-        return False
+    bounded: ClassVar[bool] = False
 
     def _parts(self, lam: npt.ArrayLike) -> tuple[FloatArray, FloatArray, float]:
         """lam_j^2 and gradient, both (dim,), and the penalty."""

@@ -31,16 +31,8 @@ class Linf(TiltedPenalty):
     name: ClassVar[str] = "l1/linf"
     sizes_only: ClassVar[bool] = True
     monotone: ClassVar[bool] = True
-
-    @property
-    def compiled(self) -> tuple[int, float, float, float]:
-        """The row prox of the largest entry."""
-        return BOUND, 1.0, 0.0, 0.0
-
-    @property
-    def single(self) -> tuple[float, float]:
-        """|w|."""
-        return 1.0, 0.0
+    compiled: ClassVar[tuple[int, float, float, float]] = (BOUND, 1.0, 0.0, 0.0)
+    single: ClassVar[tuple[float, float]] = (1.0, 0.0)
 
     def value(self, W: FloatArray) -> FloatArray:
         """Largest absolute entry."""

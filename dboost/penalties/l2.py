@@ -35,11 +35,8 @@ class Frobenius(Penalty):
     name: ClassVar[str] = "l2"
     separable: ClassVar[bool] = False
     sizes_only: ClassVar[bool] = True
-
-    @property
-    def compiled(self) -> tuple[int, float, float, float]:
-        """That of ``l1/l2``, for all entries of W read as one row."""
-        return GROUP, 1.0, 0.0, 0.0
+    # That of ``l1/l2``, for all entries of W read as one row.
+    compiled: ClassVar[tuple[int, float, float, float]] = (GROUP, 1.0, 0.0, 0.0)
 
     def value(self, W: FloatArray) -> FloatArray:
         """Euclidean norm of each row, (rows,); they do not add up to the penalty, see `total`."""

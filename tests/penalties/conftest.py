@@ -79,13 +79,13 @@ def cases(rng):
     return Cases(rng)
 
 
-def subgradient_distance(penalty, w, g, lam):
+def distance(penalty, w, g, lam):
     """How far g is from lam * (subdifferential of omega at w), largest entry; written from the definitions."""
     if isinstance(penalty, RidgedPenalty):
         # the ridge has a gradient, and the norm is one of those below
         norm = L1() if isinstance(penalty, ElasticNet) else L2()
         rest = g - lam * (1 - penalty.l1_ratio) * w
-        return subgradient_distance(norm, w, rest, lam * penalty.l1_ratio)
+        return distance(norm, w, rest, lam * penalty.l1_ratio)
     if penalty.name == "none" or lam == 0.0:
         return np.abs(g).max()
     if penalty.name == "l2_squared":
@@ -105,8 +105,3 @@ def subgradient_distance(penalty, w, g, lam):
     wanted = lam * (entry * np.sign(w) + group * w / np.sqrt((w**2).sum()))
     off = np.where(w != 0, np.abs(g - wanted), np.maximum(np.abs(g) - lam * entry, 0.0))
     return off.max()
-
-
-@pytest.fixture
-def distance():
-    return subgradient_distance

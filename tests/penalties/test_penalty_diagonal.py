@@ -8,7 +8,7 @@ import pytest
 from dboost.compiled.solves.row_prox import diagonal_prox
 from dboost.penalties import L1, L2, CompiledProx, ElasticNet
 from dboost.penalties.mixed import RidgedPenalty
-from tests.penalties.conftest import PULLING, SEPARABLE
+from tests.penalties.conftest import PULLING, SEPARABLE, distance
 
 COMPILED = tuple(one for one in SEPARABLE if isinstance(one, CompiledProx))
 
@@ -54,7 +54,7 @@ def by_bisection(penalty, z, D, lam):
 
 
 @pytest.mark.full
-def test_against_bisection(cases, rng, distance):
+def test_against_bisection(cases, rng):
     for penalty in COMPILED:
         for k in [1, 2, 5, 30, 1000]:
             for decades in [0, 2, 8]:
