@@ -277,7 +277,10 @@ def side_by_side(parts: Sequence[Sums]) -> Sums:
 
 
 class Chosen(Protocol):
-    """The hypotheses of a model, from raw rows. Frozen and picklable; equal where ``to_json`` and ``arrays`` are."""
+    """The hypotheses of a model, from raw rows. Frozen and picklable; equal where ``to_json`` and ``arrays`` are.
+
+    A subclass gives those that have no answer here.
+    """
 
     @property
     def family(self) -> str:
@@ -292,7 +295,7 @@ class Chosen(Protocol):
     @property
     def n_hypotheses(self) -> int:
         """How many hypotheses there are."""
-        ...
+        return len(self.words())
 
     def words(self) -> list[str]:
         """Their names for a reader."""
@@ -308,7 +311,7 @@ class Chosen(Protocol):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Numeric arrays saved beside the JSON; their names are unique within the family."""
-        ...
+        return {}
 
 
 class NamedSet:
@@ -360,4 +363,4 @@ def evaluate_rows(hypotheses: Chosen, batch: Any) -> Any:
         column = int(np.searchsorted(made.indptr, np.argmin(finite), side="right")) - 1
         raise DataError(f"hypothesis {hypotheses.words()[column]!r} overflows on the values of the batch")
     values = made.values.astype(np.float64, copy=False)
-    return csc_array((values, made.rows, made.indptr), shape=(m, hypotheses.n_hypotheses)).tocsr()
+    return csc_array((values, made.rows, made.indptr), shape=(m, len(made.indptr) - 1)).tocsr()

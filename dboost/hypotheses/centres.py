@@ -66,8 +66,8 @@ class Centres:
     def take(self, chosen: Sequence[int] | NDArray[np.int64]) -> Centres:
         """Some of them, in the order asked for."""
         places = np.asarray(chosen, dtype=np.int64)
-        pointer, slots, values = columns.take_rows(self.pointer, self.slots, self.values, places)
-        return Centres(pointer, slots, values, self.numbers[places])
+        rows = columns.take_rows(self.pointer, self.slots, self.values, places)
+        return Centres(*rows, self.numbers[places])
 
     @property
     def token(self) -> str:
@@ -106,8 +106,7 @@ def by_row(raw: Block | Partition) -> RowBlock:
     """The features of a block of rows, by row."""
     n_columns = len(raw.indptr) - 1
     every = np.arange(n_columns, dtype=np.int64)
-    pointer, slots, values = columns.cut_rows(raw.indptr, raw.rows, raw.values, every, raw.n_rows)
-    return RowBlock(pointer, slots, values, n_columns)
+    return RowBlock(*columns.cut_rows(raw.indptr, raw.rows, raw.values, every, raw.n_rows), n_columns)
 
 
 def live_rows(partition: Partition) -> NDArray[np.int64] | None:
@@ -121,14 +120,12 @@ def live_rows(partition: Partition) -> NDArray[np.int64] | None:
 
 def chosen_rows(rows: RowBlock, chosen: NDArray[np.int64]) -> RowBlock:
     """Some rows of a block, in the order asked for."""
-    pointer, slots, values = columns.take_rows(rows.pointer, rows.slots, rows.values, chosen)
-    return RowBlock(pointer, slots, values, rows.n_columns)
+    return RowBlock(*columns.take_rows(*rows[:3], chosen), rows.n_columns)
 
 
 def rows_of(rows: RowBlock, chosen: NDArray[np.int64], offset: int) -> Centres:
     """The rows `chosen` of a block as centres; the first row of the block has number `offset`."""
-    pointer, slots, values = columns.take_rows(rows.pointer, rows.slots, rows.values, chosen)
-    return Centres(pointer, slots, values, chosen + offset)
+    return Centres(*columns.take_rows(*rows[:3], chosen), chosen + offset)
 
 
 def squares_of(rows: RowBlock) -> Array:
@@ -190,17 +187,12 @@ def fetch(partition: Partition, memo: Any, positions: NDArray[np.int64], offsets
     return Sums(parts={"rows": [rows_of(rows, positions[first:last] - offset, offset)]})
 
 
-def offsets_of(context: Context) -> tuple[dict[str, int], int]:
-    """Position of the first row of each partition, by its key, and the number of all rows."""
-    found = context.engine.map_reduce(lengths, name="lengths").parts["lengths"]
-    starts = np.cumsum([0, *(rows for _, rows in found)])
-    return {key: int(start) for (key, _), start in zip(found, starts)}, int(starts[-1])
-
-
 def draw(context: Context, count: int, purpose: int) -> Centres:
     """`count` different rows at random, by their positions, or all; each `purpose` draws others from one seed."""
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([context.seed, purpose])))
-    offsets, n_rows = offsets_of(context)
+    found = context.engine.map_reduce(lengths, name="lengths").parts["lengths"]
+    starts = np.cumsum([0, *(rows for _, rows in found)])
+    offsets, n_rows = {key: int(start) for (key, _), start in zip(found, starts)}, int(starts[-1])
     positions = np.sort(rng.choice(n_rows, size=min(count, n_rows), replace=False)).astype(np.int64)
     total = context.engine.map_reduce(fetch, positions, offsets, name="rows")
     return join_centres(total.parts["rows"])

@@ -94,7 +94,7 @@ class ColumnsPool(InRanges):
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnSet:
+class ColumnSet(Chosen):
     """The raw columns that a model holds."""
 
     indices: NDArray[np.int64]  # (a,): Columns, ascending and distinct.
@@ -106,10 +106,6 @@ class ColumnSet:
     def inputs(self) -> NDArray[np.int64]:
         return self.indices
 
-    @property
-    def n_hypotheses(self) -> int:
-        return len(self.indices)
-
     def words(self) -> list[str]:
         return list(self.names) if self.names is not None else [f"x{j}" for j in self.indices.tolist()]
 
@@ -119,9 +115,6 @@ class ColumnSet:
     def to_json(self) -> dict[str, Any]:
         names = None if self.names is None else list(self.names)
         return {"family": "columns", "indices": self.indices.tolist(), "names": names}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return {}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ColumnSet):

@@ -11,7 +11,7 @@ import copy
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,10 +117,7 @@ class LearnedPool(Pool):
     seed: int
     share: float  # Share of the examples that an estimator is fitted to.
     fitted: tuple[Any, ...] = ()
-
-    @property
-    def size(self) -> float:
-        return np.inf
+    size: ClassVar[float] = np.inf
 
     @property
     def token(self) -> str:

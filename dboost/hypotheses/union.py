@@ -103,9 +103,7 @@ class Union(Joinable):
         for place, part in enumerate(spec.children("parts")):
             if part.fields.get("family") == "union":
                 raise ModelFormatError("a union within a union of hypotheses", file=spec.file)
-            prefix = f"{place}."
-            mine = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-            parts.append(restore_chosen(part, mine, n_features))
+            parts.append(restore_chosen(part, _under(place, arrays), n_features))
         if not parts or np.any((owner < 0) | (owner >= len(parts))):
             raise ModelFormatError(f"field {spec.where}owner: expected places of {len(parts)} parts", file=spec.file)
         if np.bincount(owner, minlength=len(parts)).tolist() != [part.n_hypotheses for part in parts]:
@@ -267,7 +265,7 @@ def _under(place: int, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class UnionSet:
+class UnionSet(Chosen):
     """The hypotheses of a model that are of several families."""
 
     parts: tuple[Chosen, ...]  # What is held of each member.
@@ -276,10 +274,6 @@ class UnionSet:
     owner: NDArray[np.int64]
 
     family = "union"
-
-    @property
-    def n_hypotheses(self) -> int:
-        return len(self.owner)
 
     @property
     def inputs(self) -> NDArray[np.int64]:
@@ -311,13 +305,8 @@ class UnionSet:
 
 def _in_order(made: Sequence[Block], owner: Sequence[int], n_rows: int) -> Block:
     """Columns of several blocks as one, each owner's columns in their order."""
-    offset = np.cumsum([0] + [len(block.indptr) - 1 for block in made])
     indptr = np.concatenate([[0], *[np.diff(block.indptr) for block in made]]).cumsum().astype(np.int64)
     rows = np.concatenate([np.zeros(0, np.int32), *[block.rows for block in made]])
     values = np.concatenate([np.zeros(0), *[block.values for block in made]])
-    following = offset[:-1].copy()
-    order = np.empty(len(owner), np.int64)
-    for place, member in enumerate(owner):
-        order[place] = following[member]
-        following[member] += 1
+    order = np.argsort(np.argsort(np.array(owner, np.int64), kind="stable"))
     return taken(Block(indptr, rows.astype(np.int32), values, n_rows), order)

@@ -18,34 +18,40 @@ from dboost.partition import Partition
 from tests.conftest import workers_here
 
 
-class Raw:
-    """Raw rows in blocks on an engine of their own, with one of the families prepared on them."""
+def block_of(X):
+    """Rows of a matrix as a block."""
+    part = sp.csc_array(X)
+    return Block(part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data, X.shape[0])
 
-    def __init__(self, X, weight=None, cuts=3, seed=0, dtype=np.float64):
+
+class Raw:
+    """Raw rows in blocks, so many or of such sizes, on an engine, with one of the families prepared on them."""
+
+    def __init__(self, X, weight=None, cuts=3, seed=0, dtype=np.float64, y=None, engine=None):
         self.X, self.dtype = np.asarray(X, float), dtype
         self.m, self.n = self.X.shape
         rng = np.random.default_rng(seed)
         self.weight = np.ones(self.m) if weight is None else weight
         self.theta = rng.normal(size=(self.m, 3)) * (self.weight > 0)[:, None]
-        self.y = rng.integers(0, 3, self.m).astype(np.int32)
-        self.ends = np.linspace(0, self.m, cuts + 1).astype(int)
-        self.items = [self.partition(a, b, f"block-{a}") for a, b in itertools.pairwise(self.ends.tolist())]
-        self.engine = LocalEngine(2)
+        self.y = rng.integers(0, 3, self.m).astype(np.int32) if y is None else y
+        ends = np.linspace(0, self.m, cuts + 1).astype(int) if isinstance(cuts, int) else np.cumsum([0, *cuts])
+        spans = enumerate(itertools.pairwise(ends.tolist()))
+        self.items = [self.partition(start, stop, f"block-{start}-{number}") for number, (start, stop) in spans]
+        self.engine = LocalEngine(2) if engine is None else engine
         self.engine.set_plan(self.items, [item.n_rows for item in self.items], "raw")
 
     def partition(self, start, stop, key):
-        part = sp.csc_array(self.X[start:stop].astype(self.dtype))
-        arrays = part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data
-        return Partition(*arrays, self.y[start:stop], self.weight[start:stop], key)
+        part = block_of(self.X[start:stop].astype(self.dtype))
+        return Partition(*part[:3], self.y[start:stop], self.weight[start:stop], key)
 
     def block(self, columns=None):
-        part = sp.csc_array(self.X if columns is None else self.X[:, columns])
-        return Block(part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data, self.m)
+        return block_of(self.X if columns is None else self.X[:, columns])
 
     def prepare(self, family, seed=0):
         live = self.X[self.weight > 0]
         peak = np.abs(live).max(axis=0, initial=0.0)
-        return family.prepare(Context(self.engine, self.m, self.n, 3, peak, seed))
+        k = self.y.shape[1] if self.y.ndim == 2 else 3
+        return family.prepare(Context(self.engine, self.m, self.n, k, peak, seed))
 
     def sums(self, pool, shard, split=False):
         """Sums of one shard over all blocks; with `split` from the positive and negative parts of theta."""
@@ -53,7 +59,8 @@ class Raw:
 
     def total(self, pool, shard, split=False):
         """What the sums of all blocks add up to, before they are completed."""
-        return self.engine.map_reduce(_leaf, pool, shard, self.theta, self.ends, split, name="sums")
+        parts = (np.maximum(self.theta, 0), np.maximum(-self.theta, 0)) if split else (self.theta, None)
+        return self.engine.map_reduce(sums_of, pool, shard, *parts, name="sums")
 
     def keys_and_sums(self, pool, shard, split=False):
         """`sums`, and the hypotheses that they are of."""
@@ -72,11 +79,16 @@ def every_stump(X, weight):
     return found
 
 
-def _leaf(partition, memo, pool, shard, theta, ends, split):
+def rows_in(partition):
+    """Where the rows of a block lie among all."""
     start = int(partition.key.split("-")[1])
-    mine = theta[start : start + partition.n_rows]
-    parts = (np.maximum(mine, 0), np.maximum(-mine, 0)) if split else (mine, None)
-    return pool.sums(partition, memo, shard, *parts)
+    return slice(start, start + partition.n_rows)
+
+
+def sums_of(partition, memo, pool, shard, plus, minus):
+    """A leaf: the sums of a shard, of parts for all rows."""
+    mine = rows_in(partition)
+    return pool.sums(partition, memo, shard, plus[mine], None if minus is None else minus[mine])
 
 
 def dense(block):

@@ -11,13 +11,12 @@ from scipy import sparse
 
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
-from dboost.engine.memo import Memo, MemoStore
+from dboost.engine.memo import MemoStore
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
-from dboost.hypotheses.base import Block, Context
-from dboost.hypotheses.kernels.family import Kernels, KernelSet
-from dboost.partition import Partition
-from tests.hypotheses.conftest import dense
+from dboost.hypotheses import same_hypotheses
+from dboost.hypotheses.kernels.family import Kernels
+from tests.hypotheses.conftest import Raw, block_of, check_read_back, check_sums, dense
 
 CUTS = {"one": [90], "three": [30, 0, 41, 19], "many": [1] * 20 + [70]}
 K = 3
@@ -40,31 +39,8 @@ def labels_of(task, code):
     return signs
 
 
-def block(X):
-    columns_ = sparse.csc_array(X)
-    columns_.sort_indices()
-    return Block(columns_.indptr.astype(np.int64), columns_.indices.astype(np.int32), columns_.data, X.shape[0])
-
-
-def cut(X, y, sizes):
-    ends = np.cumsum([0, *sizes])
-    parts = []
-    for i, (a, b) in enumerate(zip(ends[:-1], ends[1:])):
-        raw = block(X[a:b])
-        parts.append(Partition(raw.indptr, raw.rows, raw.values, y[a:b], np.ones(b - a), f"block-{i}"))
-    return parts
-
-
-def context_of(engine, X, y, sizes, seed=0):
-    parts = cut(X, y, sizes)
-    engine.set_plan(parts, [p.n_rows for p in parts], "kernels")
-    k = y.shape[1] if y.ndim == 2 else (K if y.dtype.kind == "i" else 1)
-    return Context(engine, len(X), X.shape[1], k, np.abs(X).max(axis=0), seed)
-
-
-def prepare(kernels, X, y, sizes=(90,), seed=0):
-    with LocalEngine(2) as engine:
-        return kernels.prepare(context_of(engine, X, y, list(sizes), seed=seed))
+def prepare(kernels, X, y, sizes=(90,), seed=0, engine=None):
+    return Raw(X, dtype=X.dtype, cuts=sizes, y=y, engine=engine).prepare(kernels, seed)
 
 
 def explicit(X, Z, gamma, cosine=False):
@@ -78,7 +54,7 @@ def explicit(X, Z, gamma, cosine=False):
 
 def formed(pool, X):
     """The kernels of all centres as the family makes them, (m, s)."""
-    return dense(pool.columns(block(X), [(s,) for s in range(int(pool.size))]))
+    return dense(pool.columns(block_of(X), [(s,) for s in range(int(pool.size))]))
 
 
 def naive_perceptron(X, y, gamma, cosine=False, limit=10**9):
@@ -107,10 +83,6 @@ def naive_perceptron(X, y, gamma, cosine=False, limit=10**9):
 
 def rows_of(part, n):
     return sparse.csr_array((part.values, part.slots, part.pointer), shape=(len(part), n)).toarray()
-
-
-def same(a, b):
-    return a.to_json() == b.to_json() and all(np.array_equal(a.arrays()[k], b.arrays()[k]) for k in a.arrays())
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multitask"])
@@ -150,7 +122,7 @@ def test_support_and_gamma_are_the_same_on_every_engine(client, support):
     expected = prepare(kernels, X, code)
     for sizes in CUTS.values():
         with DaskEngine(client) as engine:
-            pool = kernels.prepare(context_of(engine, X, code, sizes))
+            pool = prepare(kernels, X, code, sizes, engine=engine)
         assert (pool.token, pool.gamma) == (expected.token, expected.gamma)
 
 
@@ -166,7 +138,7 @@ def test_the_union_is_one_perceptron_per_partition(client):
     pool = prepare(kernels, X, code, sizes)
     assert pool.centres.numbers.tolist() == expected
     with DaskEngine(client) as engine:
-        assert kernels.prepare(context_of(engine, X, code, sizes)).token == pool.token
+        assert prepare(kernels, X, code, sizes, engine=engine).token == pool.token
     fewer = prepare(replace(kernels, max_support=9), X, code, sizes)
     assert fewer.size == 9 and set(fewer.centres.numbers.tolist()) <= set(range(90))
 
@@ -202,7 +174,7 @@ def test_columns_are_the_explicit_matrix(input, dtype, density):
     X, code = make_data(8, m=150, n=9, density=density, dtype=dtype)
     pool = prepare(Kernels(support=130, gamma=0.7, input=input), X, code, (150,))
     keys = [(s,) for s in (5, 129, 0, 64, 77)]
-    matrix = dense(pool.columns(block(X), keys))
+    matrix = dense(pool.columns(block_of(X), keys))
     Z = X[pool.centres.numbers[[s for (s,) in keys]]]
     expected = explicit(X, Z, 0.7, input == "cosine")
     np.testing.assert_allclose(matrix, expected, rtol=1e-12, atol=1e-14)
@@ -210,40 +182,26 @@ def test_columns_are_the_explicit_matrix(input, dtype, density):
     assert np.all(own == 1.0) if input == "raw" else np.all(own >= 1 - 1e-15)
     # The same bits in any block of rows and beside any other centres.
     for rows in (slice(0, 1), slice(40, 97)):
-        np.testing.assert_array_equal(dense(pool.columns(block(X[rows]), keys[2:3])), matrix[rows, 2:3])
+        np.testing.assert_array_equal(dense(pool.columns(block_of(X[rows]), keys[2:3])), matrix[rows, 2:3])
 
 
 def test_values_that_underflow_are_not_stored():
     X = np.array([[0.0], [1.0], [100.0]])
-    found = prepare(Kernels(support=X, gamma=1.0), X, np.zeros(3, np.int32), (3,)).columns(block(X), [(0,), (2,)])
+    pool = prepare(Kernels(support=X, gamma=1.0), X, np.zeros(3, np.int32), (3,))
+    found = pool.columns(block_of(X), [(0,), (2,)])
     assert found.indptr.tolist() == [0, 2, 3] and found.rows.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("budget", [10**9, 1000], ids=["remembered", "not remembered"])
-@pytest.mark.parametrize("shard_bytes", [10**8, 100])
-def test_sums_are_those_of_the_explicit_columns(budget, shard_bytes):
-    X, code = make_data(9, m=200, n=6)
-    pool = prepare(Kernels(support=170), X, code, (120, 80))
-    rng = np.random.default_rng(0)
-    residual, weight = rng.normal(size=(200, K)), rng.random(200) * (rng.random(200) < 0.9)
-    raw = block(X)
-    partition = Partition(raw.indptr, raw.rows, raw.values, code, weight, "p")
-    H = formed(pool, X)
-    up, down = np.maximum(residual, 0), np.maximum(-residual, 0)
-    peak = H[weight > 0].max(axis=0)
-    memo = Memo(MemoStore(budget), "run", "p")
-    shards = pool.shards([], 8 * K, shard_bytes)
-    assert [key for shard in shards for key in pool.keys(shard)] == [(s,) for s in range(170)]
-    assert pool.keys(shards[-1], np.array([0])) == [(128 if len(shards) == 3 else 0,)]
-    assert len(shards) == (1 if shard_bytes > 100 else 3)
+def test_sums_are_those_of_the_explicit_columns(budget):
+    X, code = make_data(9, m=240, n=6)
+    weight = np.where(np.arange(240) % 10, np.random.default_rng(0).random(240), 0.0)
+    raw = Raw(X, weight, cuts=(140, 100), y=code, engine=LocalEngine(2, MemoStore(budget)))
+    pool = raw.prepare(Kernels(support=170))
     for _ in range(2):
-        signed = [pool.sums(partition, memo, shard, residual, None) for shard in shards]
-        apart = [pool.sums(partition, memo, shard, up, down) for shard in shards]
-        for name, expected in {"G": H.T @ residual, "square": weight @ H**2, "total": weight @ H}.items():
-            np.testing.assert_allclose(np.concatenate([s.add[name] for s in signed]), expected, rtol=1e-13, atol=1e-13)
-        np.testing.assert_array_equal(np.concatenate([s.peak["peak"] for s in signed]), peak)
-        np.testing.assert_allclose(np.concatenate([s.add["mu_plus"] for s in apart]), H.T @ up, rtol=1e-13)
-        np.testing.assert_allclose(np.concatenate([s.add["mu_minus"] for s in apart]), H.T @ down, rtol=1e-13)
+        assert check_sums(raw, pool) == [(s,) for s in range(170)]
+    assert pool.shards([], 24, 500) == [(0, 64), (64, 128), (128, 170)]
+    assert len(pool.shards([], 24, 10**8)) == 1
 
 
 def test_names_say_which_rows():
@@ -259,18 +217,11 @@ def test_names_say_which_rows():
 def test_a_set_survives_json_and_arrays(support, input):
     X, code = make_data(10, dtype=np.float32)
     kernels = Kernels(support=sparse.csr_array(X[:12]) if support == "given" else support, input=input)
-    pool = prepare(kernels, X, code)
-    keys = [(s,) for s in (1, 2, 7)]
-    held = pool.chosen(keys, None)
-    document = Document(json.loads(json.dumps(held.to_json())), "model.json")
-    again = Kernels.restore(document, held.arrays(), 7)
-    assert isinstance(again, KernelSet) and same(held, again)
-    assert again.words() == pool.names(keys, None) and again.n_hypotheses == 3
-    assert again.inputs.tolist() == list(range(7))
-    for a, b in zip(again.evaluate(block(X)), pool.columns(block(X), keys)):
-        np.testing.assert_array_equal(a, b)
+    raw = Raw(X, y=code)
+    held, _ = check_read_back(raw, raw.prepare(kernels), [(s,) for s in (1, 2, 7)])
+    assert held.n_hypotheses == 3 and held.inputs.tolist() == list(range(7))
     with pytest.raises(DataError, match="need 7"):
-        again.evaluate(block(X[:, :6]))
+        held.evaluate(block_of(X[:, :6]))
 
 
 def damage(name, value):
@@ -303,7 +254,7 @@ def test_damaged_sets_are_refused():
         X, code = make_data(10, density=1.0)
         held = prepare(Kernels(support=2, gamma=1.0), X, code).chosen([(0,), (1,)], None)
         fields, arrays = held.to_json(), dict(held.arrays())
-        assert same(Kernels.restore(Document(dict(fields), "model.json"), arrays, 7), held)
+        assert same_hypotheses(Kernels.restore(Document(dict(fields), "model.json"), arrays, 7), held)
         change(fields, arrays)
         with pytest.raises(ModelFormatError):
             Kernels.restore(Document(fields, "model.json"), arrays, 7)
@@ -322,7 +273,7 @@ def test_data_that_does_not_fit_is_refused():
             prepare(Kernels(support=support), X, X[:, 0])
     assert prepare(Kernels(support=10), X, X[:, 0]).size == 10
     with pytest.raises(DataError, match="no finite length"):
-        prepare(Kernels(support=5, gamma=1.0), X * 1e200, code).columns(block(X * 1e200), [(0,)])
+        prepare(Kernels(support=5, gamma=1.0), X * 1e200, code).columns(block_of(X * 1e200), [(0,)])
 
 
 # -- parameters --------------------------------------------------------------------------------------------------------

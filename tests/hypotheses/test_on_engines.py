@@ -14,6 +14,7 @@ from dboost.hypotheses.products.family import Products
 from dboost.hypotheses.stumps.family import Stumps
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
+from tests.hypotheses.test_product_blocks import in_blocks
 
 FAMILIES = {
     "pairs": Products(max_degree=2),
@@ -27,7 +28,8 @@ FAMILIES = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
-def test_a_fit_has_the_same_bits_on_threads_and_on_a_cluster(family, one_worker, two_processes):
+def test_a_fit_has_the_same_bits_on_threads_and_on_a_cluster(family, one_worker, two_processes, monkeypatch):
+    in_blocks(monkeypatch, 300)
     data = plain.make("multinomial", m=120, n=4, weights=True, seed=60)
     # the bits of every round count, not how many there are: each pass costs turns through two schedulers
     settings = FitSettings("multinomial", "l1/l2", tol=1e-2, hypotheses=family)

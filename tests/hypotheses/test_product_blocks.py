@@ -17,7 +17,6 @@ from dboost import (
 )
 from dboost.boosting import totally_corrective as entering
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Block
@@ -26,7 +25,6 @@ from dboost.hypotheses.products import family
 from dboost.hypotheses.products.family import OCCURRING, words
 from dboost.problem import induced
 from tests.boosting import plain
-from tests.boosting.test_resume import bits
 from tests.hypotheses.conftest import Raw, dense
 
 N = 14
@@ -103,19 +101,6 @@ def test_every_system_takes_what_it_takes_of_the_explicit_matrix(name, monkeypat
     matrix = model.set_params(hypotheses=columns, **as_they_are).fit(H, y)
     assert sorted(names[int(column[1:])] for column in matrix.active_features_) == sorted(entered)
     np.testing.assert_allclose(matrix.decision_function(H), scores, rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.full
-def test_blocks_have_the_same_bits_on_a_cluster(two_processes, monkeypatch):
-    in_blocks(monkeypatch, 1500)
-    data = plain.make("multinomial", m=80, n=8, density=0.3, weights=True, seed=61)
-    settings = FitSettings("multinomial", "l1/l2", tol=5e-2, hypotheses=PAIRS)
-    results = []
-    for engine in (LocalEngine(2), DaskEngine(two_processes)):
-        with engine:
-            fitting = Fitting(plain.plan(data, [10, 40, 80]), engine, settings)
-            results.append(bits(fitting.fit(0.3 * fitting.alpha_max())))
-    assert results[0] == results[1]
 
 
 def test_a_block_holds_what_it_may_and_only_some_are_held(monkeypatch):

@@ -17,7 +17,7 @@ from dboost.partition import Partition
 from dboost.passes.point import Point
 from dboost.passes.residuals import branches, one_branch
 from dboost.problem.pools import leading
-from tests.hypotheses.conftest import Raw, dense, every_stump
+from tests.hypotheses.conftest import Raw, dense, every_stump, rows_in, sums_of
 from tests.hypotheses.test_stumps import keys_of
 
 BINNED = [Stumps(bins=5, max_listed=0), Stumps(bins=4, max_listed=0, signed=True)]
@@ -44,8 +44,7 @@ def raw(request):
 
 
 def leaf(partition, memo, nodes, pool, U):
-    start = int(partition.key.split("-")[1])
-    return pool.inside(partition, memo, nodes, U[start : start + partition.n_rows])
+    return pool.inside(partition, memo, nodes, U[rows_in(partition)])
 
 
 def parts_of(raw, branches):
@@ -56,23 +55,11 @@ def parts_of(raw, branches):
 
 def shard_sums(raw, pool, shard, branches):
     """What the scoring pass forms for a shard."""
-    total = raw.engine.map_reduce(theta_leaf, pool, shard, raw.theta, name="sums")
+    total = raw.total(pool, shard)
     if branches:
-        up, down = parts_of(raw, True)[:2]
-        other = raw.engine.map_reduce(mu_leaf, pool, shard, up, down, name="sums")
+        other = raw.engine.map_reduce(sums_of, pool, shard, *parts_of(raw, True)[:2], name="sums")
         total.add = other.add | {THETA + name: value for name, value in total.add.items()}
     return pool.complete(shard, total)
-
-
-def theta_leaf(partition, memo, pool, shard, theta):
-    start = int(partition.key.split("-")[1])
-    return pool.sums(partition, memo, shard, theta[start : start + partition.n_rows], None)
-
-
-def mu_leaf(partition, memo, pool, shard, plus, minus):
-    start = int(partition.key.split("-")[1])
-    span = slice(start, start + partition.n_rows)
-    return pool.sums(partition, memo, shard, plus[span], minus[span])
 
 
 def by_hand(raw, H, branches):

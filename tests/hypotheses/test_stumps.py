@@ -12,7 +12,6 @@ from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen
 from dboost.hypotheses.stumps.family import Stumps, encoded, halfway, key_arrays, threshold_keys
-from dboost.hypotheses.union import UnionPool
 from tests.hypotheses.conftest import Raw, check_cuts, check_read_back, check_sums, dense, every_stump
 
 
@@ -130,10 +129,3 @@ def test_damaged_sets_are_refused(sparse_rows):
     for changed, given in changes:
         with pytest.raises(ModelFormatError):
             restore_chosen(Document(changed, "model.json"), given, 6)
-
-
-def test_in_a_union(sparse_rows):
-    pool = sparse_rows.prepare(Stumps() | Stumps(signed=True))
-    assert isinstance(pool, UnionPool)
-    keys = check_sums(sparse_rows, pool)
-    assert len(keys) == 2 * len(every_stump(sparse_rows.X, sparse_rows.weight))

@@ -87,7 +87,7 @@ def words_of(numbers: NDArray[np.int64], given: bool) -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelSet:
+class KernelSet(Chosen):
     """The kernels that a model holds, with their centres."""
 
     centres: Centres
@@ -102,10 +102,6 @@ class KernelSet:
     def inputs(self) -> NDArray[np.int64]:
         """All raw columns: each one is part of the distance."""
         return np.arange(self.n_features, dtype=np.int64)
-
-    @property
-    def n_hypotheses(self) -> int:
-        return len(self.centres)
 
     def words(self) -> list[str]:
         """``K(x; row 17)``, ..."""
@@ -175,7 +171,7 @@ def advance(partition: Partition, state: Mistakes, rule: Rule) -> Mistakes:
         labels = labels.taken(there)
     for start in range(0, rows.n_rows, CHUNK):
         stop = min(start + CHUNK, rows.n_rows)
-        state = _visit(rows.piece(start, stop), labels.piece(start, stop), state, rule)
+        state = _visit(rows.piece(start, stop), labels.taken(slice(start, stop)), state, rule)
     return state
 
 
@@ -209,11 +205,7 @@ class Labels(NamedTuple):
     codes: NDArray[np.int32]
     signs: NDArray[np.int8]
 
-    def piece(self, start: int, stop: int) -> Labels:
-        """Those of rows [start, stop)."""
-        return Labels(self.coded, self.codes[start:stop], self.signs[start:stop])
-
-    def taken(self, rows: NDArray[np.int64]) -> Labels:
+    def taken(self, rows: NDArray[np.int64] | slice) -> Labels:
         """Those of some rows."""
         if self.coded:
             return Labels(True, self.codes[rows], self.signs)
@@ -235,12 +227,6 @@ def alone(partition: Partition, memo: Any, rule: Rule) -> Sums:
     """The mistakes of a perceptron that sees one partition only."""
     found = advance(partition, nothing_seen(), rule)
     return Sums(parts={"mistakes": [(found.seen, found.centres)]})
-
-
-def sequential_support(context: Context, rule: Rule) -> Centres:
-    """Mistakes of one pass in the order of the rows, the same for any cut into partitions and on any engine."""
-    state: Mistakes = context.engine.scan(advance, nothing_seen(), rule, name="perceptron")
-    return state.centres
 
 
 def united_support(context: Context, rule: Rule) -> Centres:
@@ -394,7 +380,8 @@ class Kernels(Joinable):
             limit = NO_LIMIT if self.max_support is None else int(self.max_support)
             rule = Rule(gamma, cosine, context.n_outputs, limit)
             if self.support == "perceptron":
-                return sequential_support(context, rule)
+                state: Mistakes = context.engine.scan(advance, nothing_seen(), rule, name="perceptron")
+                return state.centres
             return united_support(context, rule)
         if isinstance(self.support, int | np.integer):
             if self.support > context.n_rows:

@@ -219,7 +219,7 @@ def made_columns(bank: Bank, slots: NDArray[np.int64], masks: NDArray[np.int64],
 
 
 @dataclass(frozen=True, eq=False)
-class PatchSet:
+class PatchSet(Chosen):
     """The patches that a model holds."""
 
     bank: Bank  # The templates that are used, each once.
@@ -233,10 +233,6 @@ class PatchSet:
     @property
     def inputs(self) -> NDArray[np.int64]:
         return self.bank.pixels_seen(np.unique(self.masks)) if len(self.masks) else np.zeros(0, np.int64)
-
-    @property
-    def n_hypotheses(self) -> int:
-        return len(self.slots)
 
     def words(self) -> list[str]:
         """``patch 17 at 2,3``: the template's number, row and column of the mask; see ``words_of``."""

@@ -101,7 +101,7 @@ def piece_columns(balls: Balls, raw: Block, keys: Sequence[tuple[int, ...]]) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class PieceSet:
+class PieceSet(Chosen):
     """The features of pieces that a model holds."""
 
     balls: Balls  # The centres that are used, each once, and all radii.
@@ -117,10 +117,6 @@ class PieceSet:
     def inputs(self) -> NDArray[np.int64]:
         """All raw columns: each one is part of the distance."""
         return np.arange(self.balls.d, dtype=np.int64)
-
-    @property
-    def n_hypotheses(self) -> int:
-        return len(self.keys)
 
     def words(self) -> list[str]:
         """``rm near 17 within 0.5``, and ``1 near 17 within 0.5`` for the constant."""
