@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.compiled.newton_model import Coupled, newton_model
-
 
 @dataclass
 class Block:
@@ -58,19 +56,3 @@ def block(request, rng):
         matrix.data,
         weight,
     )
-
-
-@pytest.fixture(params=[True, False], ids=["intercept", "no intercept"])
-def intercept(request):
-    return request.param
-
-
-@pytest.fixture
-def model(block, rng, loss_name, intercept):
-    """A Newton model of the loss `loss_name`, which the file of the test names."""
-    return newton_model(block, rng, loss_name, intercept)
-
-
-@pytest.fixture
-def coupled():
-    return Coupled()

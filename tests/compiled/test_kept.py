@@ -21,28 +21,24 @@ ROOT = Path(__file__).resolve().parents[2]
 BASE, STAMP = "loops.add", "what it comes from"
 
 
-def save_many(kind: type, folder: str, mine: int, start: object) -> None:
-    files = kind(folder, BASE, STAMP)
+def save_many(folder: str, mine: int, start: object) -> None:
+    files = FilesByKey(folder, BASE, STAMP)
     start.wait()
     for number in range(100):
         files.save((mine, number), f"code of {mine} {number}")
 
 
-def kept_by_two(kind: type, folder: Path) -> int:
+def test_two_processes_that_save_at_once_lose_nothing(tmp_path):
     spawn = multiprocessing.get_context("spawn")
     start = spawn.Barrier(2)
-    both = [spawn.Process(target=save_many, args=(kind, str(folder), mine, start)) for mine in range(2)]
+    both = [spawn.Process(target=save_many, args=(str(tmp_path), mine, start)) for mine in range(2)]
     for one in both:
         one.start()
     for one in both:
         one.join(60)
         assert one.exitcode == 0
-    files = kind(str(folder), BASE, STAMP)
-    return sum(files.load((mine, number)) == f"code of {mine} {number}" for mine in range(2) for number in range(100))
-
-
-def test_two_processes_that_save_at_once_lose_nothing(tmp_path):
-    assert kept_by_two(FilesByKey, tmp_path) == 200
+    files = FilesByKey(str(tmp_path), BASE, STAMP)
+    assert all(files.load((mine, n)) == f"code of {mine} {n}" for mine in range(2) for n in range(100))
 
 
 def test_code_of_another_source_is_not_loaded_and_goes_after_a_while(tmp_path):
