@@ -11,7 +11,7 @@ from scipy import sparse
 from dboost.data.sparse.csc import to_csc
 from dboost.data.sparse.csr import CsrPiece
 from dboost.engine.memo import Memo, MemoStore
-from dboost.engine.views import shard_through, through
+from dboost.engine.views import through
 from dboost.partition import Partition, Sums
 from dboost.passes.draws import Places, count_rows
 from dboost.passes.folds import Folds, Left, fold_masses, judge, wrong_share
@@ -59,11 +59,11 @@ def test_what_is_left_shares_the_features(rows):
     VALUES[0] = part.values
     folds = drawn(part, 4)
     ids = folds.ids(part, memo())
-    seen = through(part, memo(), Left(folds, 2), _sums).add
+    seen = through(Left(folds, 2), _sums, part, memo()).add
     assert seen["features"]
     assert seen["weight"].tolist() == np.where(ids == 2, 0.0, part.weight).tolist()
     assert seen["y"].tolist() == y.tolist()
-    renamed = shard_through(part, memo(), (0, 5), Left(folds, 2, present=(0, 2)), _sums).add
+    renamed = through(Left(folds, 2, present=(0, 2)), _sums, part, memo(), (0, 5)).add
     assert renamed["y"][y == 2].tolist() == [1] * int(np.sum(y == 2))
     assert renamed["weight"].tolist() == seen["weight"].tolist()
 
@@ -188,7 +188,7 @@ def test_a_leaf_sees_these_rows_alone_and_remembers_them_apart(share):
         seen.append((part, extra, remembers.get("kind", "token", lambda: share)))
 
     store = memo("a")
-    through(whole, store, of(share, 2, whole), leaf, "extra")
+    through(of(share, 2, whole), leaf, whole, store, "extra")
     part, extra, value = seen[0]
     assert extra == "extra" and value == share
     np.testing.assert_array_equal(dense(part), dense(of(share, 2, whole).seen(whole, memo("b"))))

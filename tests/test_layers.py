@@ -39,11 +39,10 @@ ALLOWED: dict[str, set[str]] = {
     "losses": {"errors", "compiled", "capability"},
     "penalties": {"errors", "bounds", "columns", "compiled", "capability"},
     # What an engine is, without those there are: all that mathematics may know of where it runs.
-    "engine.seconds": set(),
     "engine.machine": {"errors"},
-    "engine.base": {"errors", "partition", "engine.seconds"},
-    "engine.views": {"partition", "engine.base", "engine.seconds"},
-    "engine": {"errors", "notices", "partition", "interruption", "progress", "engine.base", "engine.seconds",
+    "engine.base": {"errors", "partition"},
+    "engine.views": {"partition", "engine.base"},
+    "engine": {"errors", "notices", "partition", "interruption", "progress", "engine.base",
                "engine.machine", "engine.views"},
     "hypotheses": {"capability", "errors", "files", "partition", "compiled", "hypotheses.clusters", "engine.base"},
     "hypotheses.clusters": {"errors"},
@@ -57,7 +56,7 @@ ALLOWED: dict[str, set[str]] = {
               "model.stages"},
     "problem": {
         "errors", "partition", "losses", "bounds", "penalties", "hypotheses", "passes", "compiled", "columns",
-        "engine.base", "engine.seconds",
+        "engine.base",
     },
     "certificate": {"losses", "passes", "penalties", "compiled", "problem"},
     "solvers": {

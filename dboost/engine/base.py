@@ -1,6 +1,6 @@
 """What the rest of dboost knows about the place where functions run.
 
-Covers: the ``Engine`` protocol and the plan an engine works on.
+Covers: the ``Engine`` protocol, the plan an engine works on, and the seconds it keeps.
 Does not cover: the engines (``local``, ``dask``), what most of them share (``defaults``), or mathematics of any kind.
 """
 
@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, overload
 
-from dboost.engine.seconds import Seconds
 from dboost.errors import UsageError
 from dboost.partition import Partition, Sums
 
@@ -50,6 +49,29 @@ class EnginePlan:
             raise UsageError("the plan holds no partition; expected at least one")
         if min(self.rows) < 0:
             raise UsageError(f"the plan gives partition {self.rows.index(min(self.rows))} a negative number of rows")
+
+
+@dataclass
+class Seconds:
+    """Seconds since an engine was opened; those of passes that failed are not in them."""
+
+    driver: float = 0.0  # The driver itself, inside the engine: planning a pass and packing its arguments.
+    # The rest of the wait for passes: turns through the scheduler and the queues of workers. 0 in-process.
+    scheduler: float = 0.0
+    # Arguments on the way to a worker (receiving from other workers, decoding), and results on the way back, once all
+    # of a pass were ready. What the scheduler copies beside its other work is not told apart from it. 0 in-process.
+    network: float = 0.0
+    kernels: float = 0.0  # The work itself: reading, leaves, merging and finishing, of the worker that took longest.
+
+    def add(self, driver: float, wait: float, kernels: float, network: float) -> None:
+        """Count a pass: `wait` is all the time between handing it over and having its results."""
+        # Clocks of several workers overlap: together the shares never exceed the wait.
+        kernels = min(kernels, wait)
+        network = min(network, wait - kernels)
+        self.driver += driver
+        self.kernels += kernels
+        self.network += network
+        self.scheduler += wait - kernels - network
 
 
 class View(Protocol):

@@ -14,12 +14,11 @@ from functools import cache
 from typing import Any, Self, TypeVar
 
 from dboost import interruption
-from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, View, finishing_args
+from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Seconds, Step, View, finishing_args
 from dboost.engine.bundle import open_partition, run_bundle, staying
 from dboost.engine.helping_threads import Helpers, give_back, helpers
 from dboost.engine.machine import available_cores, available_memory
 from dboost.engine.memo import SHARE_OF_MEMORY, MemoStore, process_store
-from dboost.engine.seconds import Seconds
 from dboost.engine.tree import fold_many
 from dboost.engine.views import EngineView
 from dboost.errors import UsageError

@@ -8,10 +8,10 @@ Does not cover: the ways themselves (``View``: ``folds``, ``subsamples``, ``supp
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from dboost.engine.base import Engine, Leaf, Step, View
-from dboost.engine.seconds import Seconds
+from dboost.engine.base import Engine, Leaf, Seconds, Step, View
 from dboost.partition import Partition, Sums
 
 
@@ -51,25 +51,15 @@ class NoMemo:
         pass
 
 
-def through(partition: Any, memo: Any, view: View, leaf: Any, *args: Any) -> Sums:
-    """What `leaf` says of a partition as it is seen."""
-    sums: Sums = leaf(view.seen(partition, memo), _apart(memo, view), *args)
-    return sums
+def through(view: View, leaf: Leaf, partition: Any, memo: Any, *args: Any) -> Sums:
+    """What `leaf`, with shards or without, says of a partition as it is seen."""
+    apart = memo if view.lane is None else LaneMemo(memo, view.lane)
+    return leaf(view.seen(partition, memo), apart, *args)
 
 
-def shard_through(partition: Any, memo: Any, shard: Any, view: View, leaf: Any, *args: Any) -> Sums:
-    """As `through`, for a leaf with shards."""
-    sums: Sums = leaf(view.seen(partition, memo), _apart(memo, view), shard, *args)
-    return sums
-
-
-def step_through(partition: Any, state: Any, view: View, step: Any, *args: Any) -> Any:
+def step_through(view: View, step: Step, partition: Any, state: Any, *args: Any) -> Any:
     """One step of a scan (``Engine.scan``), which has no memo, past a partition as it is seen."""
     return step(view.seen(partition, NoMemo()), state, *args)
-
-
-def _apart(memo: Any, view: View) -> Any:
-    return memo if view.lane is None else LaneMemo(memo, view.lane)
 
 
 class _Seen:
@@ -131,12 +121,11 @@ class EngineView:
     def resident_partitions(self) -> tuple[Partition, ...] | None:
         return self._there
 
-    def map_reduce(self, leaf: Leaf, *args: Any, name: str, shards: Sequence[Any] | None = None, **how: Any) -> Any:
-        seeing = through if shards is None else shard_through
-        return self._engine.map_reduce(seeing, self._view, leaf, *args, name=name, shards=shards, **how)
+    def map_reduce(self, leaf: Leaf, *args: Any, name: str, **how: Any) -> Any:
+        return self._engine.map_reduce(partial(through, self._view, leaf), *args, name=name, **how)
 
     def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
-        return self._engine.scan(step_through, state, self._view, step, *args, name=name)
+        return self._engine.scan(partial(step_through, self._view, step), state, *args, name=name)
 
     def close(self) -> None:
         """Do nothing: the other engine belongs to whom opened it."""

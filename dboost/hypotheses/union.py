@@ -211,12 +211,10 @@ class UnionPool(Pool):
         return place, self.pools[place].branch([key[1:] for key in parents])
 
     def grows(self, key: Key) -> bool:
-        found: bool = self.pools[key[0]].grows(key[1:])
-        return found
+        return bool(self.pools[key[0]].grows(key[1:]))
 
     def counts(self, key: Key) -> bool:
-        found: bool = self.pools[key[0]].counts(key[1:])
-        return found
+        return bool(self.pools[key[0]].counts(key[1:]))
 
     def reach(self, plus: Array, minus: Array) -> Array:
         found: Array = np.maximum.reduce([pool.reach(plus, minus) for _, pool in self._trees()])
