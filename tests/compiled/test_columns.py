@@ -23,16 +23,6 @@ def test_column_gradient(block, rng, candidates):
     assert not out[np.isin(candidates, EMPTY_COLUMNS)].any()
 
 
-def test_column_mu(block, rng):
-    U = rng.normal(size=(40, K))
-    candidates = np.arange(12)
-    plus, minus = np.full((12, K), np.nan), np.full((12, K), np.nan)
-    columns.column_mu(*block.csc, np.maximum(U, 0), np.maximum(-U, 0), candidates, plus, minus)
-    product = block.dense[:, :, None] * U[:, None, :]
-    np.testing.assert_allclose(plus, np.maximum(product, 0).sum(axis=0), rtol=1e-13, atol=1e-15)
-    np.testing.assert_allclose(minus, np.maximum(-product, 0).sum(axis=0), rtol=1e-13, atol=1e-15)
-
-
 def test_a_tiny_mu_is_not_lost_beside_a_large_one():
     """The sums are kept apart: mu- to full precision at a ratio of 1e-18 (docs/math.md 0.1)."""
     indptr, rows, values = np.array([0, 2]), np.array([0, 1], np.int32), np.ones(2)
