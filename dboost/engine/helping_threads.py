@@ -19,8 +19,7 @@ from typing import Any
 @cache
 def _getcpu() -> Callable[[], int] | None:
     """The function of the C library that names the processor a thread is on, where it has one."""
-    found: Callable[[], int] | None = getattr(ctypes.CDLL(None), "sched_getcpu", None)
-    return found
+    return getattr(ctypes.CDLL(None), "sched_getcpu", None)
 
 
 class Helpers(ThreadPoolExecutor):

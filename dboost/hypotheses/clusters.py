@@ -36,5 +36,4 @@ def centres_of(points: Array, count: int, seed: int, name: str) -> Array:
             n_init=1,
             random_state=int(np.random.SeedSequence([seed, 11]).generate_state(1)[0] >> 1),
         ).fit(points)
-    centres: Array = np.ascontiguousarray(found.cluster_centers_, dtype=np.float64)
-    return centres
+    return np.ascontiguousarray(found.cluster_centers_, dtype=np.float64)

@@ -67,8 +67,7 @@ class Held:
             if by_row is not None:
                 return cut_of_rows(*by_row, self.columns, partition.n_features)
             block, places = self.block(partition, memo)
-            found: Cut = cut_rows(block.indptr, block.rows, block.values, places, block.n_rows)
-            return found
+            return cut_rows(block.indptr, block.rows, block.values, places, block.n_rows)
 
         # without it, a block that is not held has to be read again
         cut: Cut = memo.get("cut", self.token, build, stays=partition.rowwise)

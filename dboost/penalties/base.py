@@ -129,8 +129,7 @@ class Penalty(ABC):
 
     def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray:
         """Whether a zero row with G_j at W_j = 0 is not optimal, shape (rows,)."""
-        result: BoolArray = self.dual_norm(G) > per_row(lam, len(G))
-        return result
+        return self.dual_norm(G) > per_row(lam, len(G))
 
     def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """Minimiser of the quadratic bound plus penalty, row by row (Duchi & Singer 2009, eq. 11 and 14).

@@ -38,8 +38,7 @@ Int8 = npt.NDArray[np.int8]
 
 def rightly_signed(Z: FloatArray, signs: Int8) -> FloatArray:
     """Rows (rows, k) without the entries whose sign is not that of their row, (rows,); a sign of 0 is any."""
-    found: FloatArray = np.where(signs[:, None] * Z < 0.0, 0.0, Z)
-    return found
+    return np.where(signs[:, None] * Z < 0.0, 0.0, Z)
 
 
 def centred(W: FloatArray, signs: Int8) -> FloatArray:
@@ -238,8 +237,7 @@ class BoundGroups(BoundPenalty):
 
     def leaves_zero(self, G: FloatArray) -> BoolArray:
         """Whether the group of a row is not optimal at zero, (rows,)."""
-        found: BoolArray = (self.dual_norms(self.dual_norm(G)) > self.lam)[self.place]
-        return found
+        return (self.dual_norms(self.dual_norm(G)) > self.lam)[self.place]
 
     def _solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike) -> FloatArray:
         """Group by group: in V_j = lam_j W_j the penalty is c_g omega(V_g), and the metric D_j / lam_j**2."""

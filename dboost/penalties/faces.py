@@ -329,8 +329,7 @@ class SmoothFace(Face):
 
     def gradient(self, lam: npt.ArrayLike) -> FloatArray:
         """lam_j omega'(w)."""
-        result: FloatArray = (per_row(lam, len(self.at))[:, None] * self.slope).ravel()
-        return result
+        return (per_row(lam, len(self.at))[:, None] * self.slope).ravel()
 
     def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
         """lam_j (bend v - tie <tie, v>) row by row."""
@@ -342,8 +341,7 @@ class SmoothFace(Face):
     def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
         """lam_j (bend - tie^2)."""
         bend = np.maximum(self.bend - self.tie**2, 0.0)
-        result: FloatArray = (per_row(lam, len(self.at))[:, None] * bend).ravel()
-        return result
+        return (per_row(lam, len(self.at))[:, None] * bend).ravel()
 
 
 @dataclass(frozen=True, eq=False)

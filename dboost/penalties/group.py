@@ -75,8 +75,7 @@ def ridged_gain(p: FloatArray, q: FloatArray, lam1: FloatArray, ridge: FloatArra
     u = np.where(endless, 1.0, -np.expm1(-g))
     series = -0.5 * g * g * (1.0 - g / 3.0 * (1.0 - g / 4.0 * (1.0 - g / 5.0 * (1.0 - g / 6.0 * (1.0 - g / 7.0)))))
     less = np.where(endless, 0.0, np.where(g < _SMALL, series, u - g))
-    result: FloatArray = p * u * u + lam1[:, None] * less + rise * g * (u - 0.5 * g)
-    return result
+    return p * u * u + lam1[:, None] * less + rise * g * (u - 0.5 * g)
 
 
 @njit(nogil=True, cache=True)

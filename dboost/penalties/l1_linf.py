@@ -64,8 +64,7 @@ class Linf(TiltedPenalty):
         """Sort by unpenalised size, find the common bound (Duchi & Singer 2009, eq. 6-9, in logarithms)."""
         P, N, s = exponential.sides(A, B)
         t = _unpenalised(P, N)
-        gamma: FloatArray = s * np.minimum(t, _bound(P, N, t, lam)[:, None])
-        return gamma
+        return s * np.minimum(t, _bound(P, N, t, lam)[:, None])
 
     def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray, scale: FloatArray) -> FloatArray:
         """Exact: tied entries act as one with summed weights, the others are unpenalised (docs/math.md 5)."""

@@ -208,8 +208,7 @@ class L2(MixedPenalty):
         top = float(values.max(initial=0.0))
         if not 0.0 < top < np.inf:
             return sums_by(values, place, count)
-        found: FloatArray = top * np.sqrt(sums_by((values / top) ** 2, place, count))
-        return found
+        return top * np.sqrt(sums_by((values / top) ** 2, place, count))
 
     def dual_joined(self, norms: FloatArray, place: IntArray, count: int) -> FloatArray:
         """The same: the norm is its own dual."""
@@ -217,8 +216,7 @@ class L2(MixedPenalty):
 
     def of_size(self, rows: FloatArray) -> FloatArray:
         """sqrt(rows)."""
-        found: FloatArray = np.sqrt(rows)
-        return found
+        return np.sqrt(rows)
 
 
 @dataclass(frozen=True)

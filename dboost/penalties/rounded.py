@@ -223,8 +223,7 @@ class SmoothLinf(RoundedPenalty):
 
     def value(self, W: FloatArray) -> FloatArray:
         """log(mean_r cosh(b w_r)) / b for each row."""
-        result: FloatArray = self._shares(W)[0] / self.sharpness
-        return result
+        return self._shares(W)[0] / self.sharpness
 
     def dual_norm(self, G: FloatArray) -> FloatArray:
         """Sum of absolute entries, as for ``l1/linf``: a G beyond lam has no minimiser of -<G, w> + lam omega(w)."""

@@ -28,14 +28,12 @@ def in_strengths(norms: FloatArray, weights: FloatArray) -> FloatArray:
     """norms / weights, (rows,); 0 for a row without penalty, whose sums a dual point does not have at all."""
     if weights.all():
         return norms / weights
-    found: FloatArray = np.where(weights > 0.0, norms / np.where(weights > 0.0, weights, 1.0), 0.0)
-    return found
+    return np.where(weights > 0.0, norms / np.where(weights > 0.0, weights, 1.0), 0.0)
 
 
 def sums_by(values: FloatArray, place: IntArray, count: int) -> FloatArray:
     """Sums of values (rows,) by the group of each row, (count,)."""
-    found: FloatArray = np.bincount(place, weights=values, minlength=count).astype(np.float64, copy=False)
-    return found
+    return np.bincount(place, weights=values, minlength=count).astype(np.float64, copy=False)
 
 
 def norm2(Z: FloatArray) -> FloatArray:

@@ -72,8 +72,7 @@ class Lattice:
         """Squared distance, in standard deviations, of positions 0 .. count - 1 to the centres of one axis."""
         spacing = count / self.side
         centres = spacing * (np.arange(self.side) + 0.5) - 0.5
-        found: NDArray[np.float64] = ((np.arange(count) - centres[:, None]) / (self.spread * spacing)) ** 2
-        return found
+        return ((np.arange(count) - centres[:, None]) / (self.spread * spacing)) ** 2
 
 
 @dataclass(frozen=True)
