@@ -100,7 +100,6 @@ class EpsilonInsensitive(KindOfLoss):
 
     epsilon: float = 0.1
     softness: float = 1.0
-    name: ClassVar[str] = "epsilon_insensitive"
     kind: ClassVar[int] = TUBE
     numbers: ClassVar[tuple[str, ...]] = ("epsilon", "softness")
     largest: ClassVar[float] = 1.0
@@ -117,6 +116,11 @@ class EpsilonInsensitive(KindOfLoss):
         if not (is_number(given) and 0.0 < given < math.inf):
             raise UsageError(f"softness must be a finite number > 0, got {given!r}")
         object.__setattr__(self, "softness", float(given))
+
+    @property
+    def name(self) -> str:
+        """Its public name, which the class alone does not have: it is refused as no loss."""
+        return "epsilon_insensitive"
 
     @property
     def kappa(self) -> float:

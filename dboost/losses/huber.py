@@ -59,7 +59,6 @@ class Huber(KindOfLoss):
     """
 
     epsilon: float = 1.35
-    name: ClassVar[str] = "huber"
     kind: ClassVar[int] = HUBER
     numbers: ClassVar[tuple[str, ...]] = ("epsilon",)
     kappa: ClassVar[float] = 1.0
@@ -72,6 +71,11 @@ class Huber(KindOfLoss):
         if not (is_number(given) and 0.0 < given < math.inf):
             raise UsageError(f"epsilon must be a finite number > 0, got {given!r}")
         object.__setattr__(self, "epsilon", float(given))
+
+    @property
+    def name(self) -> str:
+        """Its public name, which the class alone does not have: it is refused as no loss."""
+        return "huber"
 
     @property
     def largest(self) -> float:

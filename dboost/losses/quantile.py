@@ -71,7 +71,6 @@ class Quantile(KindOfLoss):
 
     quantile: float = 0.5
     width: float = 0.1
-    name: ClassVar[str] = "quantile"
     kind: ClassVar[int] = QUANTILE
     numbers: ClassVar[tuple[str, ...]] = ("quantile", "width")
     kinked: ClassVar[bool] = True
@@ -84,6 +83,11 @@ class Quantile(KindOfLoss):
             if not (is_number(given) and 0.0 < given < most):
                 raise UsageError(f"{name} must be a number between 0 and {most:g}, got {given!r}")
             object.__setattr__(self, name, float(given))
+
+    @property
+    def name(self) -> str:
+        """Its public name, which the class alone does not have: it is refused as no loss."""
+        return "quantile"
 
     @property
     def kappa(self) -> float:
