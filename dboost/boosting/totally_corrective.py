@@ -195,6 +195,8 @@ Array = NDArray[np.float64]
 # another round, so that solving precisely now is wasted.
 _INNER_SHARE = 0.02
 _INNER_SHARE_WAITED = 0.3
+# Values of the rows held, each for all outputs, up to which a round costs next to nothing.
+_LIGHT_ROUND = 1_000_000
 # Rows so close to the threshold enter too: one that passes it while the others are solved costs another round.
 _MARGIN = 0.03
 # Rows without penalty are solved until what is left of their sums costs the certificate at most this share of `tol`.
@@ -376,13 +378,15 @@ class Loop(Rounds):
         """How far the rows of `iterate` are solved."""
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
         share = _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
-        # where no row is about to enter the restricted problem is all there is to solve: no row that is zero violates
-        # optimality; or, of a penalty that leaves no row out, those that are not held are of columns that tell nothing
+        # where no row is about to enter the restricted problem is all there is to solve: every column is held, or no
+        # row that is zero violates optimality; or, of a penalty that leaves no row out, those that are not held are of
+        # columns that tell nothing
         objective = self.problem.objective
         leaves_out = objective.sparse or objective.columns.group is not None
         newton = self.settings.update == "newton" and self.settings.tol > 0.0
-        settled = newton and self.problem.screens and not self._any_leaves_zero(iterate)
-        all_held = (settled or not (leaves_out or self.problem.searched)) and not others_wait
+        settled = self._every_column(iterate, state) or not self._any_leaves_zero(iterate)
+        whole = newton and self.problem.screens and settled
+        all_held = (whole or not (leaves_out or self.problem.searched)) and not others_wait
         alone = all_held or self.entering.full(iterate)
         guess = is_guess(self.problem, state)
         value = max(objective(iterate, self.lam), objective.resolution)
@@ -391,6 +395,16 @@ class Loop(Rounds):
             rest = self.inner.restricted_gap(iterate, self.lam, Step("", 0.0, 0.0))
             goal = goal.below(rest, share)
         return goal
+
+    def _every_column(self, iterate: Iterate, state: FitState) -> bool:
+        """Whether every column is held, in a first round too where the data are large enough for one to cost something.
+
+        Of less, whoever watches the rounds, or ends them, sees more than one.
+        """
+        problem = self.problem
+        numbers = problem.statistics.values(iterate.active, problem.n_rows) * problem.k
+        held = iterate if numbers > _LIGHT_ROUND else state
+        return bool(held.active.shape[0] >= np.count_nonzero(np.isfinite(problem.objective.columns.weight)))
 
     def _any_leaves_zero(self, iterate: Iterate) -> bool:
         """Whether a row that is zero violates optimality, so that the support is about to change."""
