@@ -55,8 +55,8 @@ class Memory:
     # Whether that was much less than the one before, on a sample of much data: descent is worth another step, which is
     # cheaper.
     falling: bool = False
-    # How many steps of descent on a sample had to be cut short: it lacks the examples that tell of rare columns, and
-    # each of these steps asks for more of them.
+    # How many steps of descent had to be cut short because their sample lacks the examples that tell of rare columns:
+    # each of them asks for more.
     misled: int = 0
     # Whether the last step of one output was a descent that was cut: two rounds in a row do not end so.
     cut: bool = False

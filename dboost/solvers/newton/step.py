@@ -51,8 +51,10 @@ _NEAR = 1e-2
 _CACHE = 8_000_000
 _LONGEST_WAIT = 8
 _LONG = 0.5
-# Of so many times as many examples a sample is drawn for each step on one that had to be cut short.
+# Of so many times as many examples a sample is drawn once a step on one was cut short where the loss of all examples
+# bends so many times as much as that of the sample.
 _MORE = 4.0
+_MISLED = 2.0
 _SETTLED_SHARE = 0.1
 # Values, each for all outputs, up to which a product costs less than a step of descent.
 _LIGHT = 1_000_000
@@ -154,14 +156,35 @@ class NewtonSteps:
             wait=max(0, self.memory.wait - 1),
             descended=step.promised,
             falling=gains and self._costly and not self.sample.whole,
-            misled=memory.misled + int(0.0 < step.promised and self._cut_short(step)),
+            misled=memory.misled + int(self._misled(iterate, h, rank_one, D, d, result, step)),
         )
         return result, step
 
-    def _cut_short(self, step: Step) -> bool:
-        """Whether a step of descent shows that the sample tells too little, and there are more examples to draw."""
-        more = self._asked == "auto" and self.sample.share < share_held(self.problem)
-        return more and (step.length < _LONG or step.kind == "template")
+    def _misled(
+        self,
+        iterate: Iterate,
+        h: NDArray[np.float32],
+        rank_one: Array,
+        D: Array,
+        d: Array,
+        result: Iterate,
+        step: Step,
+    ) -> bool:
+        """Whether a step of descent was cut short because the sample lacks curvature, and there is more to draw.
+
+        A step far from the optimum may also be cut short by a loss that is no quadratic. What the loss bends by over
+        the part that was taken, all examples tell; the sample has its own number for it.
+        """
+        if self._asked != "auto" or self.sample.share >= share_held(self.problem) or step.promised <= 0.0:
+            return False
+        if step.kind == "template":
+            return True
+        if step.length >= _LONG:
+            return False
+        t = step.length
+        bent = result.loss - iterate.loss + t * (float(np.sum(iterate.G * D)) + float(iterate.bias @ d))
+        V, v = self._sampled_product(iterate, h, rank_one)(D, d)
+        return bent > _MISLED * 0.5 * t * t * (float(np.sum(D * V)) + float(d @ v))
 
     def _few_enter(self, iterate: Iterate, lam: float) -> bool:
         """Whether few rows at zero are to leave it, which conjugate gradients would keep there."""
