@@ -255,8 +255,9 @@ def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, 
 
 def _more_steps(first: float, rest: float, steps: int, goal: Goal) -> float:
     """How many steps the goal is away at the pace of so many, which took the gap from `first` to `rest`."""
-    pace = math.log(first / rest) / steps if 0.0 < rest < first else 0.0
-    return math.log(rest / goal.enough) / pace if pace > 0.0 else math.inf
+    if not (0.0 < rest < first and goal.enough > 0.0):
+        return math.inf
+    return math.log(rest / goal.enough) / math.log(first / rest) * steps
 
 
 def _steps_on(

@@ -184,9 +184,12 @@ def test_max_rounds_warns_with_the_gap(loss):
 
 def test_a_tolerance_of_zero_ends_at_the_precision_of_the_numbers(loss, penalty):
     data = plain.make(loss, m=80, n=8, seed=15)
-    result = plain.fitting(data, penalty=penalty, tol=0.0).fit("auto")
+    fitting = plain.fitting(data, penalty=penalty, tol=0.0)
+    result = fitting.fit("auto")
     assert result.gap <= 1e-10
     assert result.stop_reason == ("precision" if result.gap > 0.0 else "tol")
+    # along a path the rows of a first round have no goal but the optimum
+    assert fitting.fit(0.5 * result.alpha, result).gap <= 1e-10
 
 
 @pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
