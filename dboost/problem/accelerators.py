@@ -146,7 +146,7 @@ ACCELERATORS: dict[str, Accelerator] = {
     "quadratic_model": Accelerator("keeps the curvature among the rows of one output between steps", _quadratic_model),
     "sampled_curvature": Accelerator("takes the curvature of a step from a sample of the examples", _sampled),
     "conjugate_gradients": Accelerator("solves for all rows at once where the support has settled", _settles),
-    "heavy_blocks": Accelerator("preconditions that with the curvature among the heaviest rows", _solves),
+    "heavy_blocks": Accelerator("preconditions that with the curvature among the heaviest rows or entries", _solves),
     "group_curvature": Accelerator("forms the curvature among the groups held, or rows that creep", _forms),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from dboost.penalties.faces import EntryFace
 from dboost.problem.sample import Sample
 from dboost.problem.tuning import Blocks, Tuning
 from dboost.solvers.conjugate import class_blocks, settled_support
+from dboost.solvers.conjugate.entry_blocks import EntryBlocks
 from dboost.solvers.conjugate.preconditioner import HeavyRows
 from dboost.solvers.newton import step as newton
 from dboost.solvers.newton.accuracy import Aim
@@ -196,6 +198,28 @@ def test_the_preconditioner_is_symmetric_and_positive(curved, name, shifts):
         P = centre @ P @ centre + (np.eye(scale.shape[0]) - centre)
     np.testing.assert_allclose(P, P.T, rtol=1e-7, atol=1e-9)
     assert np.linalg.eigvalsh(P).min() > 0.0
+
+
+@pytest.mark.parametrize("most", [A, 2])
+def test_blocks_of_entries_are_the_inverse_where_outputs_share_nothing(curved, most):
+    """Of as many entries as may stand in a block, the most curved of each output; the others have their diagonal."""
+    cut, h, rank_one, Z, d, diagonal = curved
+    W, lam = np.random.default_rng(0).normal(size=(A, K)), np.full(A, 0.3)
+    W[2], W[0, 1], W[4, 2] = 0.0, 0.0, 0.0
+    face = get_penalty("l1").face(W, lam)
+    H = np.zeros((face.dim + K, face.dim + K))
+    places = np.vstack([face.places(), face.dim + np.arange(K)])
+    for r in range(K):
+        free = np.flatnonzero(places[:, r] >= 0)
+        heavy = free[free < A][np.argsort(-diagonal[free[free < A], r])][:most]
+        inside = np.isin(free, [*heavy, A])
+        gram = (Z[:, free] * d[:, r, None]).T @ Z[:, free]
+        H[np.ix_(places[free, r], places[free, r])] = np.where(np.outer(inside, inside), gram, np.diag(gram.diagonal()))
+    sizes = Blocks(heavy=most, products=math.inf if most == A else 0.0)
+    blocks = EntryBlocks(cut, h, rank_one, diagonal, True, 1.0, sizes)
+    apply = blocks.solver(face, H.diagonal().copy(), np.zeros(face.dim))
+    P = np.column_stack([apply(unit) for unit in np.eye(face.dim + K)])
+    np.testing.assert_allclose(P @ H, np.eye(face.dim + K), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["l1/l2", "l1/linf"])

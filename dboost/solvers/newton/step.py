@@ -28,6 +28,7 @@ from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.sample import Part, Sample, share_for, share_held
+from dboost.solvers.conjugate.entry_blocks import EntryBlocks
 from dboost.solvers.conjugate.preconditioner import HeavyRows, Preconditioner
 from dboost.solvers.conjugate.settled_support import Product, conjugate_step
 from dboost.solvers.line_search import SHORT, line_search
@@ -267,6 +268,10 @@ class NewtonSteps:
             return None, None
 
         stored = self.problem.statistics.values(iterate.active, self.problem.n_rows)
+        several = self.problem.k > 1 and self.problem.n_rows * self.problem.k > _EXACT
+        if several and self.problem.penalty.entries is not None:
+            # MNIST and arXiv abstracts of 36 classes under l1, to 1e-6: 0.5 of the time with blocks of rows (2026-11)
+            return EntryBlocks(by_row, h, rank_one, diagonal, intercept, stored, sizes), None
 
         def heavy() -> HeavyRows:
             many = stored if self.memory.wide else None
