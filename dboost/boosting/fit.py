@@ -84,20 +84,25 @@ class Returned:
             # only differences between outputs enter the loss: what they have in common is no reason to round
             intercept = problem.as_given(done.active, done.W, done.intercept - intercept.mean())
             common = float((problem.as_seen(done.active, done.W, intercept) - done.intercept)[0])
-        if not math.isfinite(done.objective) or done.objective <= self._nothing:
+        before, given = problem.passes, math.nan
+        if done.objective <= self._nothing:
+            given = self.loss_as_given(intercept)
+            problem.runner.count += 1
+        if not math.isfinite(done.objective) or given <= self._nothing:
             # no number, or nothing, as of targets that are all equal: there is no share of it
-            return done, reason, intercept
+            return replace(done, passes=done.passes + problem.passes - before), reason, intercept
         rounding = self._rounding(done, intercept)
         moved = self._change(done, _ROUNDINGS * rounding, problem.k * problem.statistics.weight)
         if moved <= _NOTHING * self.tol and done.gap + moved <= self.tol:
             # too little to tell, and it is paid for
             return replace(done, gap=done.gap + moved), reason, intercept
         seen = problem.as_seen(done.active, done.W, intercept, common)
-        before = problem.passes
         iterate = problem.evaluate(done.active, done.W, seen)
         value = problem.objective(iterate, lam)
-        predicted = self.loss_as_given(intercept) + value - iterate.loss
-        problem.runner.count += 1
+        if math.isnan(given):
+            given = self.loss_as_given(intercept)
+            problem.runner.count += 1
+        predicted = given + value - iterate.loss
         least = max(abs(value), self._nothing)
         off = abs(predicted - value) / least
         if math.isfinite(problem.loss.kappa):

@@ -113,7 +113,7 @@ def _headline(model: Model, evaluation: dict[str, Any] | None) -> list[tuple[str
     """The few numbers that are read first."""
     found = [("features used", f"{len(model.inputs):,} of {model.n_features:,}")]
     if evaluation and evaluation.get("error") is not None:
-        found.insert(0, ("error on held-out rows", pages.percent(evaluation["error"])))
+        found.insert(0, ("error on the rows judged", pages.percent(evaluation["error"])))
     if evaluation and evaluation.get("rmse") is not None:
         found.insert(0, ("root mean squared error", f"{evaluation['rmse']:.4g}"))
     gap = model.certificate.gap
