@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 # Rows that hold at most this share of the stored values move the others by too little for another sweep of all of them
 # (2026-11: a tenth of all rows, however many values they hold, took 1.3 times as long where these are common words).
 _FEW = 1.0 / 30.0
+# Values, each for all outputs, up to which a sweep of all rows costs next to nothing.
+_LIGHT = 1_000_000
 # Values of a column whose squares are summed in the precision of the curvature.
 _RUN = 256
 # Below it, half of the largest float32, no sum of squares has overflowed on the way.
@@ -278,7 +280,7 @@ def newton_descent(
 
     Returns the number of sweeps. A row is solved again until it misses its optimality by no more than the share
     `settle` of its lam; a sweep of all rows then looks whether others have come to, and is the last where these hold a
-    small share of the values. Rows that are visited together hold
+    small share of many values. Rows that are visited together hold
     at most `max_sweeps` times the stored values.
     """
     single = padded(h, np.float32)
@@ -395,7 +397,7 @@ def _newton_descent(
             left = 0
             for j in range(n_columns):
                 left += columns[j + 1] - columns[j] if again[j] else 0
-            few = left <= _FEW * columns[n_columns]
+            few = k * columns[n_columns] > _LIGHT and left <= _FEW * columns[n_columns]
         # some of the rows alone may have nothing left to gain: the others are still to be visited, unless those that a
         # visit of all found were so few that they moved the others by little
         if (calm and (whole or few)) or (whole and gain == 0.0) or budget <= 0:
