@@ -95,7 +95,8 @@ class Returned:
         moved = self._change(done, _ROUNDINGS * rounding, problem.k * problem.statistics.weight)
         if moved <= _NOTHING * self.tol and done.gap + moved <= self.tol:
             # too little to tell, and it is paid for
-            return replace(done, gap=done.gap + moved), reason, intercept
+            spent = problem.passes - before
+            return replace(done, gap=done.gap + moved, passes=done.passes + spent), reason, intercept
         seen = problem.as_seen(done.active, done.W, intercept, common)
         iterate = problem.evaluate(done.active, done.W, seen)
         value = problem.objective(iterate, lam)

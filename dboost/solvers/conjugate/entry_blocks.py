@@ -46,7 +46,6 @@ class EntryBlocks:
     intercept: bool
     stored: float  # Values that a product with the curvature goes over.
     sizes: Blocks = DEFAULT
-    whole: bool = True  # There is nothing wider to go on with.
 
     def solver(
         self, face: Face, scale: Array, penalty: Array, shifts: bool = False, each: Each = in_turn
@@ -65,11 +64,14 @@ class EntryBlocks:
             met = np.append(met, 1.0)
         least, share = np.append(SEEN * scale, 0.0), np.zeros(scale.shape[0] + 1)
         share[: face.dim] = penalty
-        blocks = []
-        for r, gram in enumerate(self._grams(held, met, each)):
-            places, matrix = block_of(coordinates[None, held[:, r], r], gram[None], share, least)
-            factored(matrix, each)
-            blocks.append((places, matrix))
+        grams = self._grams(held, met, each)
+
+        def block(r: int) -> tuple[Places, Array]:
+            places, matrix = block_of(coordinates[None, held[:, r], r], grams[r][None], share, least)
+            factored(matrix, in_turn)
+            return places, matrix
+
+        blocks = each(block, range(len(grams)))
 
         def apply(r: Array) -> Array:
             z = r / scale
