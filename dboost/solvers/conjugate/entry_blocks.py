@@ -91,19 +91,24 @@ class EntryBlocks:
         order = np.argsort(np.where(free, -self.diagonal[: free.shape[0]], np.inf), axis=0, kind="stable")
         # values of an example in the heaviest entries of each output
         within = np.cumsum(np.take_along_axis(np.where(free, met[:, None], 0.0), order, axis=0), axis=0)
-        while most > self.sizes.heavy and self._products(np.minimum(count, most), within) > self.sizes.products:
+        while most > self.sizes.heavy and not self._affordable(np.minimum(count, most), within):
             most -= max(1, most // 16)
         held = np.zeros_like(free)
         np.put_along_axis(held, order[:most], True, axis=0)
         return held & free
 
-    def _products(self, count: Places, within: Array) -> float:
-        """How many products with the curvature cost as much as blocks of so many entries of each output."""
+    def _affordable(self, count: Places, within: Array) -> bool:
+        """Whether blocks of so many entries of each output (k,) have room, and cost no more products than they spare.
+
+        `within`, (a, k): values that an example has in the first entries of each output.
+        """
+        if float(np.sum(count.astype(np.float64) ** 2)) > self.sizes.wide:
+            return False
         examples = min(self.sizes.looked_at(int(count.max(initial=0))), self.h.shape[0])
         cost = 0.0
         for r in np.flatnonzero(count):
             cost += products_to_form(int(count[r]), float(within[count[r] - 1, r]), examples, self.stored)
-        return cost / max(len(count), 1)
+        return cost <= self.sizes.products * len(count)
 
     def _grams(self, held: NDArray[np.bool_], met: Array, each: Each) -> list[Array]:
         """Curvature among the entries of each output that are held, their upper triangles; the intercept last."""
