@@ -50,6 +50,19 @@ def test_a_short_pass_is_no_task_the_second_time(engine, two_processes):
     assert engine.seconds.kernels > 0.0
 
 
+def test_workers_that_cannot_be_reached_are_called_through_the_scheduler(engine, two_processes, monkeypatch):
+    connect, scheduler = two_processes.rpc.connect, two_processes.scheduler.address
+
+    async def connect_to_scheduler(address, timeout=None):
+        if address != scheduler:
+            raise OSError(f"no route to {address}")
+        return await connect(address, timeout)
+
+    monkeypatch.setattr(two_processes.rpc, "connect", connect_to_scheduler)
+    until_called(engine, two_processes)
+    assert same_bits(engine.map_reduce(leaves.plain, 2.0, name="plain"), undisturbed(leaves.plain, 2.0))
+
+
 def test_large_arguments_are_tasks(engine, two_processes):
     small, large = np.ones(3), np.ones(CALL_BYTES // 8)
     engine.map_reduce(leaves.with_state, small, name="state")

@@ -4,7 +4,9 @@ Covers: which passes may go this way, the call, and what runs on a worker.
 Does not cover: passes as tasks (``engine``), by which all is done that is not done here.
 
 Dask collects messages for up to 10 ms at each of its stops, so that a pass of tasks takes 20 to 30 ms in which nothing
-is computed. A call has no such stops. It is not retried, watched or shown on the dashboard, so only passes that were
+is computed. A call has no such stops. It goes from this process to the worker; where workers cannot be reached from
+here, as those of a cluster behind a gateway, the scheduler passes it on, which opens a connection to each worker for
+every call. A call is not retried, watched or shown on the dashboard, so only passes that were
 short as tasks take it, for a limited time; whatever does not answer with sums (a worker that is gone, silent, new or
 has lost what it held, any error) is done again as tasks. A pass is a pure function of partitions and arguments, so
 doing it twice costs time only, and both ways merge the same sums along the same tree.
@@ -30,7 +32,7 @@ from dboost.engine.dask.wire_format import Blob
 OPERATION = "dboost_sum"
 """What workers know the call as."""
 
-SHORT_PASS = 0.1
+SHORT_PASS = 0.2
 """A pass of a name that took so many seconds the last time is short; in longer ones the way of tasks weighs little."""
 
 LIMIT = 1.0
@@ -39,7 +41,10 @@ LIMIT = 1.0
 WORKERS = 32
 """More workers than this are not called: one process would open a connection to each, and merge the sums of all."""
 
-CALL_BYTES = 2**20
+REACHED = 0.5
+"""Seconds in which new workers have to answer this process for the first time; else calls go through the scheduler."""
+
+CALL_BYTES = 2**23
 """Arguments and sums of all workers that are larger than this go by tasks, which hand them from worker to worker."""
 
 
@@ -102,6 +107,7 @@ class DirectCalls:
         self._questions = questions
         self._short: set[str] = set()
         self._answering: set[str] = set()
+        self._reached = True  # Whether this process can connect to the workers.
 
     def note(self, name: str, seconds: float, nbytes: int) -> None:
         """A pass of this name took so many seconds, and its sums so many bytes."""
@@ -127,9 +133,8 @@ class DirectCalls:
             if new:
                 self._ask(lambda: self._client.run(answer_calls, workers=new, asynchronous=True))
                 self._answering.update(new)
-            asked = {"op": OPERATION, "asked": pickle.dumps((common, dict(parts), LIMIT))}
-            broadcast = partial(self._client.scheduler.broadcast, msg=asked, workers=list(parts), on_error="ignore")
-            answers: Mapping[str, Any] = self._ask(broadcast)
+                self._reached = self._reached and self._reaches(new)
+            answers = self._ask(partial(self._answers, common, parts))
         except (TimeoutError, OSError):
             answers = {}
         results = [answers.get(address) for address in parts]
@@ -138,6 +143,32 @@ class DirectCalls:
             self.forget()
             return None
         return done
+
+    def _reaches(self, addresses: Sequence[str]) -> bool:
+        """Whether this process can connect to these workers."""
+
+        async def greet() -> None:
+            await asyncio.gather(*(self._client.rpc(address).identity() for address in addresses))
+
+        try:
+            self._questions.ask(greet, REACHED)
+        except (TimeoutError, OSError):
+            return False
+        return True
+
+    async def _answers(self, common: Blob, parts: Mapping[str, Part]) -> dict[str, Any]:
+        """What each worker gives; nothing of those that cannot be reached."""
+
+        def asked(some: Sequence[str]) -> bytes:
+            return bytes(pickle.dumps((common, {address: parts[address] for address in some}, LIMIT)))
+
+        addresses = list(parts)
+        if not self._reached:
+            message = {"op": OPERATION, "asked": asked(addresses)}
+            through = self._client.scheduler.broadcast
+            return dict(await through(msg=message, workers=addresses, on_error="ignore"))
+        calls = (getattr(self._client.rpc(address), OPERATION)(asked=asked([address])) for address in addresses)
+        return dict(zip(addresses, await asyncio.gather(*calls, return_exceptions=True), strict=True))
 
     def _ask(self, question: Callable[[], Any]) -> Any:
         return self._questions.ask(question, LIMIT)
