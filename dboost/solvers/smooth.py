@@ -110,7 +110,7 @@ class Forming:
         """For the rows of a model, whose curvature has this diagonal (a or a + 1, k), the intercept last."""
         a, k, m = iterate.active.shape[0], problem.k, problem.n_rows
         most = max(1, int(min((sizes.numbers / k) ** (1 / 2), (3.0 * sizes.factors / k) ** (1 / 3))))
-        rows = np.sort(np.argsort(-diagonal[:a].sum(axis=1), kind="stable")[:most])
+        rows = np.arange(a) if most >= a else np.sort(np.argpartition(-diagonal[:a].sum(axis=1), most - 1)[:most])
         intercept = int(problem.fit_intercept)
         held, stored = (
             problem.statistics.values(some, m) / m + intercept for some in (iterate.active[rows], iterate.active)
