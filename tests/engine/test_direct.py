@@ -95,3 +95,6 @@ def test_a_worker_that_does_not_answer_is_done_without(engine, two_processes, en
         if ending == signal.SIGSTOP:
             os.kill(victim, signal.SIGCONT)
     assert same_bits(total, undisturbed(leaves.plain, 1.0))
+    # what it was asked then, it answers now, and nobody takes that for the answer to a later call
+    for scale in (2.0, 3.0):
+        assert same_bits(engine.map_reduce(leaves.plain, scale, name="plain"), undisturbed(leaves.plain, scale))
