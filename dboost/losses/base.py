@@ -310,6 +310,9 @@ class SignLoss(Loss):
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """Weighted mass of label +1, and of all observed labels, per output."""
+        if np.all(weight == 1.0):
+            # exact in any order
+            return np.count_nonzero(y > 0, axis=0).astype(np.float64), np.count_nonzero(y, axis=0).astype(np.float64)
         found = np.empty((2, y.shape[1]))
         for r, label in enumerate(y.T):
             # one after the other, as no sum of NumPy adds them
