@@ -263,7 +263,8 @@ class Loop(Rounds):
         if reason in ("tol", "max_opened"):
             return state, reason
         # the certificate so far is that of the model the round began with, and perhaps not of all columns
-        state = self.certify(*self.score(over_all_columns(state) if state.provisional else state))
+        state, score = self.score(over_all_columns(state) if state.provisional else state)
+        state, _ = self.certify(state, score, last=True)
         if math.isnan(state.gap):
             return state, reason if reason == "callback" else "uncertified"
         return state, "tol" if state.gap <= self.settings.tol else reason
@@ -274,11 +275,11 @@ class Loop(Rounds):
         """One round: state in, state out, and the reason to stop if there is one."""
         begun = time.perf_counter(), self.problem.passes
         state, score = self.score(state)  # sums of every column, or bounds of them
-        state = self.certify(state, score)  # the duality gap
+        state, likely = self.certify(state, score)  # the duality gap
         if judged := state.provisional and state.gap <= self.settings.tol:
             # columns were left out, and one of them may count: now with all
             state, score = self.score(over_all_columns(state))
-            state = self.certify(state, score)
+            state, likely = self.certify(state, score)
         if reason := self._settled(state, score, judged):
             state = replace(state, gap=math.nan) if reason == "uncertified" else state
             return self._recorded(state, score.iterate, begun, score.opened), reason
@@ -286,7 +287,7 @@ class Loop(Rounds):
         widened, added, others_wait = self.entering.widened(iterate, score, self.lam)  # the best rows come in
         del score  # as much memory as the examples of a step
         limits = self.limits.counted_from(state.passes - begun[1])
-        goal = self._goal(widened, state, others_wait)
+        goal = self._goal(widened, state, likely, others_wait)
         solved = self.inner.solve(widened, goal, state, limits)  # all rows held are solved again
         after = pruned(solved.iterate, self.problem.objective.columns.free)  # rows that became exactly zero go out
         state = replace(with_model(state, after), memory=solved.memory, cut=bool(limits.reason(self.problem.passes)))
@@ -322,26 +323,36 @@ class Loop(Rounds):
             self.accelerators.take("null_sums")
         return score if known is None else replace(score, projection=known)
 
-    def certify(self, state: FitState, score: Score) -> FitState:
-        """The state with the better of all lower bounds so far (docs/math.md 6), from the sums of a scoring pass."""
+    def certify(self, state: FitState, score: Score, last: bool = False) -> tuple[FitState, float]:
+        """The state with the better of all lower bounds so far (docs/math.md 6), from the sums of a scoring pass.
+
+        Also the gap by which the next steps are judged: where no pass was spent on the value of the dual point, what
+        that is likely to leave. `last`: whether the fit ends here.
+        """
         problem, lam, iterate = self.problem, self.lam, score.iterate
         value = problem.objective(iterate, lam)
         # what is scored may be solved a little further than the state: its intercept, and its rows without penalty
         state = replace(with_model(state, iterate), objective=value)
         if not self.certified:
-            return replace(state, gap=np.inf)
+            return replace(state, gap=np.inf), np.inf
         if is_guess(problem, state):
             # not a certificate: it says how far to solve, and is looked at again over all columns
             near = without_sums(problem, iterate) if problem.objective.columns.free.size else iterate
             rest = expected_gap(problem, near, size_of_score(problem, score), lam)
-            return replace(state, gap=relative_gap(problem, value, value - max(rest, 0.0)))
-        bound = dual_bound(problem, score, self._null.norms, lam, self.settings.tol)
+            gap = relative_gap(problem, value, value - max(rest, 0.0))
+            return replace(state, gap=gap), gap
+        before = problem.passes
+        bound = dual_bound(problem, score, self._null.norms, lam, self.settings.tol, last)
         lower = float(np.maximum(state.lower_bound, bound))
         gap = relative_gap(problem, value, lower)
         if math.isnan(gap):
             # neither number is trusted any more
-            return replace(state, gap=gap, lower_bound=-math.inf)
-        return replace(state, gap=gap, lower_bound=lower)
+            return replace(state, gap=gap, lower_bound=-math.inf), gap
+        likely = gap
+        if problem.passes == before:
+            rest = expected_gap(problem, iterate, size_of_score(problem, score), lam)
+            likely = min(gap, relative_gap(problem, value, value - max(rest, 0.0)))
+        return replace(state, gap=gap, lower_bound=lower), likely
 
     def _lost(self, iterate: Iterate) -> bool:
         """Whether a model is so much worse than none that steps from it would not find back.
@@ -374,9 +385,9 @@ class Loop(Rounds):
         # the model is optimal among all that was seen, and the rest of the class is out of reach
         return "max_opened" if judged and not score.complete and not len(score.best) else ""
 
-    def _goal(self, iterate: Iterate, state: FitState, others_wait: bool) -> Goal:
-        """How far the rows of `iterate` are solved."""
-        gap = state.gap if np.isfinite(state.gap) else float(self.certified)
+    def _goal(self, iterate: Iterate, state: FitState, gap: float, others_wait: bool) -> Goal:
+        """How far the rows of `iterate` are solved; `gap` is that of the model, or what it is likely to be."""
+        gap = gap if np.isfinite(gap) else float(self.certified)
         share = _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
         # where no row is about to enter the restricted problem is all there is to solve: every column is held, or no
         # row that is zero violates optimality; or, of a penalty that leaves no row out, those that are not held are of

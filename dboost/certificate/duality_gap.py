@@ -28,6 +28,10 @@ Array = NDArray[np.float64]
 _FINEST = 24
 # The errors of the rows that are held may take up to this share of their strengths.
 _SURE = 0.5
+# A pass for a dual value is spared where it is likely to leave more than so many times the gap that is asked for, and
+# the chord leaves at most so many times as much as it would.
+_FAR = 2.0
+_LOOSE = 8.0
 
 
 def expected_gap(problem: Problem, iterate: Iterate, size: float, lam: float) -> float:
@@ -82,10 +86,13 @@ def price_of_residuals(problem: Problem, lam: float) -> float:
     return float(problem.penalty.dual_norm(np.ones((1, problem.k)))[0]) * float(longest) / lam
 
 
-def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, tol: float = 0.0) -> float:
+def dual_bound(
+    problem: Problem, score: Score, null_norms: Array, lam: float, tol: float = 0.0, last: bool = True
+) -> float:
     """A lower bound on the optimum, sum form: the value of the dual point near the residuals of a scoring pass.
 
-    It is less what rounding may have added to it or taken from the objective. One DUAL pass.
+    It is less what rounding may have added to it or taken from the objective. One DUAL pass; none where the chord of
+    docs/math.md, eq. 16, is a bound too, and the exact value would not end the fit, unless it is the `last`.
 
     With the intercept free, Theta must sum to zero per output. The loss repairs the residuals and says by how much
     the sums of a column can change (``losses.base.Repair``); the penalty says how far to scale. Rows without penalty
@@ -107,9 +114,11 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, to
     bound = problem.objective.bound(chosen)
     off = summation.of_norms(problem, iterate, chosen)
     norms, size = score.norms + off, score.size
+    share = _share_of_residuals(problem, repair)
     if _repairs(problem) and size is None:
         if not problem.objective.sparse:
             # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
+            share = 0.0
             size = _with_errors(penalty, _repaired_size(problem, iterate, chosen, repair), bound.dual_size(off))
         else:
             plain = bound.dual_size(norms)
@@ -119,13 +128,44 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, to
                 norms = norms + spill * stats.peak[chosen]
             size = bound.dual_size(norms)
             if _decides(problem, iterate, plain, size, lam, tol):
-                exact = _repaired_size(problem, iterate, chosen, repair)
+                share, exact = 0.0, _repaired_size(problem, iterate, chosen, repair)
                 size = min(size, _with_errors(penalty, exact, bound.dual_size(off)))
     if size is None:
         size = bound.dual_size(norms)
     scale, charge = penalty.dual_point(size, lam)
-    value = dual_value(problem, iterate, repair, scale)
+    likely = expected_gap(problem, iterate, size, lam)
+    value = None if last else _chord(problem, iterate, scale * share, likely, lam, tol)
+    if value is None:
+        value = dual_value(problem, iterate, repair, scale)
     return value - charge - summation.of_objective(problem, iterate, lam)
+
+
+def _share_of_residuals(problem: Problem, repair: Repair) -> float:
+    """The share 1 - t of the residuals U in a dual point (1 - t) U + t V that the bounds of a repair hold for too.
+
+    Zero where there is none. A repair that mixes predictions q with the shares n/M of the labels takes e/M off them
+    before. The same t makes (1 - t) q + t p feasible, with p = n/M - (1 - t) e / (t M) for all examples; p are
+    probabilities, so that the dual value of V = Y - p is not below D0, and what X_j'V is off that of the null model is
+    as much as e/M makes (docs/math.md 6).
+    """
+    if not _repairs(problem):
+        return 1.0
+    mixes = problem.loss.mixes and not problem.objective.columns.offset.size and not isinstance(repair, ProjectedRepair)
+    return 1.0 - repair.null_share if mixes and repair.keep.all() else 0.0
+
+
+def _chord(problem: Problem, iterate: Iterate, part: float, likely: float, lam: float, tol: float) -> float | None:
+    """A bound on the value of a scaled dual point from those at both ends of the ray (docs/math.md, eq. 16).
+
+    None where the value itself is worth a pass. `part`: of the residuals in the point. `likely`: gap that its value
+    would leave.
+    """
+    value = problem.objective(iterate, lam)
+    if not (part > 0.0 and likely > _FAR * tol * max(abs(value), problem.objective.resolution)):
+        return None
+    inner = float(np.sum(iterate.G * iterate.W)) + float(iterate.bias @ iterate.intercept)
+    found = part * (iterate.loss + inner) + (1.0 - part) * problem.loss.floor * problem.statistics.weight
+    return found if value - found <= _LOOSE * likely else None
 
 
 def _repairs(problem: Problem) -> bool:

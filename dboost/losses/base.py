@@ -121,6 +121,8 @@ class Loss(ABC):
         share 1 - t of the dual value, and not its square (``duality_gap.expected_gap``).
     probabilities : bool
         Whether residuals are probabilities q, so that dual values need 1 - q, which is rounded in units of one.
+    mixes : bool
+        Whether `repair` mixes predictions that are probabilities with the shares of the labels, `null_share` of these.
     targets : int or None
         How many outputs it is made for; None: as many as there are.
     labels_taken : str
@@ -166,6 +168,8 @@ class Loss(ABC):
         @property
         def probabilities(self) -> bool: ...
         @property
+        def mixes(self) -> bool: ...
+        @property
         def targets(self) -> int | None: ...
         @property
         def labels_taken(self) -> str: ...
@@ -178,7 +182,7 @@ class Loss(ABC):
         separable: bool
         template_constant = floor = 0.0
         growing = True
-        closed_null = counted = difference = parabolic = exponential = kinked = probabilities = False
+        closed_null = counted = difference = parabolic = exponential = kinked = probabilities = mixes = False
         targets = None
         labels_taken = "any label of its task"
         link = Link()

@@ -140,6 +140,7 @@ class Logistic(SignLoss):
     template_constant: float = 1.0
     separable: bool = True
     probabilities: ClassVar[bool] = True
+    mixes: ClassVar[bool] = True
     closed_null: bool = True
     counted: ClassVar[bool] = True
 

@@ -7,7 +7,7 @@ that the compiled functions are those of ``multinomial``; it belongs to training
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ class MarginSoftmax(Multinomial):
     """The multinomial log-loss of k classes in which every other class has a head start of one."""
 
     name: str = "margin_softmax"
+    # It mixes them with shares that its model without features does not predict.
+    mixes: ClassVar[bool] = False
 
     def target(self, y: NDArray[Any]) -> MultinomialTarget:
         """Wrap int32 class codes of shape (m,)."""

@@ -186,6 +186,7 @@ class Multinomial(Loss):
     template_constant: float = 0.5
     separable: bool = False
     probabilities: ClassVar[bool] = True
+    mixes: ClassVar[bool] = True
     closed_null: bool = True
     task: str = "multiclass"
     counted: ClassVar[bool] = True
