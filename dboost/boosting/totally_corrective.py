@@ -279,7 +279,7 @@ class Loop(Rounds):
         if judged := state.provisional and state.gap <= self.settings.tol:
             # columns were left out, and one of them may count: now with all
             state, score = self.score(over_all_columns(state))
-            state, likely = self.certify(state, score)
+            state, likely = self.certify(state, score, last=True)
         if reason := self._settled(state, score, judged):
             state = replace(state, gap=math.nan) if reason == "uncertified" else state
             return self._recorded(state, score.iterate, begun, score.opened), reason
@@ -342,14 +342,15 @@ class Loop(Rounds):
             gap = relative_gap(problem, value, value - max(rest, 0.0))
             return replace(state, gap=gap), gap
         before = problem.passes
-        bound = dual_bound(problem, score, self._null.norms, lam, self.settings.tol, last)
+        exact = last or not self.accelerators.on("chord")
+        bound = dual_bound(problem, score, self._null.norms, lam, self.settings.tol, exact)
         lower = float(np.maximum(state.lower_bound, bound))
         gap = relative_gap(problem, value, lower)
         if math.isnan(gap):
             # neither number is trusted any more
             return replace(state, gap=gap, lower_bound=-math.inf), gap
         likely = gap
-        if problem.passes == before:
+        if problem.passes == before and self.accelerators.take("chord"):
             rest = expected_gap(problem, iterate, size_of_score(problem, score), lam)
             likely = min(gap, relative_gap(problem, value, value - max(rest, 0.0)))
         return replace(state, gap=gap, lower_bound=lower), likely

@@ -114,11 +114,11 @@ def dual_bound(
     bound = problem.objective.bound(chosen)
     off = summation.of_norms(problem, iterate, chosen)
     norms, size = score.norms + off, score.size
-    share = _share_of_residuals(problem, repair)
+    # the sums of a point that is repaired are those of no other one
+    share = 0.0 if _repairs(problem) else 1.0
     if _repairs(problem) and size is None:
         if not problem.objective.sparse:
             # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
-            share = 0.0
             size = _with_errors(penalty, _repaired_size(problem, iterate, chosen, repair), bound.dual_size(off))
         else:
             plain = bound.dual_size(norms)
@@ -127,8 +127,10 @@ def dual_bound(
             if spill > 0.0:
                 norms = norms + spill * stats.peak[chosen]
             size = bound.dual_size(norms)
-            if _decides(problem, iterate, plain, size, lam, tol):
-                share, exact = 0.0, _repaired_size(problem, iterate, chosen, repair)
+            if not _decides(problem, iterate, plain, size, lam, tol):
+                share = _share_of_residuals(problem, repair)
+            else:
+                exact = _repaired_size(problem, iterate, chosen, repair)
                 size = min(size, _with_errors(penalty, exact, bound.dual_size(off)))
     if size is None:
         size = bound.dual_size(norms)
@@ -143,13 +145,11 @@ def dual_bound(
 def _share_of_residuals(problem: Problem, repair: Repair) -> float:
     """The share 1 - t of the residuals U in a dual point (1 - t) U + t V that the bounds of a repair hold for too.
 
-    Zero where there is none. A repair that mixes predictions q with the shares n/M of the labels takes e/M off them
-    before. The same t makes (1 - t) q + t p feasible, with p = n/M - (1 - t) e / (t M) for all examples; p are
-    probabilities, so that the dual value of V = Y - p is not below D0, and what X_j'V is off that of the null model is
-    as much as e/M makes (docs/math.md 6).
+    A repair that mixes predictions q with the shares n/M of the labels takes e/M off them before. The same t makes
+    (1 - t) q + t p feasible, with p = n/M - (1 - t) e / (t M) for all examples; p are probabilities, so that the dual
+    value of V = Y - p is not below D0, and what X_j'V is off that of the null model is as much as e/M makes
+    (docs/math.md 6). Zero for other repairs.
     """
-    if not _repairs(problem):
-        return 1.0
     mixes = problem.loss.mixes and not problem.objective.columns.offset.size and not isinstance(repair, ProjectedRepair)
     return 1.0 - repair.null_share if mixes and repair.keep.all() else 0.0
 

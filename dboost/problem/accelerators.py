@@ -141,6 +141,8 @@ ACCELERATORS: dict[str, Accelerator] = {
     "strong_rule": Accelerator("leaves out columns that the strength before makes unlikely", _strong),
     "null_sums": Accelerator("keeps the sums of the null model, which is scored twice", _null_sums),
     "near_rows": Accelerator("lets rows enter that are a little below the threshold", _near),
+    # the certificate
+    "chord": Accelerator("takes a bound of the dual value without a pass in rounds that cannot be the last", _newton),
     # the rows held
     "one_output": Accelerator("takes the steps of one output on the driver", _one_output),
     "quadratic_model": Accelerator("keeps the curvature among the rows of one output between steps", _quadratic_model),
