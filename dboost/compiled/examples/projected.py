@@ -13,6 +13,7 @@ import numpy as np
 from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.eight_rows import EIGHT, add_eight
+from dboost.compiled.vectors.room import lesser, room, zeros
 
 # Examples whose products are added together, so that each row of the sums is read from memory once for all of them.
 _EXAMPLES: Final = 64
@@ -41,12 +42,13 @@ def add_curvature(
     most = size // k
     # The products of an example with itself, of each output; and of all outputs with one another, a block of examples
     # at a time, below the sums.
-    own = np.zeros((most, most, k))
-    table = np.zeros((size + _EXAMPLES, size))
-    x, at, count = np.zeros((_EXAMPLES, most)), np.empty((_EXAMPLES, most), np.int64), np.zeros(_EXAMPLES, np.int64)
-    bent, scale = np.empty(k), np.empty(EIGHT)
+    own = zeros(most * most * k, np.float64).reshape((most, most, k))
+    table = zeros((size + _EXAMPLES) * size, np.float64).reshape((size + _EXAMPLES, size))
+    x = zeros(_EXAMPLES * most, np.float64).reshape((_EXAMPLES, most))
+    at = room(_EXAMPLES * most, np.int64).reshape((_EXAMPLES, most))
+    count, bent, scale = zeros(_EXAMPLES, np.int64), room(k, np.float64), room(EIGHT, np.float64)
     for first in range(0, m, _EXAMPLES):
-        stop = min(first + _EXAMPLES, m)
+        stop = lesser(first + _EXAMPLES, m)
         pairs, coupled = 0, False
         for i in range(first, stop):
             b, held = i - first, 0
@@ -92,7 +94,7 @@ def add_curvature(
         for e in range(size):
             for eight in range(0, stop - first, EIGHT):
                 for p in range(EIGHT):
-                    i = min(first + eight + p, m - 1)
+                    i = lesser(first + eight + p, m - 1)
                     scale[p] = -rank_one[i] * table[size + eight + p, e]
                 add_eight(table, e, size + eight, scale, 0, e + 1)
     # Only blocks on and below the diagonal were summed. Of one output the sums are those of differences, which a

@@ -20,6 +20,7 @@ import numpy as np
 from dboost.compiled.arrays import Float64, Int64
 from dboost.compiled.kept import njit
 from dboost.compiled.solves.row_prox import BOUND, diagonal_prox
+from dboost.compiled.vectors.room import greater, lesser, room
 
 # Steps of one block at most, and the shares of the square of its first step, and of its own, at which it is solved.
 _STEPS: Final = 200
@@ -39,7 +40,7 @@ def prox_of_groups(
     `starts`, (groups + 1,): the entries of group g are those from ``starts[g]`` up to ``starts[g + 1]``.
     `out`: (entries,).
     """
-    work = np.empty(z.size)
+    work = room(z.size, np.float64)
     for g in range(lam.size):
         s, e = starts[g], starts[g + 1]
         diagonal_prox(code, a, b, c, z[s:e], D[s:e], lam[g], out[s:e], work[s:e])
@@ -70,11 +71,11 @@ def group_descent(
     """
     n = V.size
     groups = lam.size
-    longest = np.empty(groups)
+    longest = room(groups, np.float64)
     for g in range(groups):
         longest[g] = _largest(H, starts[g], starts[g + 1])
-    pull, new = np.empty(n), np.empty(n)
-    scratch = np.empty((5, n))
+    pull, new = room(n, np.float64), room(n, np.float64)
+    scratch = room(5 * n, np.float64).reshape((5, n))
     first = 0.0
     for sweep in range(max_sweeps):
         moved = 0.0
@@ -99,7 +100,7 @@ def group_descent(
                         R[j] -= H[i, j] * d
         if sweep == 0:
             first = moved
-        if moved <= max(tolerance * first, least):
+        if moved <= greater(tolerance * first, least):
             return sweep + 1, first
     return max_sweeps, first
 
@@ -113,8 +114,8 @@ def _largest(H: Float64, s: int, e: int) -> float:
         for j in range(s, e):
             total += abs(H[i, j])
             squares += H[i, j] * H[i, j]
-        rows = max(rows, total)
-    return min(rows, math.sqrt(squares))
+        rows = greater(rows, total)
+    return lesser(rows, math.sqrt(squares))
 
 
 @njit(nogil=True, cache=True)
@@ -172,7 +173,7 @@ def _solve_block(
         momentum = then
         if step == 0:
             first = square
-        if square <= max(_SOLVED * first, _ROUNDING * length):
+        if square <= greater(_SOLVED * first, _ROUNDING * length):
             break
     if _value(H, s, e, lam, code, a, b, pull, new) > start:
         # steps with momentum may end above where they began: the first of them, on the bound, does not
@@ -195,7 +196,7 @@ def _value(H: Float64, s: int, e: int, lam: float, code: int, a: float, b: float
         total += v[i] * (0.5 * bent - pull[i])
         squares += v[i] * v[i]
         entries += abs(v[i])
-        top = max(top, abs(v[i]))
+        top = greater(top, abs(v[i]))
     if code == BOUND:
         return total + lam * top
     return total + lam * (a * math.sqrt(squares) + b * entries)

@@ -11,7 +11,7 @@ from dboost.compiled.arrays import Float64, Int64
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.eight_rows import EIGHT, add_eight
 from dboost.compiled.vectors.emit import INLINED
-from dboost.compiled.vectors.room import lesser, room
+from dboost.compiled.vectors.room import lesser, room, zeros
 
 # Pivots that are subtracted from the rows below the block at once, so that each of these is read from memory once.
 _BLOCK = 4 * EIGHT
@@ -108,7 +108,7 @@ def inverse_positive(H: Float64, ridge: float) -> Float64:
     what it makes of what the inverse makes of that.
     """
     n = H.shape[0]
-    held, found = H.copy(), np.zeros((n, n))
+    held, found = H.copy(), zeros(n * n, np.float64).reshape((n, n))
     factor(held, ridge)
     for j in range(n):
         if held[j, j] != 0.0:
