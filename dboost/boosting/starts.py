@@ -66,6 +66,7 @@ class FromModel:
         candidates = self._strong(active)
         # along a path the curvature changes little from strength to strength
         anchor = start.state.memory.anchor if self.before is not None else None
+        creeps = self.before is not None and start.state.memory.creeps
         return FitState(
             active,
             W,
@@ -73,7 +74,7 @@ class FromModel:
             self.lam,
             candidates=candidates,
             provisional=candidates is not None or problem.searched,
-            memory=Memory(anchor=anchor),
+            memory=Memory(anchor=anchor, creeps=creeps),
         )
 
     def _strong(self, active: Rows) -> Rows | None:

@@ -227,6 +227,7 @@ def unpacked_state(
             wide=bool(memory.fields.get("wide")),
             falling=bool(memory.fields.get("falling")),
             cut=bool(memory.fields.get("cut")),
+            creeps=bool(memory.fields.get("creeps")),
             promised=memory.number("promised"),
             descended=memory.number("descended"),
             anchor=Anchor(**found) if (found := under(arrays, _ANCHOR)) else None,

@@ -60,4 +60,6 @@ class Memory:
     misled: int = 0
     # Whether the last step of one output was a descent that was cut: two rounds in a row do not end so.
     cut: bool = False
+    # Whether steps crept, so that the curvature among the rows held was formed: the next solve begins with it.
+    creeps: bool = False
     anchor: Anchor | None = None  # Where one output has its curvature from (``quadratic``).

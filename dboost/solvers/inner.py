@@ -218,7 +218,7 @@ def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, 
         single.look_for_others(iterate, lam, goal.gap)
     step = Step("descent", 0.0, 0.0)
     rest = before = goal.gap
-    first, creeps, cut_before = 0.0, False, state.memory.cut
+    first, cut_before = 0.0, state.memory.cut
     # where the next certificate is likely to be the last, and might just fail, steps go on that cost less than it does
     cheap = goal.enough <= goal.nearly
 
@@ -232,7 +232,8 @@ def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, 
     small = fast.on("group_curvature") and formed.affordable(problem, iterate, lam, fast.tuning.groups)
     few = small and single is None and formed.flat(problem)
     price_of_table = max(_FEW_NEWTON_STEPS, formed.met(problem, iterate, lam) / _MET_FOR_A_STEP) if few else math.inf
-    for done in range(1, _MAX_NEWTON_STEPS + 1):
+    creeps = few and state.memory.creeps
+    for done in range(1, 1 if creeps else _MAX_NEWTON_STEPS + 1):
         price = problem.objective.bound(iterate.active, lam).total(iterate.W) / goal.value
         aim = Aim.of(goal.target / goal.value, rest / goal.value, before / goal.value, price)
         before = rest
@@ -246,10 +247,10 @@ def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, 
             creeps = True
             break
     else:
-        creeps = few or rest > _CREEPS * first
+        creeps = creeps or few or rest > _CREEPS * first
     if creeps:
         iterate, step = _formed_steps(fit, iterate, lam, state, step, solved)
-    memory = replace(steps.memory, cut=single is not None and step.cut)
+    memory = replace(steps.memory, cut=single is not None and step.cut, creeps=creeps and few)
     return InnerResult(iterate, step, memory, rest <= goal.nearly)
 
 

@@ -129,7 +129,7 @@ def test_an_anchor_that_does_not_fit_is_refused(damage, tmp_path):
     fit = Identity("data", {"hypotheses": None})
     state = FitState(whole["active"], whole["W"], whole["intercept"], 1.0)
     file = tmp_path / "state"
-    memory = Memory(3, True, 20, 0.5, 1, 2, True, 0.25, True, 4, True, Anchor(**whole))
+    memory = Memory(3, True, 20, 0.5, 1, 2, True, 0.25, True, 4, True, True, Anchor(**whole))
     write_checkpoint(file, fit, replace(state, memory=memory))
     read = read_checkpoint(file, fit, 60, 1).memory
     assert read.anchor is not None and replace(read, anchor=None) == replace(memory, anchor=None)

@@ -115,7 +115,7 @@ def _largest(H: Float64, s: int, e: int) -> float:
             total += abs(H[i, j])
             squares += H[i, j] * H[i, j]
         rows = greater(rows, total)
-    return lesser(rows, math.sqrt(squares))
+    return float(lesser(rows, math.sqrt(squares)))
 
 
 @njit(nogil=True, cache=True)

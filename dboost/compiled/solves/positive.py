@@ -108,7 +108,8 @@ def inverse_positive(H: Float64, ridge: float) -> Float64:
     what it makes of what the inverse makes of that.
     """
     n = H.shape[0]
-    held, found = H.copy(), zeros(n * n, np.float64).reshape((n, n))
+    held = H.copy()
+    found: Float64 = zeros(n * n, np.float64).reshape((n, n))
     factor(held, ridge)
     for j in range(n):
         if held[j, j] != 0.0:
