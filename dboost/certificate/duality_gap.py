@@ -127,16 +127,15 @@ def dual_bound(
             if spill > 0.0:
                 norms = norms + spill * stats.peak[chosen]
             size = bound.dual_size(norms)
-            if not _decides(problem, iterate, plain, size, lam, tol):
-                share = _share_of_residuals(problem, repair)
-            else:
+            if _decides(problem, iterate, plain, size, lam, tol):
                 exact = _repaired_size(problem, iterate, chosen, repair)
                 size = min(size, _with_errors(penalty, exact, bound.dual_size(off)))
+            else:
+                share = _share_of_residuals(problem, repair)
     if size is None:
         size = bound.dual_size(norms)
     scale, charge = penalty.dual_point(size, lam)
-    likely = expected_gap(problem, iterate, size, lam)
-    value = None if last else _chord(problem, iterate, scale * share, likely, lam, tol)
+    value = None if last else _chord(problem, iterate, scale * share, size, lam, tol)
     if value is None:
         value = dual_value(problem, iterate, repair, scale)
     return value - charge - summation.of_objective(problem, iterate, lam)
@@ -154,13 +153,12 @@ def _share_of_residuals(problem: Problem, repair: Repair) -> float:
     return 1.0 - repair.null_share if mixes and repair.keep.all() else 0.0
 
 
-def _chord(problem: Problem, iterate: Iterate, part: float, likely: float, lam: float, tol: float) -> float | None:
+def _chord(problem: Problem, iterate: Iterate, part: float, size: float, lam: float, tol: float) -> float | None:
     """A bound on the value of a scaled dual point from those at both ends of the ray (docs/math.md, eq. 16).
 
-    None where the value itself is worth a pass. `part`: of the residuals in the point. `likely`: gap that its value
-    would leave.
+    None where the value itself is worth a pass. `part`: of the residuals in the point. `size`: as for `expected_gap`.
     """
-    value = problem.objective(iterate, lam)
+    value, likely = problem.objective(iterate, lam), expected_gap(problem, iterate, size, lam)
     if not (part > 0.0 and likely > _FAR * tol * max(abs(value), problem.objective.resolution)):
         return None
     inner = float(np.sum(iterate.G * iterate.W)) + float(iterate.bias @ iterate.intercept)

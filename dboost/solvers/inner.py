@@ -212,13 +212,10 @@ def _over_groups(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState
 def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, limits: Limits) -> InnerResult:
     """Newton steps until the rows are solved; on curvature that is formed where others creep, or fail."""
     problem, lam, fast = fit.problem, goal.lam, fit.accelerators
-    steps = _steps_on(fit, iterate.active, state)
-    single = steps if isinstance(steps, OneOutputSteps) else None
-    if single is not None and problem.penalty.certified and problem.objective.sparse:
-        single.look_for_others(iterate, lam, goal.gap)
+    single: OneOutputSteps | None = None
     step = Step("descent", 0.0, 0.0)
     rest = before = goal.gap
-    first, cut_before = 0.0, state.memory.cut
+    first, creeps, cut_before = 0.0, False, state.memory.cut
     # where the next certificate is likely to be the last, and might just fail, steps go on that cost less than it does
     cheap = goal.enough <= goal.nearly
 
@@ -230,10 +227,17 @@ def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, 
         return (rest <= enough and not (cut_before and step.cut)) or bool(limits.reason(problem.passes))
 
     small = fast.on("group_curvature") and formed.affordable(problem, iterate, lam, fast.tuning.groups)
+    if small and state.memory.creeps:
+        iterate, step = _formed_steps(fit, iterate, lam, state, step, solved)
+        if step.length > 0.0:
+            return InnerResult(iterate, step, state.memory, rest <= goal.nearly)
+    steps = _steps_on(fit, iterate.active, state)
+    single = steps if isinstance(steps, OneOutputSteps) else None
+    if single is not None and problem.penalty.certified and problem.objective.sparse:
+        single.look_for_others(iterate, lam, goal.gap)
     few = small and single is None and formed.flat(problem)
     price_of_table = max(_FEW_NEWTON_STEPS, formed.met(problem, iterate, lam) / _MET_FOR_A_STEP) if few else math.inf
-    creeps = few and state.memory.creeps
-    for done in range(1, 1 if creeps else _MAX_NEWTON_STEPS + 1):
+    for done in range(1, _MAX_NEWTON_STEPS + 1):
         price = problem.objective.bound(iterate.active, lam).total(iterate.W) / goal.value
         aim = Aim.of(goal.target / goal.value, rest / goal.value, before / goal.value, price)
         before = rest
@@ -247,7 +251,7 @@ def _by_newton(fit: InnerSolver, iterate: Iterate, goal: Goal, state: FitState, 
             creeps = True
             break
     else:
-        creeps = creeps or few or rest > _CREEPS * first
+        creeps = few or rest > _CREEPS * first
     if creeps:
         iterate, step = _formed_steps(fit, iterate, lam, state, step, solved)
     memory = replace(steps.memory, cut=single is not None and step.cut, creeps=creeps and few)

@@ -6,10 +6,10 @@ Does not cover: passes as tasks (``engine``), by which all is done that is not d
 Dask collects messages for up to 10 ms at each of its stops, so that a pass of tasks takes 20 to 30 ms in which nothing
 is computed. A call has no such stops. It goes from this process to the worker; where workers cannot be reached from
 here, as those of a cluster behind a gateway, the scheduler passes it on, which opens a connection to each worker for
-every call. A call is not retried, watched or shown on the dashboard, so only passes that were
-short as tasks take it, for a limited time; whatever does not answer with sums (a worker that is gone, silent, new or
-has lost what it held, any error) is done again as tasks. A pass is a pure function of partitions and arguments, so
-doing it twice costs time only, and both ways merge the same sums along the same tree.
+every call. A call is not retried, watched or shown on the dashboard, so only passes that were short as tasks take it,
+for a limited time; whatever does not answer with sums (a worker that is gone, silent, new or has lost what it held, any
+error) is done again as tasks. A pass is a pure function of partitions and arguments, so doing it twice costs time only,
+and both ways merge the same sums along the same tree.
 """
 
 from __future__ import annotations
