@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.systems import Callback, Rounds, System, recorded, refuse_sweeps, repeated
 from dboost.certificate.duality_gap import (
+    LOOSE,
     dual_bound,
     expected_gap,
     price_of_residuals,
@@ -352,7 +353,7 @@ class Loop(Rounds):
         likely = gap
         if problem.passes == before and self.accelerators.take("chord"):
             rest = expected_gap(problem, iterate, size_of_score(problem, score), lam)
-            likely = min(gap, relative_gap(problem, value, value - max(rest, 0.0)))
+            likely = min(gap, max(gap / LOOSE, relative_gap(problem, value, value - max(rest, 0.0))))
         return replace(state, gap=gap, lower_bound=lower), likely
 
     def _lost(self, iterate: Iterate) -> bool:

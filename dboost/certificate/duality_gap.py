@@ -28,10 +28,10 @@ Array = NDArray[np.float64]
 _FINEST = 24
 # The errors of the rows that are held may take up to this share of their strengths.
 _SURE = 0.5
-# A pass for a dual value is spared where it is likely to leave more than so many times the gap that is asked for, and
-# the chord leaves at most so many times as much as it would.
+# A pass for a dual value is spared where it is likely to leave more than so many times the gap that is asked for.
 _FAR = 2.0
-_LOOSE = 8.0
+LOOSE = 8.0
+"""The chord then leaves at most so many times as much as the pass is likely to."""
 
 
 def expected_gap(problem: Problem, iterate: Iterate, size: float, lam: float) -> float:
@@ -163,7 +163,7 @@ def _chord(problem: Problem, iterate: Iterate, part: float, size: float, lam: fl
         return None
     inner = float(np.sum(iterate.G * iterate.W)) + float(iterate.bias @ iterate.intercept)
     found = part * (iterate.loss + inner) + (1.0 - part) * problem.loss.floor * problem.statistics.weight
-    return found if value - found <= _LOOSE * likely else None
+    return found if value - found <= LOOSE * likely else None
 
 
 def _repairs(problem: Problem) -> bool:

@@ -78,7 +78,10 @@ def face_step(
     for _ in range(_MOST_STEPS):
         if not V.any():
             break
-        d = _on_bound(H, R, V, lam, group, first) if code == BOUND else _on_support(H, R, V, lam, group, first, a, b)
+        # next to zero a norm is curved beyond all numbers, and a step on that is none
+        with np.errstate(over="ignore", invalid="ignore"):
+            bound = code == BOUND
+            d = _on_bound(H, R, V, lam, group, first) if bound else _on_support(H, R, V, lam, group, first, a, b)
         if not np.all(np.abs(d) <= _FARTHEST):
             break
         events = np.sort(leaving(d))
