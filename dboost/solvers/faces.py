@@ -80,8 +80,8 @@ def face_step(
             break
         # next to zero a norm is curved beyond all numbers, and a step on that is none
         with np.errstate(over="ignore", invalid="ignore"):
-            bound = code == BOUND
-            d = _on_bound(H, R, V, lam, group, first) if bound else _on_support(H, R, V, lam, group, first, a, b)
+            model = (H, R, V, lam, group, first)
+            d = _on_bound(*model) if code == BOUND else _on_support(*model, a, b)
         if not np.all(np.abs(d) <= _FARTHEST):
             break
         events = np.sort(leaving(d))
