@@ -105,13 +105,14 @@ coverage: $(TESTED) $(READY)
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage report --skip-covered --sort=cover
 
-# Independent solvers live in an environment of their own; one that does not build here is named in the table.
-# glmnet's wrapper needs NumPy 1, and pandas 3 does not load beside that.
+# Independent solvers live in an environment of their own; one that does not build here is named in the table. rpy2 finds
+# the system's R with its package glmnet (Debian: r-base-core, r-cran-glmnet), and later releases need a later R. adelie
+# needs NumPy 1, and pandas 3 does not load beside that.
 $(PEERS)/.ready: Makefile
 	$(PYTHON) -m venv --clear $(PEERS)
-	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check 'numpy<2' 'pandas<3' scipy scikit-learn
-	@for peer in celer==0.7.4 cyanure==1.2.2 python-glmnet==2.6.1 skglm==0.5 snapml==1.17.2 \
-	    adelie==1.1.52 glum==3.4.1; do \
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check 'numpy<2' 'pandas<3' scipy scikit-learn setuptools
+	@for peer in celer==0.7.4 cyanure==1.2.2 rpy2==3.5.17 skglm==0.5 snapml==1.17.2 \
+	    adelie==1.1.52 glum==3.4.1 blitzl1==0.0.2; do \
 	    $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check $$peer \
 	    || echo "$$peer cannot be installed here; the table will say so" >&2; done
 	@touch $@

@@ -23,7 +23,7 @@ DEFAULT_OUT = "runs/bench"
 MARKER = "bench.json"
 ALL = "all"
 WORDS = {
-    "record": "measure seven small made-up problems, and store the baseline lab/benchmarks/baseline.json",
+    "record": "measure ten small made-up problems, and store the baseline lab/benchmarks/baseline.json",
     "compare": "measure them again beside the stored baseline: which is slower, and by how much",
     "ab": "two commits, OLD NEW, in turn in one session: ratios of time and passes",
 }

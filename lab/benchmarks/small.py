@@ -1,7 +1,8 @@
 """The problems of the stored baseline: made up, small, each beside work of scikit-learn, SciPy or Dask on its data.
 
-Covers: a fit to a certified gap of text-like, dense and induced problems, and what a pass costs on Dask. Does not
-cover: real data and peers that solve the same problem (``lab.benchmarks.peers``).
+Covers: a fit to a certified gap of text-like, dense and induced problems, what a pass costs on Dask, and scores of an
+array, of a row and of a document. Does not cover: real data and peers that solve the same problem
+(``lab.benchmarks.peers``).
 
 The work beside a problem is a yardstick, no competitor: it is always installed, does the same arithmetic in every
 version of dboost, and reads memory in a similar way, so that a slower processor or a busy one slows both.
@@ -16,13 +17,18 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
+from dboost import BoostedClassifier, TextFeatures
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning
 from dboost.hypotheses.products.family import Products
 from dboost.hypotheses.stumps.family import Stumps
+from dboost.interop.linear import to_sklearn
 
 Work = Callable[[], object]
 Made = Callable[[float], AbstractContextManager[tuple[Work, Work]]]
@@ -148,6 +154,49 @@ def _dask_pass(scale: float) -> Iterator[tuple[Work, Work]]:
         yield passes, submits
 
 
+def _often(work: Work, times: int) -> Work:
+    def often() -> object:
+        return [work() for _ in range(times)]
+
+    return often
+
+
+@contextmanager
+def _array_scores(scale: float) -> Iterator[tuple[Work, Work]]:
+    """Scores of an array, beside the product of the columns held alone: what checks of the others cost."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(int(20_000 * scale), 200))
+    y = (X[:, :6].sum(axis=1) + rng.logistic(size=len(X)) > 0).astype(np.int64)
+    model = BoostedClassifier(penalty="l1", alpha=0.02, standardize=False).fit(X, y)
+    held = np.flatnonzero(model.coef_[0])
+    W = model.coef_[0, held]
+    yield _often(lambda: model.decision_function(X), 10), _often(lambda: X[:, held] @ W, 10)
+
+
+@contextmanager
+def _single_rows(scale: float) -> Iterator[tuple[Work, Work]]:
+    """Labels of one row at a time, beside the same model as one of scikit-learn's."""
+    X, y = text(2_000, 500, 3)
+    model = BoostedClassifier(penalty="l1/l2", alpha=0.01).fit(X, y)
+    times, plain = max(1, int(500 * scale)), to_sklearn(model)
+    yield _often(lambda: model.predict(X[:1]), times), _often(lambda: plain.predict(X[:1]), times)
+
+
+@contextmanager
+def _single_documents(scale: float) -> Iterator[tuple[Work, Work]]:
+    """Labels of one raw document at a time, beside scikit-learn's features and the same model as one of its own."""
+    rng = np.random.default_rng(4)
+    words = np.array([f"w{i}" for i in range(3_000)])
+    documents = [" ".join(one) for one in words[rng.integers(3_000, size=(2_000, 100))]]
+    y = np.array(["w1 " in one or "w2 " in one for one in documents]).astype(np.int64)
+    features, plain_features = TextFeatures(), TfidfVectorizer()
+    model = BoostedClassifier(penalty="l1", alpha=0.003).fit(features.fit_transform(documents), y)
+    plain = LogisticRegression().fit(plain_features.fit_transform(documents), y)
+    ours, theirs = make_pipeline(features, model), make_pipeline(plain_features, plain)
+    times = max(1, int(300 * scale))
+    yield _often(lambda: ours.predict(documents[:1]), times), _often(lambda: theirs.predict(documents[:1]), times)
+
+
 PROBLEMS: dict[str, Made] = {
     "text l1": _sparse("l1", 2),
     "text l1/l2": _sparse("l1/l2", 6),
@@ -156,6 +205,9 @@ PROBLEMS: dict[str, Made] = {
     "stumps": _stumps,
     "products": _products,
     "a pass on Dask": _dask_pass,
+    "scores of an array": _array_scores,
+    "single rows": _single_rows,
+    "single documents": _single_documents,
 }
 """By name; each opens its data at a scale and gives the work of ours and that beside it."""
 ON_THE_CLOCK = frozenset({"a pass on Dask"})

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from . import (
     adelie,
+    blitz,
     celer,
     cyanure,
     glmnet,
@@ -24,7 +25,21 @@ from .base import Answer, Peer, Rung, Task
 OURS = ours.PEER
 PEERS: dict[str, Peer] = {
     module.PEER.name: module.PEER
-    for module in (liblinear, lbfgs, newton, snapml, skglm, glum, cyanure, glmnet, celer, adelie, saga, lightning)
+    for module in (
+        liblinear,
+        lbfgs,
+        newton,
+        snapml,
+        skglm,
+        glum,
+        cyanure,
+        glmnet,
+        celer,
+        blitz,
+        adelie,
+        saga,
+        lightning,
+    )
 }
 
 # By who is first the others are cut off. Two classes as in ``PEERS``.

@@ -1,12 +1,11 @@
-"""glmnet (its Fortran through python-glmnet): coordinate descent along a path; l1 and elastic net.
+"""R's glmnet, called through rpy2: coordinate descent along a path; l1, elastic net, and rows of many classes.
 
-Without an intercept its multinomial cycles and never ends, so it is not among those that are timed. The grouped
-multinomial (l1/l2) of the R package is not offered by the Python one.
+Its strengths, its mean loss and its share of the l1 norm are ours. It needs R with its package glmnet beside the
+Python packages of ``make peers`` (Debian: r-base-core, r-cran-glmnet).
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,34 +13,60 @@ import numpy as np
 
 from .base import MIXES, Answer, Peer, Rung, Task, answered, by_column, tightening
 
+GROUPED = "l1/l2"
+
 
 def prepare(task: Task) -> Any:
-    """Columns; its modules are loaded here, because nothing is compiled and no small problem is solved first."""
-    importlib.import_module("glmnet")
+    """The data as R has them: a dgCMatrix, or a matrix, and the labels as they are or as classes."""
+    from rpy2 import robjects
+    from rpy2.rinterface_lib import callbacks
+    from rpy2.robjects.packages import importr
 
-    return by_column(task)
+    # what R warns of is no answer, and would fill the log
+    callbacks.consolewrite_warnerror = lambda text: None
+    glmnet, methods = importr("glmnet"), importr("methods")
+    X = by_column(task)
+    if hasattr(X, "indptr"):
+        places = {"i": X.indices, "p": X.indptr, "Dim": np.asarray(X.shape)}
+        numbers = {name: robjects.IntVector(memoryview(ints.astype(np.int32))) for name, ints in places.items()}
+        matrix = methods.new("dgCMatrix", x=robjects.FloatVector(memoryview(X.data)), **numbers)
+    else:
+        values = robjects.FloatVector(memoryview(X.ravel(order="F")))
+        matrix = robjects.r.matrix(values, nrow=X.shape[0], ncol=X.shape[1])
+    y = robjects.IntVector(memoryview(task.y.astype(np.int32)))
+    return glmnet.glmnet, matrix, y
 
 
 def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) -> list[Answer]:
-    from glmnet import LogitNet
+    from rpy2 import robjects
 
-    model = LogitNet(
-        alpha=MIXES[task.penalty],
-        lambda_path=np.asarray(strengths),
-        standardize=False,
-        fit_intercept=task.intercept,
-        n_splits=0,
-        tol=rung["tol"],
-        max_iter=10_000_000,
-    )
-    model.fit(prepared, task.y)
-    coefficients, intercepts = np.asarray(model.coef_path_), np.asarray(model.intercept_path_)
-    if coefficients.shape[-1] != len(strengths):
-        raise RuntimeError(f"glmnet solved {coefficients.shape[-1]} of {len(strengths)} strengths")
-    return [
-        answered(coefficients[..., i].reshape(-1, task.X.shape[1]).T, intercepts[..., i] if task.intercept else 0.0)
-        for i in range(len(strengths))
-    ]
+    glmnet, matrix, y = prepared
+    several = task.loss == "multinomial"
+    settings = {
+        "family": "multinomial" if several else "binomial",
+        "alpha": 1.0 if task.penalty == GROUPED else MIXES[task.penalty],
+        "lambda": robjects.FloatVector(list(strengths)),
+        "standardize": False,
+        "intercept": task.intercept,
+        "thresh": rung["tol"],
+        "maxit": 100_000_000,
+        "type.multinomial": "grouped" if task.penalty == GROUPED else "ungrouped",
+    }
+    model = glmnet(matrix, y, **settings)
+    betas = [_dense(beta) for beta in (model.rx2("beta") if several else [model.rx2("beta")])]
+    if betas[0].shape[1] != len(strengths):
+        raise RuntimeError(f"glmnet solved {betas[0].shape[1]} of {len(strengths)} strengths")
+    b = np.asarray(model.rx2("a0")).reshape(-1, len(strengths))
+    W = np.stack(betas, axis=1)
+    return [answered(W[:, :, at], b[:, at] if task.intercept else 0.0) for at in range(len(strengths))]
+
+
+def _dense(beta: Any) -> Any:
+    """The weights of one output at all strengths (n, s), from a dgCMatrix."""
+    import scipy.sparse
+
+    parts = [np.asarray(beta.slots[name]) for name in ("x", "i", "p")]
+    return scipy.sparse.csc_matrix(tuple(parts), shape=tuple(np.asarray(beta.slots["Dim"]))).toarray()
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
@@ -59,14 +84,19 @@ def path(prepared: Any, task: Task, alphas: Sequence[float], rung: Rung) -> list
 
 PEER = Peer(
     name="glmnet",
-    package="python-glmnet",
-    module="glmnet",
-    solves=(("log", "l1"), ("log", "elastic_net")),
-    layout="CSC or Fortran-contiguous array; the wrapper's checks and its copy of the rows are timed",
+    package="rpy2",
+    module="rpy2.robjects",
+    solves=(
+        ("log", "l1"),
+        ("log", "elastic_net"),
+        ("log", "l2_squared"),
+        ("multinomial", "l1"),
+        ("multinomial", GROUPED),
+    ),
+    layout="dgCMatrix, or a matrix of R",
     ladder=lambda task: tightening("tol", -2, -14, per_decade=1),
     prepare=prepare,
     solve=solve,
     path=path,
-    warm=0,
-    note="one thread: it has no other",
+    note="R's, through rpy2; one thread: it has no other",
 )
