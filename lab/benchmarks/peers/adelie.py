@@ -1,6 +1,7 @@
-"""adelie: block coordinate descent for groups along a path; binary l1, elastic net, and rows of classes (l1/l2).
+"""adelie: block coordinate descent for groups along a path; binary l1, elastic net, rows of classes or tasks (l1/l2).
 
-Its multinomial loss is the mean over examples and classes, so that its strength is alpha / k.
+Its multinomial loss is the mean over examples and classes, so that its strength is alpha / k. Tasks are one binary
+problem of all pairs of an example and a task, whose columns are those of X kron I.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ def prepare(task: Task) -> Any:
 
     columns = by_column(task)
     make = adelie.matrix.sparse if hasattr(columns, "tocsc") else adelie.matrix.dense
-    return make(columns, method="naive", n_threads=task.threads)
+    matrix = make(columns, method="naive", n_threads=task.threads)
+    if task.loss == "multitask":
+        # of an array it has loops of its own for this
+        base = matrix if hasattr(columns, "tocsc") else columns
+        return adelie.matrix.kronecker_eye(base, task.n_outputs, n_threads=task.threads)
+    return matrix
 
 
 def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) -> list[Answer]:
@@ -29,10 +35,12 @@ def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) ->
     if task.loss == "multinomial":
         glm: Any = adelie.glm.multinomial(np.eye(k)[task.y])
     else:
-        glm = adelie.glm.binomial((task.y > 0).astype(np.float64))
+        glm = adelie.glm.binomial((task.y > 0).ravel().astype(np.float64))
     state = adelie.grpnet(
         X=prepared,
         glm=glm,
+        # one group for each column; of classes it makes them itself
+        groups=np.arange(0, n * k, k) if task.loss == "multitask" else None,
         lmda_path=np.asarray(strengths) / k,
         # by default a group of k weights has a strength of sqrt(k)
         penalty=np.ones(n),
@@ -64,7 +72,7 @@ PEER = Peer(
     name="adelie",
     package="adelie",
     module="adelie",
-    solves=(("log", "l1"), ("log", "elastic_net"), ("multinomial", "l1/l2")),
+    solves=(("log", "l1"), ("log", "elastic_net"), ("multinomial", "l1/l2"), ("multitask", "l1/l2")),
     layout="CSC or Fortran-contiguous array, float64, in a matrix of its own",
     ladder=lambda task: tightening("tol", -3, -12, per_decade=1),
     prepare=prepare,
