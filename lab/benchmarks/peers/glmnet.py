@@ -7,6 +7,7 @@ Python packages of ``make peers`` (Debian: r-base-core, r-cran-glmnet).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,22 @@ from .base import MIXES, Answer, Peer, Rung, Task, answered, by_column, tighteni
 GROUPED = "l1/l2"
 
 
-def prepare(task: Task) -> Any:
-    """The data as R has them: a dgCMatrix, or a matrix, and the labels as they are or as classes."""
-    from rpy2 import robjects
+@cache
+def _packages() -> tuple[Any, Any]:
+    """glmnet and methods, loaded once: it takes a tenth of a second."""
     from rpy2.rinterface_lib import callbacks
     from rpy2.robjects.packages import importr
 
     # what R warns of is no answer, and would fill the log
     callbacks.consolewrite_warnerror = lambda text: None
-    glmnet, methods = importr("glmnet"), importr("methods")
+    return importr("glmnet"), importr("methods")
+
+
+def prepare(task: Task) -> Any:
+    """The data as R has them: a dgCMatrix, or a matrix, and the labels as they are or as classes."""
+    from rpy2 import robjects
+
+    glmnet, methods = _packages()
     X = by_column(task)
     if hasattr(X, "indptr"):
         places = {"i": X.indices, "p": X.indptr, "Dim": np.asarray(X.shape)}
