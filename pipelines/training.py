@@ -140,9 +140,9 @@ def _kept(partial: Path | None, so_far: Callable[[], Any]) -> Iterator[None]:
         raise
 
 
-def save_path(trained: Trained, out: PathLike, force: bool = False) -> None:
+def save_path(trained: Trained, out: PathLike) -> None:
     """Write every model of a path, and a table of them, as a folder."""
-    with write_folder(out, marker="path.json", force=force) as folder:
+    with write_folder(out, marker="path.json") as folder:
         for place, model in enumerate(trained.path.models):
             model.save(folder / "models" / f"{place:05d}")
         text = json.dumps(finite(trained.table), indent=1) + "\n"

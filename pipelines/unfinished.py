@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from dboost.errors import UsageError
+from dboost.files import store_folders
 from dboost.files.documents import to_toml
 from dboost.files.storage import check_writable, sha256_bytes, write_file, write_folder
 from dboost.files.stores import AnyPath, any_path
+from dboost.files.unfinished import FOLDER, beside_of, clear_abandoned
 
 from .config import ClusterSettings, LogSettings, read_toml
 from .console import Console
@@ -25,18 +27,39 @@ from .runs.lock import LOCK, hold_lock, holder_of
 UNFINISHED = ".unfinished"
 # In it, the parts of a prediction that stand; the file of a fit, and the folder of several.
 PARTS, FIT, SEVERAL = "parts", "fit", "several"
+# What is to become the output, and the digest of its marker, written before it takes its name.
+_MADE, _SAVED = "made", "saved"
 
 
 @contextlib.contextmanager
-def finished_folder(out: str, marker: str, force: bool) -> Iterator[tuple[Path, bool]]:
-    """Where a folder is saved, and whether it may replace one; in a store all of it appears at the end."""
-    found = any_path(out, "out")
-    if isinstance(found, Path):
-        yield found, force
-        return
+def finished_folder(out: str, marker: str, force: bool, work: Path) -> Iterator[Path]:
+    """A name in the work folder for a folder to be made there; as a whole it then becomes the output."""
+    made = work / _MADE
+    remove(made)
+    yield made
     with write_folder(out, marker=marker, force=force) as folder:
-        # the folder is there, and empty
-        yield folder, True
+        for part in made.iterdir():
+            shutil.move(part, folder / part.name)
+        note_saved(work, (folder / marker).read_bytes())
+
+
+def note_saved(work: Path, marker: bytes) -> None:
+    """Keep with the work that its output is complete, and about to take its name; `marker` is what its marker holds."""
+    write_file(work / _SAVED, sha256_bytes(marker).encode())
+
+
+def is_saved(out: str, marker: str) -> bool:
+    """Whether an output that is there was made by the work that is still beside it.
+
+    Its process was killed after it had given the output its name. The work may then put it there once more.
+    """
+    place = any_path(out, "out")
+    place = place.resolve() if isinstance(place, Path) else place
+    try:
+        saved = (work_folder(place) / _SAVED).read_text()
+        return saved == sha256_bytes((store_folders.current(place) / marker).read_bytes())
+    except OSError:
+        return False
 
 
 def work_folder(out: AnyPath) -> Path:
@@ -53,6 +76,7 @@ def resumable_work_folder(settings: Any, command: str, console: Console) -> Iter
     out = any_path(str(settings.out), "out").resolve()
     work = work_folder(out)
     check_writable(work)
+    clear_abandoned(work)
     values = {item.name: getattr(settings, item.name) for item in dataclasses.fields(settings)}
     # it may go on from another working folder
     values |= {"out": str(out), "data": str(any_path(str(settings.data), "data").absolute())}
@@ -78,7 +102,15 @@ def resumable_work_folder(settings: Any, command: str, console: Console) -> Iter
             shutil.rmtree(work, ignore_errors=True)
             console.left = ""
         raise
-    shutil.rmtree(work, ignore_errors=True)
+    _discard(work)
+
+
+def _discard(work: Path) -> None:
+    """Delete a work folder; one that is killed meanwhile leaves none that looks like work to go on with."""
+    aside = beside_of(work, FOLDER)
+    with contextlib.suppress(OSError):
+        os.rename(work, aside)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _same_work(file: Path, values: dict[str, Any]) -> bool:

@@ -38,7 +38,7 @@ from ..predicting.parts import asked_of, label_all, put_together
 from ..predicting.rows import are_raw, check_transform, prepared_rows, raw_rows
 from ..runs.fingerprints import of_input, of_model, of_values
 from ..runs.folder import TABLES, claim
-from ..unfinished import PARTS, resumable_work_folder
+from ..unfinished import PARTS, is_saved, note_saved, resumable_work_folder
 
 MARKER = "_predictions.json"
 
@@ -60,7 +60,8 @@ class PredictSettings(ModelFolderSettings, NewDataSettings, ClusterSettings, Out
 
 def done(settings: PredictSettings, console: Console, client: Any = None) -> dict[str, Any]:
     """Label the data and write the folder; returns what was read and written."""
-    refuse_existing(settings.out, MARKER, settings.force)
+    force = settings.force or is_saved(str(settings.out), MARKER)
+    refuse_existing(settings.out, MARKER, force)
     # a retraining may have another champion tomorrow, when this is resumed
     settings = replace(settings, model=find_model(str(settings.model)))
     model = read_model(settings.model)
@@ -81,13 +82,15 @@ def done(settings: PredictSettings, console: Console, client: Any = None) -> dic
     with resumable_work_folder(settings, "predict", console) as work, place as cluster:
         cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("predict"):
-            about = cluster.run_with_rejoin(lambda there: predict(settings, model, there, work, console))
+            about = cluster.run_with_rejoin(lambda there: predict(settings, model, there, work, console, force))
     console.event("predictions", out=settings.out, **about)
     console.say(f"{about['rows']:,} predictions: {settings.out}   {read_words(about)}")
     return about
 
 
-def predict(settings: PredictSettings, model: Model, client: Any, work: Path, console: Console) -> dict[str, Any]:
+def predict(
+    settings: PredictSettings, model: Model, client: Any, work: Path, console: Console, force: bool = False
+) -> dict[str, Any]:
     """Label the data and write the folder; `work` keeps the parts that are done. Returns what was read and written."""
     asked, transform = asked_of(settings, model), read_transform(str(settings.model))
     parts = _parts_of(settings, work, asked)
@@ -109,13 +112,15 @@ def predict(settings: PredictSettings, model: Model, client: Any, work: Path, co
     kept = {"classes": model.classes.tolist(), "model": str(settings.model), "data": str(settings.data), **about}
     text = (json.dumps(finite(kept), indent=1, default=str) + "\n").encode()
     if isinstance(parts, StorePath):
+        note_saved(work, text)
         # the parts lie where they are to be: they only get their name
         (parts / MARKER).write_bytes(text)
         store_folders.publish(parts.parent, parts.name)
         return about
-    with write_folder(str(settings.out), marker=MARKER, force=settings.force) as folder:
+    with write_folder(str(settings.out), marker=MARKER, force=force) as folder:
         put_together(parts, len(read.pieces), folder)
         (folder / MARKER).write_bytes(text)
+        note_saved(work, text)
     return about
 
 

@@ -29,7 +29,7 @@ from ..model_settings import TrainedSettings
 from ..pages import choice_facts, path_table, strength_facts, strengths_table
 from ..runs.folder import TABLES
 from ..training import Trained, Training, plan_training, save_path
-from ..unfinished import finished_folder, resumable_work_folder
+from ..unfinished import finished_folder, is_saved, resumable_work_folder
 
 MARKER, PATH_MARKER = "model.json", "path.json"
 NOT_CONVERGED = 6
@@ -55,9 +55,8 @@ def do_train(settings: TrainSettings, console: Console) -> int:
 def done(settings: TrainSettings, console: Console, client: Any = None) -> Trained:
     """Do it, on a client of the caller where one is given."""
 
-    def written(trained: Trained, data: Any) -> None:
-        with finished_folder(str(settings.out), MARKER, settings.force) as (out, force):
-            save(trained, data, out, dataclasses.asdict(settings), console, force=force)
+    def written(trained: Trained, data: Any, made: Path) -> None:
+        save(trained, data, made, dataclasses.asdict(settings), console)
 
     trained = _train("train", MARKER, settings, console, client, written)
     show(trained, console, out=settings.out)
@@ -71,10 +70,11 @@ def _train(
     settings: TrainSettings,
     console: Console,
     client: Any,
-    write: Callable[[Trained, Any], None],
+    write: Callable[[Trained, Any, Path], None],
 ) -> Trained:
     """Train on a client of the caller, or on a cluster of the settings, and have `write` save what came of it."""
-    refuse_existing(settings.out, marker, settings.force)
+    force = settings.force or is_saved(str(settings.out), marker)
+    refuse_existing(settings.out, marker, force)
     training = plan_training(settings)
     if not is_text_table(settings):
         open_data(settings, "train", groups=settings.groups)  # refused before a cluster starts
@@ -87,8 +87,8 @@ def _train(
             trained = cluster.run_with_rejoin(
                 lambda there: fit(training, data, there, console, named=settings.data, work=work)
             )
-        with console.stage("save"):
-            write(trained, data)
+        with console.stage("save"), finished_folder(str(settings.out), marker, force, work) as made:
+            write(trained, data, made)
     return trained
 
 
@@ -117,11 +117,9 @@ def fit(
     return training.run(data, client=client, on_round=told, progress=work)
 
 
-def save(
-    trained: Trained, data: Any, out: Path, settings: dict[str, Any], console: Console, force: bool = False
-) -> None:
+def save(trained: Trained, data: Any, out: Path, settings: dict[str, Any], console: Console) -> None:
     """Write the model with its transform, its settings and the versions it was made with."""
-    trained.estimator.save(out, force=force)
+    trained.estimator.save(out)
     keep_transform(data, out)
     write_manifest(trained.estimator, out, settings, console, data)
 
@@ -238,10 +236,7 @@ def do_path(settings: PathCommandSettings, console: Console) -> int:
         # the number of strengths goes by its other name here too
         settings = dataclasses.replace(settings, path=settings.n_alphas or STRENGTHS, n_alphas=None)
 
-    def written(trained: Trained, data: Any) -> None:
-        save_path(trained, str(settings.out), force=settings.force)
-
-    trained = _train("path", PATH_MARKER, settings, console, None, written)
+    trained = _train("path", PATH_MARKER, settings, console, None, lambda trained, data, made: save_path(trained, made))
     values, blocks = outcome(trained)
     console.page("path", blocks, {"out": settings.out, **values})
     console.say(f"path: {settings.out}   next: dboost inspect {settings.out}/models/{len(trained.path) - 1:05d}")

@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dboost.model.fitted import read_model
+from pipelines import unfinished
 from pipelines.cli import main
+from pipelines.commands import train
 from pipelines.console import Console
 from tests.pipelines.conftest import CLASSES, LOCAL, give, write_documents
 
@@ -273,6 +275,33 @@ def test_a_terminal_without_the_letters_shows_them_escaped(tmp_path, monkeypatch
     monkeypatch.setattr(sys, "stderr", err)
     assert main(["inspect", str(tmp_path / "m")]) == 0
     assert b"\\xfc" in out.buffer.getvalue() and err.buffer.getvalue() == b""
+
+
+@pytest.mark.parametrize(("command", "again"), [("train", False), ("path", True), ("predict", False)])
+def test_an_end_between_the_output_and_its_work_is_gone_on_from(
+    command, again, prepared, trained, tmp_path, monkeypatch, refused
+):
+    """The output has its name, and the work is not yet removed: going on with it ends well, and leaves the output."""
+    asked = {"train": ["--alpha", "0.01"], "path": ["--n-alphas", "3"], "predict": []}[command]
+    line = [command, *([trained] if command == "predict" else []), prepared, "--out", tmp_path / "out", *asked]
+    with monkeypatch.context() as patch:
+        patch.setattr(unfinished, "_discard", lambda work: signal.raise_signal(signal.SIGINT))
+        give(*line, code=130)
+    there = [file for file in (tmp_path / "out").rglob("*") if file.is_file() and file.suffix != ".json"]
+    files = {file: file.read_bytes() for file in there}
+    assert files and sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.unfinished"]
+    give(*(line if again else ["resume", tmp_path / "out"]))
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert all(file.read_bytes() == content for file, content in files.items())
+    # and an output of another work is not replaced
+    refused(*line, *LOCAL)
+
+
+def test_a_model_that_is_not_whole_does_not_appear(prepared, tmp_path, monkeypatch):
+    """Its settings are written last."""
+    monkeypatch.setattr(train, "write_manifest", lambda *given: signal.raise_signal(signal.SIGINT))
+    give("train", prepared, "--out", tmp_path / "model", "--alpha", "0.01", code=130)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.unfinished"]
 
 
 def test_the_embedded_cluster_gives_the_same_bits(prepared, trained, tmp_path, capfd):
