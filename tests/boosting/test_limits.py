@@ -74,9 +74,11 @@ def test_where_rounds_are_split_changes_no_bit(select, penalty, monkeypatch):
         assert other.W.tobytes() == whole.W.tobytes() and other.intercept.tobytes() == whole.intercept.tobytes()
 
 
-@pytest.mark.parametrize("update", ["newton", "gradboost", "adaboost"])
-@pytest.mark.parametrize("most", [1, 7, 40])
+@pytest.mark.parametrize(
+    ("update", "most"), [("newton", 1), ("newton", 7), ("gradboost", 7), ("gradboost", 40), ("adaboost", 40)]
+)
 def test_passes_are_bounded(update, most):
+    """Newton's steps are at the optimum after ten passes, where rounding says when they end."""
     result = plain.fitting(separable(), penalty="l1", tol=1e-13, update=update, max_passes=most).fit(1e-6)
     assert result.stop_reason == "max_passes"
     # a step of Newton's, once begun, is ended
