@@ -60,6 +60,8 @@ class Case:
     offset: bool = False
     # Whether the features are fitted again without a penalty.
     relax: bool = False
+    # Whether the penalty is on the weights of columns divided by their deviations, the default of both.
+    standardize: bool = False
 
 
 def problem(loss: str, m: int = 200, n: int = 30, k: int = 4, seed: int = 0) -> tuple[Array, NDArray[Any]]:
@@ -91,6 +93,8 @@ def cases() -> list[Case]:
     free[[0, 7]] = 0.0
     return [
         *(Case("plain", loss) for loss in FAMILIES),
+        *(Case("standardize", loss, standardize=True) for loss in FAMILIES),
+        Case("standardize, factors, grouped", "multinomial", "l1/l2", factors=f, standardize=True),
         *(Case("penalty_factors", loss, factors=f) for loss in FAMILIES),
         Case("penalty_factors, inf", "squared", factors=some),
         Case("penalty_factors, inf", "log", factors=some),
@@ -128,6 +132,7 @@ def solve_with_glmnet(case: Case, X: Array, y: NDArray[Any], alpha: float, begin
         "intercept": str(case.intercept).upper(),
         "type": "grouped" if case.penalty == "l1/l2" else "ungrouped",
         "relax": str(case.relax).upper(),
+        "standardize": str(case.standardize).upper(),
         "positive": str(bool(case.given.get("positive", False))).upper(),
     }
     with tempfile.TemporaryDirectory() as folder:
@@ -165,6 +170,9 @@ def objective(case: Case, X: Array, y: NDArray[Any], alpha: float, W: Array, b: 
     if case.relax:
         return float(loss.mean())
     ratio = getattr(case.penalty, "l1_ratio", 1.0)
+    if case.standardize:
+        # the penalty is on the weights of columns of deviation one
+        W = W * X.std(axis=0)[:, None]
     norms = np.linalg.norm(W, axis=1) if case.penalty == "l1/l2" else np.abs(W).sum(axis=1)
     rows = ratio * norms + (1.0 - ratio) * 0.5 * (W * W).sum(axis=1)
     return float(loss.mean() + alpha * (f[kept] @ rows[kept]))
@@ -179,6 +187,7 @@ def compare(case: Case) -> dict[str, Any]:
     kinds = {"squared": dboost.BoostedRegressor, "poisson": dboost.BoostedRegressor}
     kind = (kinds | {"multitarget": dboost.MultiTaskBoostedRegressor}).get(case.loss, dboost.BoostedClassifier)
     given = dict(case.given) | {"loss": case.loss, "penalty": case.penalty, "fit_intercept": case.intercept}
+    given["standardize"] = case.standardize
     if case.factors is not None:
         given["penalty_factors"] = case.factors if not case.offset else np.append(case.factors, np.ones(k))
     given["offset"] = list(range(n, n + k)) if case.offset else None

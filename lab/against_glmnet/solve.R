@@ -25,9 +25,9 @@ lower <- if (given("positive") == "TRUE") 0 else -Inf
 path <- lambda * 10^seq(1.5, 0, length.out = 30)
 more <- if (family %in% c("multinomial")) list(type.multinomial = given("type")) else list()
 fit <- do.call(glmnet, c(list(
-  X, y, family = family, alpha = as.numeric(given("ratio")), lambda = path, standardize = FALSE,
-  intercept = given("intercept") == "TRUE", thresh = 1e-16, maxit = 1e7, penalty.factor = pf, exclude = out,
-  offset = offset, lower.limits = lower, relax = given("relax") == "TRUE"
+  X, y, family = family, alpha = as.numeric(given("ratio")), lambda = path,
+  standardize = given("standardize") == "TRUE", intercept = given("intercept") == "TRUE", thresh = 1e-16, maxit = 1e7,
+  penalty.factor = pf, exclude = out, offset = offset, lower.limits = lower, relax = given("relax") == "TRUE"
 ), more))
 last <- length(path)
 # the features of the last model, fitted again without a penalty
