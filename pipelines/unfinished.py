@@ -48,18 +48,19 @@ def note_saved(work: Path, marker: bytes) -> None:
     write_file(work / _SAVED, sha256_bytes(marker).encode())
 
 
-def is_saved(out: str, marker: str) -> bool:
-    """Whether an output that is there was made by the work that is still beside it.
+def is_saved(settings: Any, command: str, marker: str) -> bool:
+    """Whether an output that is there was made by this command, whose work is still beside it.
 
     Its process was killed after it had given the output its name. The work may then put it there once more.
     """
-    place = any_path(out, "out")
-    place = place.resolve() if isinstance(place, Path) else place
+    out = any_path(str(settings.out), "out").resolve()
+    work = work_folder(out)
     try:
-        saved = (work_folder(place) / _SAVED).read_text()
-        return saved == sha256_bytes((store_folders.current(place) / marker).read_bytes())
+        saved = (work / _SAVED).read_text()
+        found = sha256_bytes((store_folders.current(out) / marker).read_bytes())
     except OSError:
         return False
+    return saved == found and _same_work(work / f"{command}.toml", _values(settings))
 
 
 def work_folder(out: AnyPath) -> Path:
@@ -77,9 +78,7 @@ def resumable_work_folder(settings: Any, command: str, console: Console) -> Iter
     work = work_folder(out)
     check_writable(work)
     clear_abandoned(work)
-    values = {item.name: getattr(settings, item.name) for item in dataclasses.fields(settings)}
-    # it may go on from another working folder
-    values |= {"out": str(out), "data": str(any_path(str(settings.data), "data").absolute())}
+    values = _values(settings)
     work.mkdir(parents=True, exist_ok=True)
     try:
         with hold_lock(work, say=console.say):
@@ -108,9 +107,18 @@ def resumable_work_folder(settings: Any, command: str, console: Console) -> Iter
 def _discard(work: Path) -> None:
     """Delete a work folder; one that is killed meanwhile leaves none that looks like work to go on with."""
     aside = beside_of(work, FOLDER)
-    with contextlib.suppress(OSError):
+    try:
         os.rename(work, aside)
+    except OSError:
+        aside = work
     shutil.rmtree(aside, ignore_errors=True)
+
+
+def _values(settings: Any) -> dict[str, Any]:
+    """The settings of a command that may go on from another working folder."""
+    values = {item.name: getattr(settings, item.name) for item in dataclasses.fields(settings)}
+    places = {name: any_path(str(values[name]), name) for name in ("out", "data")}
+    return values | {"out": str(places["out"].resolve()), "data": str(places["data"].absolute())}
 
 
 def _same_work(file: Path, values: dict[str, Any]) -> bool:

@@ -60,10 +60,10 @@ class PredictSettings(ModelFolderSettings, NewDataSettings, ClusterSettings, Out
 
 def done(settings: PredictSettings, console: Console, client: Any = None) -> dict[str, Any]:
     """Label the data and write the folder; returns what was read and written."""
-    force = settings.force or is_saved(str(settings.out), MARKER)
-    refuse_existing(settings.out, MARKER, force)
     # a retraining may have another champion tomorrow, when this is resumed
     settings = replace(settings, model=find_model(str(settings.model)))
+    force = settings.force or is_saved(settings, "predict", MARKER)
+    refuse_existing(settings.out, MARKER, force)
     model = read_model(settings.model)
     asked_of(settings, model)
     transform = read_transform(str(settings.model))

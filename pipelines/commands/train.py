@@ -73,7 +73,7 @@ def _train(
     write: Callable[[Trained, Any, Path], None],
 ) -> Trained:
     """Train on a client of the caller, or on a cluster of the settings, and have `write` save what came of it."""
-    force = settings.force or is_saved(str(settings.out), marker)
+    force = settings.force or is_saved(settings, name, marker)
     refuse_existing(settings.out, marker, force)
     training = plan_training(settings)
     if not is_text_table(settings):

@@ -283,6 +283,7 @@ def test_an_end_between_the_output_and_its_work_is_gone_on_from(
 ):
     """The output has its name, and the work is not yet removed: going on with it ends well, and leaves the output."""
     asked = {"train": ["--alpha", "0.01"], "path": ["--n-alphas", "3"], "predict": []}[command]
+    other = ["--scores"] if command == "predict" else ["--tol", "1e-3"]
     line = [command, *([trained] if command == "predict" else []), prepared, "--out", tmp_path / "out", *asked]
     with monkeypatch.context() as patch:
         patch.setattr(unfinished, "_discard", lambda work: signal.raise_signal(signal.SIGINT))
@@ -290,11 +291,12 @@ def test_an_end_between_the_output_and_its_work_is_gone_on_from(
     there = [file for file in (tmp_path / "out").rglob("*") if file.is_file() and file.suffix != ".json"]
     files = {file: file.read_bytes() for file in there}
     assert files and sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.unfinished"]
+    assert "exists" in refused(*line, *other, *LOCAL)
     give(*(line if again else ["resume", tmp_path / "out"]))
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert all(file.read_bytes() == content for file, content in files.items())
-    # and an output of another work is not replaced
-    refused(*line, *LOCAL)
+    # and an output without its work is not replaced
+    assert "exists" in refused(*line, *LOCAL)
 
 
 def test_a_model_that_is_not_whole_does_not_appear(prepared, tmp_path, monkeypatch):
