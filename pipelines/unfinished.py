@@ -101,10 +101,10 @@ def resumable_work_folder(settings: Any, command: str, console: Console) -> Iter
             shutil.rmtree(work, ignore_errors=True)
             console.left = ""
         raise
-    _discard(work)
+    discard(work)
 
 
-def _discard(work: Path) -> None:
+def discard(work: Path) -> None:
     """Delete a work folder; one that is killed meanwhile leaves none that looks like work to go on with."""
     aside = beside_of(work, FOLDER)
     try:

@@ -286,7 +286,7 @@ def test_an_end_between_the_output_and_its_work_is_gone_on_from(
     other = ["--scores"] if command == "predict" else ["--tol", "1e-3"]
     line = [command, *([trained] if command == "predict" else []), prepared, "--out", tmp_path / "out", *asked]
     with monkeypatch.context() as patch:
-        patch.setattr(unfinished, "_discard", lambda work: signal.raise_signal(signal.SIGINT))
+        patch.setattr(unfinished, "discard", lambda work: signal.raise_signal(signal.SIGINT))
         give(*line, code=130)
     there = [file for file in (tmp_path / "out").rglob("*") if file.is_file() and file.suffix != ".json"]
     files = {file: file.read_bytes() for file in there}
