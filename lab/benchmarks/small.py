@@ -100,11 +100,16 @@ def _sparse(penalty: str, classes: int) -> Made:
     return made
 
 
+def table(rows: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Normal columns, of which six decide two labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, columns))
+    return X, (X[:, :6].sum(axis=1) + rng.logistic(size=rows) > 0).astype(np.int64)
+
+
 @contextmanager
 def _dense(scale: float) -> Iterator[tuple[Work, Work]]:
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(int(20_000 * scale), 60))
-    y = (X[:, :6].sum(axis=1) + rng.logistic(size=len(X)) > 0).astype(np.int64)
+    X, y = table(int(20_000 * scale), 60, 1)
     with LocalEngine(1) as engine:
         yield fitting(X, y, engine, penalty="l1", tol=TOL), one_by_one(X, y, 4)
 
@@ -164,9 +169,7 @@ def _often(work: Work, times: int) -> Work:
 @contextmanager
 def _array_scores(scale: float) -> Iterator[tuple[Work, Work]]:
     """Scores of an array, beside the product of the columns held alone: what checks of the others cost."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(int(20_000 * scale), 200))
-    y = (X[:, :6].sum(axis=1) + rng.logistic(size=len(X)) > 0).astype(np.int64)
+    X, y = table(int(20_000 * scale), 200, 3)
     model = BoostedClassifier(penalty="l1", alpha=0.02, standardize=False).fit(X, y)
     held = np.flatnonzero(model.coef_[0])
     W = model.coef_[0, held]
@@ -184,7 +187,7 @@ def _single_rows(scale: float) -> Iterator[tuple[Work, Work]]:
 
 @contextmanager
 def _single_documents(scale: float) -> Iterator[tuple[Work, Work]]:
-    """Labels of one raw document at a time, beside scikit-learn's features and the same model as one of its own."""
+    """Labels of one raw document at a time, beside features and a model of scikit-learn's own."""
     rng = np.random.default_rng(4)
     words = np.array([f"w{i}" for i in range(3_000)])
     documents = [" ".join(one) for one in words[rng.integers(3_000, size=(2_000, 100))]]

@@ -132,7 +132,7 @@ class Worker:
         gc.collect()
         self.loaded = resident()
         return {
-            "version": _version(self.peer.package),
+            "version": self.peer.version() if self.peer.version else _version(self.peer.package),
             "file": str(getattr(sys.modules.get(self.peer.module), "__file__", "")),
             "loaded": self.loaded,
             "layout": self.layout,

@@ -94,6 +94,8 @@ class Peer:
     warm: int = 3
     # What a reader of its line must know.
     note: str = ""
+    # Its version, where that is not the one of `package`.
+    version: Callable[[], str] | None = None
 
 
 def doubling(name: str, first: int, last: int, **fixed: Any) -> list[Rung]:

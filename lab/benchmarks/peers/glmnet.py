@@ -90,6 +90,13 @@ def path(prepared: Any, task: Task, alphas: Sequence[float], rung: Rung) -> list
     return _along(prepared, task, alphas, rung)
 
 
+def version() -> str:
+    """That of R's package."""
+    from rpy2 import robjects
+
+    return str(robjects.r("as.character(packageVersion('glmnet'))")[0])
+
+
 PEER = Peer(
     name="glmnet",
     package="rpy2",
@@ -107,4 +114,5 @@ PEER = Peer(
     solve=solve,
     path=path,
     note="R's, through rpy2; one thread: it has no other",
+    version=version,
 )
