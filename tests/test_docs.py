@@ -10,6 +10,7 @@ import dataclasses
 import inspect
 import json
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -229,10 +230,21 @@ def test_every_table_of_the_page_on_speed_says_what_repeats_it() -> None:
             column = head.strip("| ").split(" | ")[-1] == "repeats it"
             said = [row.strip("| ").split(" | ")[-1] for row in rows] if column else [text]
             command = re.compile(
-                r"`(make [a-z-]+|python -m lab [a-z -]+)`|`lab [a-z -]+` at the tag `|^none: |^the same run"
+                r"`(make [a-z-]+|python -m lab [a-z -]+)`|`lab [a-z -]+` at the commit `|^none: |^the same run"
             )
             silent += [f"{title}: {one}" for one in said if not command.search(one)]
     assert not silent, silent
+
+
+def test_the_commits_that_pages_name_are_in_the_history() -> None:
+    asked = subprocess.run(
+        ["git", "rev-parse", "--is-shallow-repository"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if asked.stdout.strip() != "false":
+        pytest.skip("a copy without the history of the repository")
+    named = {name for text in TEXTS.values() for name in re.findall(r"commit\s+`([0-9a-f]{7,40})`", text)}
+    found = [subprocess.run(["git", "cat-file", "-e", f"{name}^{{commit}}"], cwd=ROOT, check=False) for name in named]
+    assert named and not any(one.returncode for one in found), named
 
 
 def test_one_page_and_readme_say_how_long_a_first_fit_takes() -> None:

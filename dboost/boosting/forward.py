@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dboost.boosting.systems import Rounds, System, refuse_part, refuse_sweeps
 from dboost.bounds import exponential
 from dboost.errors import UsageError
+from dboost.partition import Sums
 from dboost.penalties import Penalty
 from dboost.penalties.capabilities import exponential_solves
 from dboost.problem.iterate import Iterate, Score
@@ -73,18 +74,20 @@ class Forward(Rounds):
         iterate = Iterate.unsummed(state.active, state.W, state.intercept)
         budget = self.settings.max_features
         full = budget is not None and state.active.shape[0] >= budget
-        # held hypotheses are no candidates of a scoring pass, but they may be moved again
-        score = problem.score(iterate, None, 0.0, 0 if full else 1)
-        held = score.iterate
-        active = np.union1d(held.active, score.best).astype(np.int64)
+        # what is held may be moved again
+        rows = iterate.active if full else problem.best_rows(iterate, 1)
+        active = np.union1d(iterate.active, rows).astype(np.int64)
         W = np.zeros((active.shape[0], problem.k))
-        W[np.searchsorted(active, held.active)] = held.W
-        best, moved, gain = self._best(held, active, W)
-        state = self.valued(state, problem.objective(held, 0.0))
-        stop = gain <= 0.1 * self.settings.tol * abs(held.loss)
+        W[np.searchsorted(active, iterate.active)] = iterate.W
+        sums = problem.rows_sums(iterate, rows)
+        places = np.searchsorted(active, rows)
+        best, moved, gain = self._best(sums, rows, W[places], iterate.intercept)
+        loss = float(sums.add["loss"])
+        state = self.valued(state, problem.objective(replace(iterate, loss=loss), 0.0))
+        stop = gain <= 0.1 * self.settings.tol * abs(loss)
         if not stop:
-            if best < active.shape[0]:
-                W[best] = moved
+            if best < rows.shape[0]:
+                W[places[best]] = moved
             else:
                 state = replace(state, intercept=moved)
         keep = np.any(W != 0.0, axis=1)
@@ -92,14 +95,13 @@ class Forward(Rounds):
         reason = ("max_features" if full else "gradient") if stop else ""
         return self.recorded(before, state, clock, "forward", 0.0 if stop or not gain > 0.0 else 1.0), reason
 
-    def _best(self, iterate: Iterate, active: Rows, W: Array) -> tuple[int, Array, float]:
-        """The place in `active` (its length: the intercept), the new weights and the gain of the best single step."""
+    def _best(self, sums: Sums, rows: Rows, W: Array, intercept: Array) -> tuple[int, Array, float]:
+        """The place in `rows` (its length: the intercept), the new weights and the gain of the best single step."""
         problem, penalty = self.problem, self.problem.penalty
-        sums = problem.rows_sums(replace(iterate, active=active, W=W), active)
-        plus, minus, peak = sums.add["mu_plus"], sums.add["mu_minus"], problem.statistics.peak[active]
+        plus, minus, peak = sums.add["mu_plus"], sums.add["mu_minus"], problem.statistics.peak[rows]
         if problem.fit_intercept:
             plus, minus = np.vstack([plus, sums.add["bias_plus"]]), np.vstack([minus, sums.add["bias_minus"]])
-            W, peak = np.vstack([W, iterate.intercept]), np.append(peak, 1.0)
+            W, peak = np.vstack([W, intercept]), np.append(peak, 1.0)
         if not W.shape[0]:
             return 0, np.zeros(problem.k), 0.0
         a = exponential.normalisation(peak, problem.loss.template_constant)

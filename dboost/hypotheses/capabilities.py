@@ -1,4 +1,4 @@
-"""What a pass may ask of some pools or of some held hypotheses: bins, trees and scales, a Protocol each.
+"""What a pass may ask of some pools or of some held hypotheses: bins, trees, steps and scales, a Protocol each.
 
 Does not cover: what all have (``base``).
 """
@@ -86,6 +86,29 @@ class Tree(Pool, Protocol, metaclass=OfTypes):
 
     def reach(self, plus: Array, minus: Array) -> Array:
         """Bound on |h'Theta| (c, k) of every descendant h, from its ancestor's mu+ and mu- of Theta's own parts."""
+        ...
+
+
+@runtime_checkable
+class Stepwise(Pool, Protocol, metaclass=OfTypes):
+    """A pool whose hypotheses are steps of single raw columns: many of a column cost a pass no more than one of it.
+
+    A model of one output that has a thousand of them on ten columns is ten functions of these columns; its margins and
+    sums need none of the thousand as a column of its own.
+    """
+
+    def arranged(self, keys: Sequence[Key]) -> Any:
+        """The hypotheses `keys` of a model as the others take them: made once for all partitions."""
+        ...
+
+    def add_margins(self, partition: Partition, memo: Any, arranged: Any, w: Array, f: Array) -> None:
+        """f += sum_h w_h h over some hypotheses; float64 arrays, shapes (a,) and (m,)."""
+        ...
+
+    def held_sums(
+        self, partition: Partition, memo: Any, arranged: Any, plus: Array, minus: Array | None
+    ) -> dict[str, Array]:
+        """ "G", or "mu_plus" and "mu_minus", of some hypotheses, as of ``Pool.sums``."""
         ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from dboost.compiled.sparse.centring import less_centres
 from dboost.compiled.sparse.columns import cut_of_rows, cut_rows, transpose
 from dboost.hypotheses.base import Block, Key, Pool
+from dboost.hypotheses.capabilities import Stepwise
 from dboost.partition import Partition
 
 # Columns cut out of a block, by row: (row pointer, slot of each value, values).
@@ -31,12 +33,27 @@ class Held:
 
     def some(self, chosen: NDArray[np.int64], token: str, centres: tuple[float, ...] = ()) -> Held:
         """The hypotheses at some places, by a name of their own, less `centres` if any."""
-        return Held(self.columns[:0], token, self.pool, tuple(self.keys[i] for i in chosen.tolist()), centres)
+        return Held(self.columns[:0], token, self.pool, tuple(self.keys_at(chosen)), centres)
+
+    @property
+    def stepwise(self) -> Stepwise | None:
+        """The pool, where sums over these hypotheses need no column of each."""
+        return self.pool if isinstance(self.pool, Stepwise) and not self.centres else None
+
+    @cached_property
+    def arranged(self) -> Any:
+        """All of them, as a stepwise pool takes them."""
+        assert self.stepwise is not None
+        return self.stepwise.arranged(self.keys)
 
     @property
     def n(self) -> int:
         """How many columns there are."""
         return int(self.columns.shape[0]) if self.pool is None else len(self.keys)
+
+    def keys_at(self, places: NDArray[np.int64]) -> list[Key]:
+        """The hypotheses at some places."""
+        return [self.keys[i] for i in places.tolist()]
 
     def block(self, partition: Partition, memo: Any) -> tuple[Block, NDArray[np.int64]]:
         """A block that has the columns, and their places in it."""

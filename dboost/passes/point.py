@@ -86,18 +86,20 @@ def single_start(m: int, offset: Array | None, intercept: Array) -> Array:
     return np.full(m, intercept[0]) if offset is None else intercept[0] + offset[:, 0]
 
 
-def single_margins(partition: Partition, memo: Any, point: Point) -> tuple[Array, Columns] | None:
-    """Margins (m,) of a model of one output, formed column by column, and its columns.
+def single_margins(partition: Partition, memo: Any, point: Point) -> Array | None:
+    """Margins (m,) of a model of one output, formed column by column; None where the model is wider.
 
-    None where the model is wider. Such a model is not cut out of its columns: that would cost more than the
-    margins.
+    Such a model is not cut out of its columns: that would cost more than the margins.
     """
     if point.intercept.shape[0] != 1:
         return None
-    held = columns_held(partition, memo, point.held)
+    held, w = point.held, np.ascontiguousarray(point.W[:, 0])
     f = single_start(partition.n_rows, partition.offset, point.intercept)
-    one_output.add_columns(*held, np.ascontiguousarray(point.W[:, 0]), f)
-    return f, held
+    if held.stepwise is not None:
+        held.stepwise.add_margins(partition, memo, held.arranged, w, f)
+    else:
+        one_output.add_columns(*columns_held(partition, memo, held), w, f)
+    return f
 
 
 def single_state(partition: Partition, loss: str | Loss, f: Array) -> tuple[Array, Array, float]:

@@ -90,8 +90,5 @@ def _repaired(partition: Partition, memo: Any, point: Point, repair: tuple[Array
 
 def _pulls(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, float]:
     """The branches of the loss, both >= 0, and the loss."""
-
-    # the passes of a round ask for them in turn, and they are kept for the next where they take little beside the data
-    passing = 16 * partition.n_rows * point.intercept.shape[0] > len(partition.values)
-    plus, minus, _, loss = branches(partition, memo, point, passing)
+    plus, minus, _, loss = branches(partition, memo, point)
     return plus, minus, loss

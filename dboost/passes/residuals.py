@@ -43,8 +43,8 @@ def residuals(partition: Partition, memo: Any, point: Point) -> Residuals:
     def build() -> Residuals:
         single = single_margins(partition, memo, point)
         if single is not None:
-            u, h, value = single_state(partition, point.loss, single[0])
-            return u[:, None], np.array([u.sum()]), value, (single[0], u, h)
+            u, h, value = single_state(partition, point.loss, single)
+            return u[:, None], np.array([u.sum()]), value, (single, u, h)
         total = np.zeros(point.intercept.shape[0])
         U, value = fused.residuals(*arguments_at(partition, memo, point), total)
         return U, total, value, None
@@ -62,11 +62,11 @@ def one_branch(partition: Partition, memo: Any, point: Point) -> tuple[Array, Ar
     single = single_margins(partition, memo, point)
     if single is None:
         return None
-    u, _, loss = single_state(partition, point.loss, single[0])
+    u, _, loss = single_state(partition, point.loss, single)
     return np.maximum(u, 0.0)[:, None], np.maximum(-u, 0.0)[:, None], loss
 
 
-def branches(partition: Partition, memo: Any, point: Point, passing: bool = True) -> tuple[Array, Array, Array, float]:
+def branches(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, Array, float]:
     """The pulls up and down of the examples, the column sums of U, and the loss."""
 
     def build() -> tuple[Array, Array, Array, float]:
@@ -77,5 +77,8 @@ def branches(partition: Partition, memo: Any, point: Point, passing: bool = True
         plus, minus, loss = fused.branches(*arguments_at(partition, memo, point), total)
         return plus, minus, total, loss
 
+    # the passes of a round over a pool ask for them in turn: they are kept where they take little beside the data
+    large = 16 * partition.n_rows * point.intercept.shape[0] > len(partition.values)
+    passing = point.held.pool is None or large
     found: tuple[Array, Array, Array, float] = memo.get("branches", point.token, build, passing=passing)
     return found

@@ -11,9 +11,18 @@ from dboost.compiled.examples import fused, loss_of_rows
 from dboost.compiled.solves import one_output
 from dboost.compiled.sparse import by_class, columns
 from dboost.compiled.vectors.scaled_rows import width
+from dboost.hypotheses.held_by_model import Held
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
-from dboost.passes.point import Array, Point, arguments_at, dual_of_offsets, single_margins, single_state
+from dboost.passes.point import (
+    Array,
+    Point,
+    arguments_at,
+    columns_held,
+    dual_of_offsets,
+    single_margins,
+    single_state,
+)
 from dboost.passes.residuals import branches, one_of_each_class, residuals
 
 
@@ -25,18 +34,24 @@ def score(
     mu: bool,
     first: bool,
     keep: bool = False,
+    beside: Held | None = None,
 ) -> Sums:
     """SCORE pass over one shard of candidate columns: G, or mu+ and mu-; loss and bias sums with the `first` shard.
 
-    The candidates are stored columns; where the model holds hypotheses, places among those. With `keep`, and one
+    The candidates are stored columns; where the model holds hypotheses, places among those, or among hypotheses of a
+    stepwise pool `beside` them, which it need not hold. With `keep`, and one
     output, the margins, residuals and curvature of the examples come along, for a driver in the same process.
     """
 
     shape = (candidates.shape[0], point.intercept.shape[0])
     memo.forget("curvature")
-    block = partition if point.held.pool is None else point.held.block(partition, memo)[0]
-    arrays = (block.indptr, block.rows, block.values)
-    sums = Sums()
+    held, sums = point.held if beside is None else beside, Sums()
+    stepwise = held.stepwise if held.n else None
+    if stepwise is not None:
+        arranged = stepwise.arranged(held.keys_at(candidates))
+    else:
+        block = partition if point.held.pool is None else point.held.block(partition, memo)[0]
+        arrays = (block.indptr, block.rows, block.values)
     classes = None if mu or point.held.n else one_of_each_class(partition, shape[1])
     alike = None if classes is None else get_loss(point.loss).without_features(point.intercept, classes[1])
     if classes is not None and alike is not None:
@@ -45,16 +60,22 @@ def score(
         by_class.null_gradient(*arrays, partition.weight, partition.y, alike.p, candidates, sums.add["G"])
     elif mu:
         plus, minus, total, loss = branches(partition, memo, point)
-        sums.add["mu_plus"], sums.add["mu_minus"] = np.empty(shape), np.empty(shape)
-        columns.column_mu(*arrays, plus, minus, candidates, sums.add["mu_plus"], sums.add["mu_minus"])
+        if stepwise is not None:
+            sums.add |= stepwise.held_sums(partition, memo, arranged, plus, minus)
+        else:
+            sums.add["mu_plus"], sums.add["mu_minus"] = np.empty(shape), np.empty(shape)
+            columns.column_mu(*arrays, plus, minus, candidates, sums.add["mu_plus"], sums.add["mu_minus"])
         if first:
             sums.add["bias_plus"], sums.add["bias_minus"] = plus.sum(0), minus.sum(0)
     else:
         U, total, loss, state = residuals(partition, memo, point)
-        sums.add["G"] = np.empty(shape)
         if keep and first and state is not None:
             sums.parts["state"] = [state]
-        column_gradient(*arrays, U, candidates, sums.add["G"])
+        if stepwise is not None:
+            sums.add |= stepwise.held_sums(partition, memo, arranged, U[:, : shape[1]], None)
+        else:
+            sums.add["G"] = np.empty(shape)
+            column_gradient(*arrays, U, candidates, sums.add["G"])
     if first:
         sums.add["bias"] = total.copy()
         sums.add["loss"] = loss
@@ -89,11 +110,14 @@ def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
     memo.forget("curvature")
     single = single_margins(partition, memo, point)
     if single is not None:
-        f, held = single
-        u, _, loss = single_state(partition, point.loss, f)
+        u, _, loss = single_state(partition, point.loss, single)
+        found = {"bias": np.array([u.sum()]), "loss": loss}
+        stepwise = point.held.stepwise
+        if stepwise is not None:
+            return Sums(add=found | stepwise.held_sums(partition, memo, point.held.arranged, u[:, None], None))
         sums = np.empty(point.held.n)
-        one_output.column_sums(*held, u, sums)
-        return Sums(add={"G": sums[:, None], "bias": np.array([u.sum()]), "loss": loss})
+        one_output.column_sums(*columns_held(partition, memo, point.held), u, sums)
+        return Sums(add=found | {"G": sums[:, None]})
     k = point.intercept.shape[0]
     G, total = np.zeros((point.W.shape[0], width(k))), np.zeros(k)
     loss = fused.active_gradient(*arguments_at(partition, memo, point), G, total)
@@ -104,7 +128,7 @@ def intercept_sums(partition: Partition, memo: Any, point: Point) -> Sums:
     """L, the bias sums and the Hessian of the intercept at `point`, (k, k)."""
     single = single_margins(partition, memo, point)
     if single is not None:
-        u, h, loss = single_state(partition, point.loss, single[0])
+        u, h, loss = single_state(partition, point.loss, single)
         return Sums(add={"loss": loss, "bias": np.array([u.sum()]), "H": np.array([[h.sum()]])})
     k = point.intercept.shape[0]
     total, H = np.zeros(k), np.zeros((k, k))
@@ -119,7 +143,7 @@ def dual_value(
     single, repair = single_margins(partition, memo, point), (scale, mix, shift, prior)
     target, weight, offset = get_loss(point.loss).target(partition.y), partition.weight, partition.offset
     if single is not None:
-        value = float(loss_of_rows.single_dual_value(target, single[0], weight, *(float(one[0]) for one in repair)))
+        value = float(loss_of_rows.single_dual_value(target, single, weight, *(float(one[0]) for one in repair)))
     else:
         value = fused.dual_value(*arguments_at(partition, memo, point), *repair)
     if offset is not None:

@@ -21,12 +21,12 @@ from dboost.columns.statistics import FAR_HYPOTHESIS, Statistics
 from dboost.engine.base import Engine
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Context, Family, Key
-from dboost.hypotheses.capabilities import Tree
+from dboost.hypotheses.capabilities import Stepwise, Tree
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import get_loss
 from dboost.losses.base import Repair
 from dboost.partition import Sums
-from dboost.passes import pools
+from dboost.passes import Point, pools
 from dboost.problem.first_passes import far_columns, label_sums
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.null_model import NullModel
@@ -34,7 +34,7 @@ from dboost.problem.objective import Objective
 from dboost.problem.pass_runner import PassRunner
 from dboost.problem.pools import PoolSummary, Rule, settle_gaps, summarise_between, summarise_pool
 from dboost.problem.problem import Problem, ProblemSettings
-from dboost.problem.tree_search import Opened, search, worth
+from dboost.problem.tree_search import Found, Opened, search, worth
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -89,6 +89,7 @@ class InducedProblem(Problem):
         self._centring = centres
         # of each registered hypothesis, what is taken off it
         self._taken: list[float] = []
+        self._last: Point | None = None
         self.pool = family.prepare(Context(engine, n_rows, n_features, k, features.peak["peak"], seed))
         self.searched = bool(self.pool.searched)
         self.n_candidates = self.pool.size
@@ -190,6 +191,37 @@ class InducedProblem(Problem):
         found = self._priced(iterate, strength, take, True, False)
         return replace(found, size=self.score(iterate, None, strength, 0).size)
 
+    def best_rows(self, iterate: Iterate, take: int) -> Rows:
+        """As in ``Problem``: held ones are candidates again where their sums in a pass cost more than a search."""
+        again = isinstance(self.pool, Stepwise)
+        best = self.register(self._searched(iterate, 0.0, take, True, None, again).best)
+        return best if again else np.union1d(iterate.active, best).astype(np.int64)
+
+    def point(self, active: Rows, W: Array, intercept: Array) -> Point:
+        """As in ``Problem``; the same one while the model does not change, of which passes remember much."""
+        last, held = self._last, self.held(active)
+        if last is None or last.held is not held or last.loss is not self.loss:
+            same = False
+        else:
+            same = np.array_equal(last.W, W) and np.array_equal(last.intercept, intercept)
+        if last is None or not same:
+            # a copy, since a solver may change its own
+            last = self._last = Point(self.loss, held, W.copy(), intercept.copy(), self.runner.token())
+        return last
+
+    def rows_sums(self, iterate: Iterate, rows: Rows) -> Sums:
+        """As in ``Problem``; but for those of a stepwise pool the model takes them in, with weights of zero."""
+        beside = self.columns_of(rows)
+        if beside.stepwise is None:
+            active = np.union1d(iterate.active, rows).astype(np.int64)
+            W = np.zeros((active.shape[0], self.k))
+            W[np.searchsorted(active, iterate.active)] = iterate.W
+            return super().rows_sums(replace(iterate, active=active, W=W), rows)
+        point, places = self.point(iterate.active, iterate.W, iterate.intercept), np.arange(len(rows))
+        mu = self.exponential
+        found: Sums = self.runner.run(passes.score, places, point, mu, True, False, beside, name="rows")
+        return found
+
     def _priced(self, iterate: Iterate, strength: float, take: int, whole: bool, repaired: bool) -> Score:
         # what the pass at the model with its new rows says of the rows it holds is the same, bit for bit
         once = not repaired and self.k == 1
@@ -198,14 +230,31 @@ class InducedProblem(Problem):
         if not np.isfinite(iterate.bias).all():
             # residuals beyond all numbers: nothing is induced before the model held has come back from there
             return self._scored(iterate, [], math.inf)
-        repair = self.objective.repair(iterate) if repaired else Repair.nothing(self.k)
+        repair = self.objective.repair(iterate) if repaired else None
+        found = self._searched(iterate, strength, take, whole, repair)
+        score = self._scored(iterate, found.best, found.size, evaluated=not once)
+        score = replace(score, opened=found.opened, complete=found.complete)
+        if self.searched and not whole and repair is not None and iterate.active.size:
+            # a hypothesis of the model need not be one of those next to it, and bounds what the rest is scaled by
+            score = replace(score, size=max(found.size, self._size_held(score.iterate, repair)))
+        return score
+
+    def _searched(
+        self, iterate: Iterate, strength: float, take: int, whole: bool, repaired: Repair | None, again: bool = False
+    ) -> Found:
+        """The best of the whole class at a model, by its residuals or, for a certificate, by these `repaired`.
+
+        `again`: whether those that the model holds are candidates.
+        """
+        repair = Repair.nothing(self.k) if repaired is None else repaired
         point = self.point(iterate.active, iterate.W, iterate.intercept)
         held = frozenset(self.held(iterate.active).keys)
+        others: frozenset[Key] = frozenset() if again else held
         arguments = (self.pool, point, (repair.keep, repair.mix, repair.shift, repair.prior))
         row_bytes = 8 * self.k * (3 if self.exponential else 1)
         constant = self.edge_constant if self.exponential else self.objective.curvature_constant
         rule = Rule(
-            held,
+            others,
             strength,
             constant,
             self.penalty,
@@ -213,7 +262,7 @@ class InducedProblem(Problem):
             self.statistics.weight,
             self.objective.standardize,
             take,
-            whole=whole and repaired,
+            whole=whole and repaired is not None,
             centred=self._centring,
             deviations=self._deviations(),
         )
@@ -258,11 +307,7 @@ class InducedProblem(Problem):
             opened, complete = opened + found.opened, found.complete
             size = max(size, found.size)
             best = (best + [key for key in found.best if key not in held and key not in set(best)])[:take]
-        score = replace(self._scored(iterate, best, size, evaluated=not once), opened=opened, complete=complete)
-        if self.searched and not whole and repaired and iterate.active.size:
-            # a hypothesis of the model need not be one of those next to it, and bounds what the rest is scaled by
-            score = replace(score, size=max(size, self._size_held(score.iterate, repair)))
-        return score
+        return Found(size, best, opened, complete)
 
     def _size_held(self, iterate: Iterate, repair: Repair) -> float:
         """``penalty.dual_size`` of the model's own hypotheses at its repaired residuals."""

@@ -253,6 +253,13 @@ class Problem(ABC):
         """
 
     @abstractmethod
+    def best_rows(self, iterate: Iterate, take: int) -> Rows:
+        """Rows of which `take` score best of all at a model without a penalty, those that it holds among the others.
+
+        `iterate`: the model; only its rows, W and intercept count. No sums come back.
+        """
+
+    @abstractmethod
     def summed(self, iterate: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
         """G of every candidate at a model, for rules of choice that are not the penalty's.
 
@@ -283,10 +290,7 @@ class Problem(ABC):
         return Iterate(active, W, intercept, sums.add["loss"], np.ascontiguousarray(sums.add["G"]), sums.add["bias"])
 
     def rows_sums(self, iterate: Iterate, rows: Rows) -> Sums:
-        """G (or mu+ and mu-) of some rows of W and of the intercept at a model, and the loss.
-
-        Of hypotheses, the rows must be held by the model.
-        """
+        """G (or mu+ and mu-) of some rows of W, held or not, and of the intercept at a model, and the loss."""
         point = self.point(iterate.active, iterate.W, iterate.intercept)
         found: Sums = self.runner.run(
             passes.score, self._places(iterate, rows), point, self.exponential, True, name="rows"

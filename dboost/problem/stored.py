@@ -168,6 +168,10 @@ class StoredProblem(Problem):
         """As in ``Problem``: columns are always scored at the residuals themselves."""
         return self.score(iterate, None, strength, take)
 
+    def best_rows(self, iterate: Iterate, take: int) -> Rows:
+        """As in ``Problem``."""
+        return np.union1d(iterate.active, self.score(iterate, None, 0.0, take).best).astype(np.int64)
+
     def summed(self, iterate: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
         """As in ``Problem``."""
         point = self.point(iterate.active, iterate.W, iterate.intercept)

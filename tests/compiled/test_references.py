@@ -52,7 +52,7 @@ CALLS = {
     "one output": (one_output.column_sums, (*BY_COLUMN, np.arange(N), WEIGHT, np.zeros(N))),
     "stumps": (
         histograms.sums_of_many,
-        (*BY_COLUMN[:2], SLOTS.astype(np.uint8), np.arange(N + 1), np.zeros(N, np.int64), 0, N, TABLE, TOTAL,
+        (*BY_COLUMN[:2], COLUMNS, SLOTS.astype(np.uint8), np.arange(N + 1), np.zeros(N, np.int64), 0, N, TABLE, TOTAL,
          np.zeros((N, K))),
     ),
     "products": (

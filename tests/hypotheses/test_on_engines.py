@@ -21,6 +21,7 @@ FAMILIES = {
     "scaled products": Products(scale="range", decay=0.8),
     "stumps": Stumps(),
     "binned stumps": Stumps(bins=4, max_listed=0),
+    "ends of bins": Stumps(bins=4, exact=False),
     "patches": Patches(templates=6, size=2, masks=1, shape=(2, 2), sample=60),
     "pieces": PiecewiseLinear(centres=6, radii=4),
 }

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from dboost.engine.memo import Memo, MemoStore
+from dboost.estimators.classifier import BoostedClassifier
 from dboost.hypotheses.base import THETA, Pool
 from dboost.hypotheses.capabilities import Binned
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.held_by_model import Held
-from dboost.hypotheses.stumps.family import Distinct, Stumps, cuts
+from dboost.hypotheses.stumps.family import Distinct, Stumps, cuts, key_arrays
 from dboost.partition import Partition
 from dboost.passes.point import Point
 from dboost.passes.residuals import branches, one_branch
@@ -215,3 +216,31 @@ class ByRow(Pool):
 
     def columns(self, given, keys):
         return self._pool.columns(given, keys)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_the_ends_of_bins_alone_are_a_class_that_is_summed(raw, signed):
+    pool = raw.prepare(Stumps(bins=4, exact=False, signed=signed))
+    keys, every = keys_of(pool), every_stump(raw.X, raw.weight)
+    columns, thresholds = key_arrays(keys)
+    assert not pool.searched and pool.size == len(keys)
+    of_a_column = np.bincount(columns, minlength=5)
+    assert (of_a_column <= 3).all() and (of_a_column[[0, 1, 2, 4]] >= 1).all()
+    for j, th in zip(columns, thresholds, strict=True):
+        assert any(j == i and th == pytest.approx(other, rel=1e-15) for i, other in every)
+    (shard,) = pool.shards([], 8, 10**6)
+    total = shard_sums(raw, pool, shard, False)
+    assert not len(pool.gaps(shard, total).places)
+    np.testing.assert_allclose(total.add["G"], dense(pool.columns(raw.block(), keys)).T @ raw.theta, atol=1e-12)
+
+
+def test_a_certificate_over_the_ends_of_bins_is_that_of_their_columns():
+    rng = np.random.default_rng(12)
+    X = rng.normal(size=(200, 3))
+    y = (X[:, 0] + np.sin(3.0 * X[:, 1]) > 0.2).astype(int)
+    family = Stumps(bins=6, exact=False)
+    columns = dense(Raw(X).prepare(family).columns(Raw(X).block(), keys_of(Raw(X).prepare(family))))
+    settings = {"penalty": "l1", "alpha": 0.02, "tol": 1e-6, "standardize": False}
+    found = [BoostedClassifier(**settings, hypotheses=one).fit(rows, y) for one, rows in ((family, X), (None, columns))]
+    values = [model.history_[-1]["objective"] for model in found]
+    assert max(model.duality_gap_ for model in found) <= 1e-6 and values[0] == pytest.approx(values[1], rel=2e-6)

@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
+from dboost.engine.views import NoMemo
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen
@@ -36,6 +37,31 @@ def test_every_stump_is_a_candidate_once_with_the_sums_of_its_column(request, ro
     assert (live.min(axis=0) < live.max(axis=0)).all() and len(np.unique(H, axis=1).T) == len(keys)
 
 
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("filled", [0.1, 0.6, 0.97, 1.0])
+def test_margins_and_sums_of_held_stumps_are_those_of_their_columns(filled, signed):
+    """Columns of few values, of most, and of all; thresholds on both sides of zero, several of a column or none."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(90, 4)) * (rng.random((90, 4)) < filled)
+    raw = Raw(X, cuts=1)
+    pool, part, memo = raw.prepare(Stumps(signed=signed)), raw.items[0], NoMemo()
+    chosen = rng.permutation(len(keys := keys_of(pool)))[: len(keys) // 3]
+    held = [keys[i] for i in chosen if keys[i][0] != 2]
+    H, w, f = dense(pool.columns(raw.block(), held)), rng.normal(size=len(held)), rng.normal(size=90)
+    expected = f + H @ w
+    arranged = pool.arranged(held)
+    pool.add_margins(part, memo, arranged, w, f)
+    np.testing.assert_allclose(f, expected, atol=1e-13)
+    for k in (1, 3):
+        plus, minus = rng.random((2, 90, k))
+        G = pool.held_sums(part, memo, arranged, plus - minus, None)["G"]
+        np.testing.assert_allclose(G, H.T @ (plus - minus), atol=1e-12)
+        mu = pool.held_sums(part, memo, arranged, plus, minus)
+        up, down = np.maximum(H, 0.0).T, np.maximum(-H, 0.0).T
+        np.testing.assert_allclose(mu["mu_plus"], up @ plus + down @ minus, atol=1e-12)
+        np.testing.assert_allclose(mu["mu_minus"], up @ minus + down @ plus, atol=1e-12)
+
+
 def test_constant_columns_have_no_stump(dense_rows):
     assert 1 not in {key[0] for key in keys_of(dense_rows.prepare(Stumps()))}
     nothing = Raw(np.ones((6, 2))).prepare(Stumps())
@@ -60,7 +86,7 @@ def test_many_distinct_values_take_wider_codes():
     rng = np.random.default_rng(3)
     raw = Raw(rng.normal(size=(400, 2)))
     pool = raw.prepare(Stumps())
-    codes, _ = encoded(raw.items[0], pool.start, pool.thresholds)
+    _, codes, _ = encoded(raw.items[0], pool.start, pool.thresholds)
     assert pool.size == 798 and codes.dtype == np.uint16
     check_sums(raw, pool)
 

@@ -15,6 +15,7 @@ from dboost.compiled.arrays import Float32, Float64, Int8, Int32, Int64, Values
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.room import room, zeros
+from dboost.compiled.vectors.spans import span_curvature, span_product
 
 # Sweeps over few coordinates that follow on one over all that are not zero.
 _PARTS = 3
@@ -22,19 +23,35 @@ _PARTS = 3
 
 @njit(nogil=True, cache=True)
 def add_columns(indptr: Int64, rows: Int32, values: Values, places: Int64, w: Float64, f: Float64) -> None:
-    """f += sum_c w[c] x_c over the columns x_c at `places`, in their order."""
-    for c in range(places.shape[0]):
-        x = w[c]
-        if x != 0.0:
-            j = places[c]
-            start, stop = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
-            if stop - start == np.uint64(f.shape[0]):
-                # a value for every example: they are in order, and no row need be read
-                for i in range(f.shape[0]):
-                    f[i] += values[start + np.uint64(i)] * x
-            else:
-                for p in range(start, stop):
-                    f[np.uint64(rows[p])] += values[p] * x
+    """f += sum_c w[c] x_c over the columns x_c at `places`, in their order.
+
+    A column without gaps is in order, so that none of its rows need be read. Four of these that follow each other are
+    added while f is at hand.
+    """
+    m, c = f.shape[0], 0
+    while c < places.shape[0]:
+        j, together = places[c], 0
+        while together < 4 and c + together < places.shape[0] and w[c + together] != 0.0:
+            k = places[c + together]
+            if indptr[k + 1] - indptr[k] != m:
+                break
+            together += 1
+        start, stop, x = np.uint64(indptr[j]), np.uint64(indptr[j + 1]), w[c]
+        if together == 4:
+            second, third = values[indptr[places[c + 1]] :], values[indptr[places[c + 2]] :]
+            first, fourth = values[indptr[j] :], values[indptr[places[c + 3]] :]
+            y, z, last = w[c + 1], w[c + 2], w[c + 3]
+            for i in range(m):
+                f[i] = f[i] + first[i] * x + second[i] * y + third[i] * z + fourth[i] * last
+            c += 4
+            continue
+        if together:
+            for i in range(m):
+                f[i] += values[start + np.uint64(i)] * x
+        elif x != 0.0:
+            for p in range(start, stop):
+                f[np.uint64(rows[p])] += values[p] * x
+        c += 1
 
 
 def round_columns(indptr: Any, values: NDArray[Any], places: NDArray[np.int64], out: NDArray[np.float32]) -> None:
@@ -60,6 +77,9 @@ def column_curvature(
     for c in range(places.shape[0]):
         a = b = d = e = 0.0
         j = places[c]
+        if indptr[j + 1] - indptr[j] == u.shape[0]:
+            G[c], diagonal[c] = span_curvature(values, indptr[j], u, h)
+            continue
         start, stop = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
         whole = stop - (stop - start) % np.uint64(2)
         for p in range(start, whole, np.uint64(2)):
@@ -80,27 +100,22 @@ def column_curvature(
 
 @njit(nogil=True, cache=True, **INLINED)
 def _inner(rows: Int32, values: Values, start: np.uint64, stop: np.uint64, v: Values) -> float:
+    if stop - start == np.uint64(v.shape[0]):
+        dense: float = span_product(values, np.int64(start), v)
+        return dense
     a = b = c = d = v.dtype.type(0)
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    whole = stop - (stop - start) % four
-    if stop - start == np.uint64(v.shape[0]):
-        for p in range(start, whole, four):
-            i = p - start
-            a += values[p] * v[i]
-            b += values[p + one] * v[i + one]
-            c += values[p + two] * v[i + two]
-            d += values[p + three] * v[i + three]
-        for p in range(whole, stop):
-            a += values[p] * v[p - start]
-        dense: float = (a + b) + (c + d)
-        return dense
-    for p in range(start, whole, four):
+    p = start
+    # most columns of text have few values: a loop whose end is found on the way costs them less than one counted before
+    while p + four <= stop:
         a += values[p] * v[np.uint64(rows[p])]
         b += values[p + one] * v[np.uint64(rows[p + one])]
         c += values[p + two] * v[np.uint64(rows[p + two])]
         d += values[p + three] * v[np.uint64(rows[p + three])]
-    for p in range(whole, stop):
+        p += four
+    while p < stop:
         a += values[p] * v[np.uint64(rows[p])]
+        p += one
     found: float = (a + b) + (c + d)
     return found
 

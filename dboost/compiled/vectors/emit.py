@@ -111,10 +111,11 @@ def reader(context: Any, builder: Any, ty: Any, value: Any) -> Callable[[Any], A
 
 
 def cast(builder: Any, x: Any, real: Any) -> Any:
-    """A number as float32 or float64, which `real` is."""
+    """A number, or a vector of them, as float32 or float64, which `real` is."""
     if x.type == real:
         return x
-    return builder.fpext(x, real) if isinstance(real, ir.DoubleType) else builder.fptrunc(x, real)
+    number = real.element if isinstance(real, ir.VectorType) else real
+    return builder.fpext(x, real) if isinstance(number, ir.DoubleType) else builder.fptrunc(x, real)
 
 
 def splat(builder: Any, x: Any, n: int) -> Any:

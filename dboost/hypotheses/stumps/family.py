@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.kept import njit
+from dboost.compiled.vectors.scaled_rows import padded
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses.base import THETA, Array, Block, Context, Key, NamedSet, Pool, is_whole, saved_arrays
@@ -224,8 +225,9 @@ class StumpSet(NamedSet):
 
 _SIGN = np.uint64(1 << 63)
 
-# how many thresholds are at most each stored value of a partition, and at most zero in each column
-Codes = tuple[NDArray[Any], NDArray[np.int64]]
+# where the codes of each column lie, how many thresholds are at most each value of a partition, and at most zero in
+# each column (``histograms``)
+Codes = tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64]]
 # a range of raw columns
 Shard = tuple[int, int]
 
@@ -281,15 +283,17 @@ def token_of(*contents: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-def encoded(partition: Partition, start: NDArray[np.int64], thresholds: Array) -> Codes:
-    """Codes of the stored values of a partition, and the code of zero in every column."""
+def encoded(partition: Partition | Block, start: NDArray[np.int64], thresholds: Array) -> Codes:
+    """Codes of the values of a partition, and the code of zero in every column."""
     most = int(np.diff(start).max(initial=0))
     kind = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.uint32
-    codes = np.empty(len(partition.values), kind)
-    histograms.encode(partition.indptr, partition.values, start, thresholds, codes)
     spans = zip(start[:-1].tolist(), start[1:].tolist(), strict=True)
-    zero = [int(np.searchsorted(thresholds[a:b], 0.0, side="right")) for a, b in spans]
-    return codes, np.array(zero, dtype=np.int64)
+    zero = np.array([int(np.searchsorted(thresholds[a:b], 0.0, side="right")) for a, b in spans], dtype=np.int64)
+    at = histograms.code_places(partition.indptr, partition.n_rows)
+    codes = np.empty(int(at[-1]), kind)
+    stored = partition.indptr, partition.rows, partition.values, partition.n_rows
+    histograms.encode(*stored, start, thresholds, zero, at, codes)
+    return at, codes, zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,10 +359,10 @@ class StumpsPool(Pool):
 
     def _below(self, partition: Partition, memo: Any, shard: Shard, U: Array) -> tuple[Array, Array]:
         """Sums of U (m, q) over the examples below every threshold of a range of columns, and over all."""
-        codes, zero = self._codes(partition, memo)
+        at, codes, zero = self._codes(partition, memo)
         total = U.sum(axis=0)
         out = np.empty((int(self.start[shard[1]] - self.start[shard[0]]), U.shape[1]))
-        arrays = partition.indptr, partition.rows, codes, self.start, zero
+        arrays = partition.indptr, partition.rows, at, codes, self.start, zero
         histograms.sums_below(*arrays, *shard, U, total, out)
         return out, total
 
@@ -388,6 +392,73 @@ class StumpsPool(Pool):
 
     def _codes(self, partition: Partition, memo: Any) -> Codes:
         found: Codes = memo.get("codes", self.token, lambda: encoded(partition, self.start, self.thresholds))
+        return found
+
+    # ---- those that a model holds ----------------------------------------------------------------------------------
+
+    def arranged(self, keys: Sequence[Key]) -> list[Steps]:
+        """As in ``Stepwise``: column by column, since the stumps of one are a function of it."""
+        columns, thresholds = key_arrays(keys)
+        order = np.lexsort((thresholds, columns))
+        ends = np.flatnonzero(np.diff(columns[order])) + 1
+        groups = np.split(order, ends) if len(order) else []
+        return [Steps(int(columns[places[0]]), places, thresholds[places]) for places in groups]
+
+    def add_margins(self, partition: Partition, memo: Any, arranged: list[Steps], w: Array, f: Array) -> None:
+        """As in ``Stepwise``."""
+        for steps in arranged:
+            below = np.append(0.0, np.cumsum(w[steps.places]))
+            # code c is of the values that c thresholds are at most: the stumps of all others are one there
+            table = (below[-1] - below) - (below if self.signed else 0.0)
+            indptr, rows = steps.stored(partition)
+            _, codes, zero = steps.codes(partition, memo)
+            histograms.add_steps(rows[indptr[0] : indptr[1]], codes, int(zero[0]), table, f)
+
+    def held_sums(
+        self, partition: Partition, memo: Any, arranged: list[Steps], plus: Array, minus: Array | None
+    ) -> dict[str, Array]:
+        """As in ``Stepwise``."""
+
+        def below(U: Array) -> tuple[Array, Array]:
+            total, wide = U.sum(axis=0), U if U.shape[1] == 1 else padded(U)
+            sums = np.empty((sum(len(steps.places) for steps in arranged), len(total)))
+            for steps in arranged:
+                start = np.array([0, len(steps.places)])
+                found = np.empty((len(steps.places), len(total)))
+                block = *steps.stored(partition), *steps.codes(partition, memo)[:2]
+                zero = steps.codes(partition, memo)[2]
+                histograms.sums_below(*block, start, zero, 0, 1, wide, total, found)
+                sums[steps.places] = found
+            return sums, total
+
+        up, total_up = below(plus)
+        if minus is None:
+            return {"G": 2.0 * up - total_up if self.signed else up}
+        down, total_down = below(minus)
+        return self._mu(up, down, total_up, total_down)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The stumps of one raw column among some of a model."""
+
+    column: int
+    places: NDArray[np.int64]  # (s,): Where they are among these, in the order of their thresholds.
+    thresholds: Array  # (s,): Ascending.
+
+    def stored(self, partition: Partition) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Where the column lies in a partition, and the rows of all its columns."""
+        return partition.indptr[self.column : self.column + 2], partition.rows
+
+    def codes(self, partition: Partition, memo: Any) -> Codes:
+        """Those of the column among these thresholds."""
+
+        def build() -> Codes:
+            indptr, rows = self.stored(partition)
+            block = Block(indptr, rows, partition.values, partition.n_rows)
+            return encoded(block, np.array([0, len(self.thresholds)]), self.thresholds)
+
+        found: Codes = memo.get(f"steps of column {self.column}", self.thresholds.tobytes(), build)
         return found
 
 
@@ -450,11 +521,11 @@ class BinnedStumps(StumpsPool):
         if plus.shape[1] > 1 or np.minimum(plus, minus).any():
             return Sums(add={"between": np.vstack(self._below(partition, memo, shard, np.hstack([plus, minus])))})
         size, negative = (plus + minus).reshape(-1), (minus > 0.0).reshape(-1)
-        codes, zero = self._codes(partition, memo)
+        at, codes, zero = self._codes(partition, memo)
         first, last = shard
         bins = np.zeros((int(self.start[last] - self.start[first]) + last - first + 1, 2))
         bins[-1] = plus.sum(), minus.sum()
-        arrays = partition.indptr, partition.rows, codes, self.start, zero
+        arrays = partition.indptr, partition.rows, at, codes, self.start, zero
         histograms.split_sums_of_one(*arrays, first, last, size, negative.view(np.uint8), bins)
         return Sums(add={"bins": bins})
 
@@ -553,46 +624,52 @@ class BinnedStumps(StumpsPool):
         ]
 
     def inside(self, partition: Partition, memo: Any, nodes: Sequence[Bin], U: Array) -> Sums:
-        """The rows of one partition in some bins: (number of the bin, value, weight, U), equal values summed."""
-        codes, zero = self._codes(partition, memo)
-        live = partition.weight > 0.0
-        numbers: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
-        values, rows = [np.zeros(0)], [np.zeros(0, np.int64)]
-        column_nodes: dict[int, list[int]] = {}
-        for number, node in enumerate(nodes):
-            column_nodes.setdefault(node.column, []).append(number)
-        for j, mine in column_nodes.items():
-            slot = np.full(int(self.start[j + 1] - self.start[j]) + 1, -1, np.int64)
-            slot[[nodes[number].code for number in mine]] = mine
+        """The rows of one partition in some bins, column by column: its number, and what ``_joined`` makes of them."""
+        at, codes, zero = self._codes(partition, memo)
+        live, found = partition.weight > 0.0, []
+        for j, opened in _bins_by_column(nodes).items():
+            wanted = np.zeros(int(self.start[j + 1] - self.start[j]) + 1, np.bool_)
+            wanted[opened] = True
             span = slice(int(partition.indptr[j]), int(partition.indptr[j + 1]))
-            stored, mine_of = partition.rows[span], codes[span]
+            mine, stored, given = codes[at[j] : at[j + 1]], partition.rows[span], partition.values[span]
             # a table of truths is looked up in a third of the time of one of numbers, and most rows are in no open bin
-            chosen = np.flatnonzero((slot >= 0).take(mine_of))
-            chosen = chosen[live[stored[chosen]]]
-            numbers.append(slot[mine_of[chosen]])
-            values.append(partition.values[span][chosen].astype(np.float64))
-            rows.append(stored[chosen].astype(np.int64))
-            if slot[zero[j]] >= 0 and len(stored) < partition.n_rows:
-                others = live.copy()
-                others[stored] = False
-                absent = np.flatnonzero(others)
-                numbers.append(np.full(len(absent), slot[zero[j]]))
-                values.append(np.zeros(len(absent)))
-                rows.append(absent)
-        every = np.concatenate(rows)
-        sums = np.hstack([partition.weight[every, None], U[every]])
-        return Sums(parts={"inside": [_joined(np.concatenate(numbers), np.concatenate(values), sums)]})
+            chosen = np.flatnonzero(wanted.take(mine))
+            number = mine[chosen].astype(np.int64)
+            if len(mine) > len(stored):
+                # of these examples some are not stored, and zero
+                places = np.minimum(np.searchsorted(stored, chosen), len(stored) - 1)
+                rows, values = chosen, np.where(stored[places] == chosen, given[places], 0.0).astype(np.float64)
+            else:
+                rows, values = stored[chosen].astype(np.int64), given[chosen].astype(np.float64)
+                if wanted[zero[j]] and len(stored) < partition.n_rows:
+                    others = np.ones(partition.n_rows, np.bool_)
+                    others[stored] = False
+                    absent = np.flatnonzero(others)
+                    number = np.append(number, np.full(len(absent), zero[j]))
+                    rows, values = np.append(rows, absent), np.append(values, np.zeros(len(absent)))
+            counted = live[rows]
+            if not counted.all():
+                number, values, rows = number[counted], values[counted], rows[counted]
+            sums = np.hstack([partition.weight[rows, None], U[rows]])
+            found.append((j, *_joined(number, values, sums)))
+        return Sums(parts={"inside": found})
 
     def settle(self, nodes: Sequence[Bin], total: Sums, k: int) -> tuple[Sequence[Key], Sums]:
-        parts = total.parts["inside"]
-        numbers, values, sums = _joined(*(np.concatenate([part[i] for part in parts]) for i in range(3)))
-        bounds = np.searchsorted(numbers, np.arange(len(nodes) + 1)).tolist()
+        parts: dict[int, list[tuple[NDArray[np.int64], Array, Array]]] = {}
+        for j, *part in total.parts["inside"]:
+            parts.setdefault(j, []).append(part)
+        node_of = {(node.column, node.code): node for node in nodes}
         found = []
-        for node, first, last in zip(nodes, bounds[:-1], bounds[1:], strict=True):
-            inner = np.cumsum(sums[first:last], axis=0)[:-1]
-            thresholds = halfway(values[first:last][:-1], values[first:last][1:])
-            columns = np.full(len(inner), node.column, np.int64)
-            found.append((columns, thresholds, node.mass + inner[:, 0], node.below + inner[:, 1:]))
+        for j, opened in _bins_by_column(nodes).items():
+            number, values, sums = _joined(*(np.concatenate([part[i] for part in parts[j]]) for i in range(3)))
+            histograms.running_sums(number, sums)
+            inner = np.flatnonzero(number[1:] == number[:-1])
+            thresholds = halfway(values[inner], values[inner + 1])
+            mine = [node_of[j, code] for code in opened.tolist()]
+            which = np.searchsorted(opened, number[inner])
+            mass = np.array([node.mass for node in mine])[which] + sums[inner, 0]
+            below = np.array([node.below for node in mine])[which] + sums[inner, 1:]
+            found.append((np.full(len(inner), j, np.int64), thresholds, mass, below))
         columns, thresholds, mass, below = (np.concatenate([part[i] for part in found]) for i in range(4))
         whole, settled = nodes[0].total, self._weighed(mass, nodes[0].weight)
         theta = below[:, -2 * k : -k], below[:, -k:], whole[-2 * k : -k], whole[-k:]
@@ -602,14 +679,23 @@ class BinnedStumps(StumpsPool):
         return ThresholdKeys(columns, thresholds), settled
 
 
-def _joined(numbers: NDArray[np.int64], values: Array, sums: Array) -> tuple[NDArray[np.int64], Array, Array]:
-    """Rows in the order of bins and values, those with equal values summed."""
-    order = np.lexsort((values, numbers))
-    numbers, values, sums = numbers[order], values[order], sums[order]
-    fresh = np.ones(len(values), np.bool_)
-    fresh[1:] = (numbers[1:] != numbers[:-1]) | (values[1:] != values[:-1])
-    first = np.flatnonzero(fresh)
-    return numbers[first], values[first] + 0.0, np.add.reduceat(sums, first, axis=0) if len(first) else sums
+def _bins_by_column(nodes: Sequence[Bin]) -> dict[int, NDArray[np.int64]]:
+    """The codes of some bins, ascending, of each of their columns."""
+    found: dict[int, list[int]] = {}
+    for column, code in sorted((node.column, node.code) for node in nodes):
+        found.setdefault(column, []).append(code)
+    return {column: np.array(codes) for column, codes in found.items()}
+
+
+def _joined(number: NDArray[np.int64], values: Array, sums: Array) -> tuple[NDArray[np.int64], Array, Array]:
+    """Rows of one column in the order of their values, which is that of their bins, those with equal values summed."""
+    order = np.argsort(values, kind="stable")
+    number, values, sums = number[order], values[order], sums[order]
+    fresh = np.append(True, values[1:] != values[:-1])[: len(values)]
+    if not fresh.all():
+        first = np.flatnonzero(fresh)
+        number, values, sums = number[first], values[first], np.add.reduceat(sums, first, axis=0)
+    return number, values + 0.0, sums
 
 
 _MOST_BINS = 256
@@ -639,6 +725,11 @@ class Stumps(Joinable):
         At most so many bins for a feature, 256 at most.
     max_listed : int, default 2,000,000
         Up to this many thresholds are summed one by one.
+    exact : bool, default True
+        Whether every threshold is a candidate. Otherwise those of a feature with more values than `bins` are the ends
+        of its bins, as in the histograms of most tree learners: a round takes less time, and what a certificate covers
+        are these stumps. Of a feature with very many values (`max_listed` over the number of features) bins depend on
+        the cut of the rows into blocks, by what a sketch of its values knows.
 
     Examples
     --------
@@ -653,10 +744,12 @@ class Stumps(Joinable):
     signed: bool = False
     bins: int = _MOST_BINS
     max_listed: int = 2_000_000
+    exact: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.signed, bool):
-            raise UsageError(f"Stumps: signed={self.signed!r}", hint="expected True or False")
+        for name, given in (("signed", self.signed), ("exact", self.exact)):
+            if not isinstance(given, bool):
+                raise UsageError(f"Stumps: {name}={given!r}", hint="expected True or False")
         for name, value, least, most in (
             ("bins", self.bins, 2, _MOST_BINS),
             ("max_listed", self.max_listed, 0, np.iinfo(np.int64).max),
@@ -688,7 +781,7 @@ class Stumps(Joinable):
         """Find the thresholds of every feature; one pass, or two where they lie in bins."""
         most = max(_KEPT_PER_BIN * self.bins, self.max_listed // max(context.n_features, 1))
         found: Distinct = context.engine.map_reduce(distinct_values, most, name="distinct").add["distinct"]
-        if found.exact.all() and np.maximum(np.diff(found.start) - 1, 0).sum() <= self.max_listed:
+        if self.exact and found.exact.all() and np.maximum(np.diff(found.start) - 1, 0).sum() <= self.max_listed:
             start, low, high = boundaries(found.start, found.values, found.values)
             return StumpsPool(start, halfway(low, high), self.signed)
         return self._binned(context, found)
@@ -711,7 +804,7 @@ class Stumps(Joinable):
         _, low, high = boundaries(start + np.arange(len(start)), least, largest)
         masses, weight = total.add["masses"], float(total.add["weight"])
         least_weight = -float(total.peak["weight"][0])
-        hidden = least < largest
+        hidden = (least < largest) & self.exact
         return BinnedStumps(start, halfway(low, high), self.signed, hidden, rows, masses, weight, least_weight, cut)
 
 
@@ -734,9 +827,9 @@ def value_ranges(partition: Partition, memo: Any, start: NDArray[np.int64], abov
     bins = len(above) + partition.n_features
     least, most, rows = np.full(bins, np.inf), np.full(bins, -np.inf), np.zeros(bins, np.int64)
     masses = np.zeros(bins)
-    codes, zero = memo.get("codes", cut, lambda: encoded(partition, start, above))
+    at, codes, zero = memo.get("codes", cut, lambda: encoded(partition, start, above))
     stored = partition.indptr, partition.rows, partition.values, partition.weight
-    histograms.bin_ranges(*stored, len(live), codes, start, zero, least, most, rows, masses)
+    histograms.bin_ranges(*stored, len(live), at, codes, start, zero, least, most, rows, masses)
     weight = np.array([-live.min(initial=np.inf)])
     # adding 0 makes a zero of any sign the same
     add = {"rows": rows, "masses": masses, "weight": float(partition.weight.sum())}

@@ -1,12 +1,16 @@
 """Loops for stumps: distinct values, codes of values among thresholds, and sums of examples below every threshold.
 
 All take the CSC arrays of ``dboost.partition.Partition``. Every column is worked on by itself, in the order of its
-stored rows, so a range of columns gives the same bits as the whole.
+rows, so a range of columns gives the same bits as the whole.
+
+Codes lie column by column, those of column j in `at[j]` .. `at[j + 1]`: of each example where that many are stored
+that their rows take longer to read than the few zeros to add (``code_places``), else of the stored ones in their order.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Float64, Int32, Int64, UInt8, Values
 from dboost.compiled.kept import njit
@@ -50,12 +54,34 @@ def merge_runs(
     return filled
 
 
+def code_places(indptr: NDArray[np.int64], m: int) -> NDArray[np.int64]:
+    """Where the codes of each of n columns of m examples lie, (n + 1,)."""
+    stored = np.diff(indptr)
+    return np.concatenate([[0], np.cumsum(np.where(2 * stored >= m, m, stored))])
+
+
 @njit(nogil=True, cache=True)
-def encode(indptr: Int64, values: Values, start: Int64, thresholds: Float64, codes: Values) -> None:
-    """Codes of the stored values: how many of the column's thresholds are at most the value."""
+def encode(
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    m: int,
+    start: Int64,
+    thresholds: Float64,
+    zero: Int64,
+    at: Int64,
+    codes: Values,
+) -> None:
+    """Fill the codes of m examples: how many of the column's thresholds are at most the value.
+
+    `zero`: int64 array, shape (n,). Code of the value 0, which examples that are not stored have.
+    """
     for j in range(indptr.shape[0] - 1):
         mine = thresholds[start[j] : start[j + 1]]
         count = mine.shape[0]
+        filled = at[j + 1] - at[j] == m
+        if filled and indptr[j + 1] - indptr[j] < m:
+            codes[at[j] : at[j + 1]] = zero[j]
         for p in range(indptr[j], indptr[j + 1]):
             v = np.float64(values[p])
             # halving without a branch: which half a value is in cannot be foreseen
@@ -64,7 +90,8 @@ def encode(indptr: Int64, values: Values, start: Int64, thresholds: Float64, cod
                 half = left // 2
                 low += half * (mine[low + half - 1] <= v)
                 left -= half
-            codes[p] = low + (left > 0 and mine[low] <= v)
+            place = at[j] + (rows[p] if filled else p - indptr[j])
+            codes[place] = low + (left > 0 and mine[low] <= v)
 
 
 @njit(nogil=True, cache=True)
@@ -105,9 +132,24 @@ def thin_runs(
     return filled
 
 
+@njit(nogil=True, cache=True)
+def add_steps(rows: Int32, codes: Values, zero: int, table: Float64, f: Float64) -> None:
+    """f += table[code] of every example, from the codes of one column; its rows are read where not all have one."""
+    if codes.shape[0] == f.shape[0]:
+        for i in range(f.shape[0]):
+            f[i] += table[np.uint64(codes[i])]
+        return
+    rest = table[zero]
+    for i in range(f.shape[0]):
+        f[i] += rest
+    for p in range(codes.shape[0]):
+        f[np.uint64(rows[p])] += table[np.uint64(codes[p])] - rest
+
+
 def sums_below(
     indptr: Int64,
     rows: Int32,
+    at: Int64,
     codes: Values,
     start: Int64,
     zero: Int64,
@@ -120,22 +162,22 @@ def sums_below(
     """Sums of U over the examples below every threshold of the columns first..last - 1.
 
     `start`: int64 array, shape (n + 1,). Where the thresholds of each column lie.
-    `zero`: int64 array, shape (n,). Code of the value 0, which examples that are not stored have.
     `U`: float64 array, shape (m, k).
     `total`: float64 array, shape (k,). Column sums of U.
     `out`: float64 array, shape (thresholds of these columns, k). Overwritten.
     """
     if U.shape[1] == 1:
         u = np.ascontiguousarray(U).reshape(-1)
-        _sums_of_one(indptr, rows, codes, start, zero, first, last, u, total[0], out.reshape(-1))
+        _sums_of_one(indptr, rows, at, codes, start, zero, first, last, u, total[0], out.reshape(-1))
     else:
-        sums_of_many(indptr, rows, codes, start, zero, first, last, padded(U), total, out)
+        sums_of_many(indptr, rows, at, codes, start, zero, first, last, padded(U), total, out)
 
 
 @njit(nogil=True, cache=True)
 def _sums_of_one(
     indptr: Int64,
     rows: Int32,
+    at: Int64,
     codes: Values,
     start: Int64,
     zero: Int64,
@@ -146,29 +188,38 @@ def _sums_of_one(
     out: Float64,
 ) -> None:
     m = u.shape[0]
-    most = 0
+    most = 1
     for j in range(first, last):
-        most = max(most, start[j + 1] - start[j])
-    h = np.empty(most + 1)
+        most = max(most, start[j + 1] - start[j] + 1)
+    # four sums of each code: examples that follow each other often have the same one, and would wait for its sum
+    h = np.empty(4 * most)
+    one, two, three, four = h[:most], h[most : 2 * most], h[2 * most : 3 * most], h[3 * most :]
     for j in range(first, last):
         offset, count = start[j] - start[first], start[j + 1] - start[j]
         if count == 0:
             continue
-        begin, end = indptr[j], indptr[j + 1]
-        h[: count + 1] = 0.0
-        if end - begin == m:
-            mine = codes[begin:end]
-            for i in range(m):
-                h[np.uint64(mine[i])] += u[i]
+        mine, theirs = codes[at[j] : at[j + 1]], rows[indptr[j] :]
+        h[:] = 0.0
+        if mine.shape[0] == m:
+            whole = m - m % 4
+            for i in range(0, whole, 4):
+                one[np.uint64(mine[i])] += u[i]
+                two[np.uint64(mine[i + 1])] += u[i + 1]
+                three[np.uint64(mine[i + 2])] += u[i + 2]
+                four[np.uint64(mine[i + 3])] += u[i + 3]
+            for i in range(whole, m):
+                one[np.uint64(mine[i])] += u[i]
+            for code in range(count + 1):
+                one[code] = (one[code] + two[code]) + (three[code] + four[code])
         else:
             # An index that may be negative counts from the end, which is asked of each value; an unsigned one is not.
-            for p in range(np.uint64(begin), np.uint64(end)):
-                h[np.uint64(codes[p])] += u[np.uint64(rows[p])]
+            for p in range(np.uint64(mine.shape[0])):
+                one[np.uint64(mine[p])] += u[np.uint64(theirs[p])]
             # examples that are not stored are the rest
-            h[zero[j]] += total - h[: count + 1].sum()
+            one[zero[j]] += total - one[: count + 1].sum()
         below = 0.0
         for code in range(count):
-            below += h[code]
+            below += one[code]
             out[offset + code] = below
 
 
@@ -176,6 +227,7 @@ def _sums_of_one(
 def sums_of_many(
     indptr: Int64,
     rows: Int32,
+    at: Int64,
     codes: Values,
     start: Int64,
     zero: Int64,
@@ -195,14 +247,14 @@ def sums_of_many(
         offset, count = start[j] - start[first], start[j + 1] - start[j]
         if count == 0:
             continue
-        begin, end = indptr[j], indptr[j + 1]
+        begin, stored = at[j], at[j + 1] - at[j]
         h[: count + 1] = 0.0
-        if end - begin == m:
-            for p in range(begin, end):
-                add(U, p - begin, h, codes[p])
+        if stored == m:
+            for i in range(m):
+                add(U, i, h, codes[begin + i])
         else:
-            for p in range(begin, end):
-                add(U, rows[p], h, codes[p])
+            for p in range(stored):
+                add(U, rows[indptr[j] + p], h, codes[begin + p])
             # examples that are not stored are the rest
             for r in range(k):
                 rest = total[r]
@@ -220,6 +272,7 @@ def sums_of_many(
 def split_sums_of_one(
     indptr: Int64,
     rows: Int32,
+    at: Int64,
     codes: Values,
     start: Int64,
     zero: Int64,
@@ -231,7 +284,7 @@ def split_sums_of_one(
 ) -> None:
     """Add the sums of [u]_+ and of [-u]_+ inside every bin of the columns first..last - 1, in one sweep.
 
-    An example is added to the place of its code and its sign. Four stored columns without gaps are swept together:
+    An example is added to the place of its code and its sign. Four columns with a code for each are swept together:
     their sums do not wait for each other, and a column has the same bits beside any others.
 
     `size`: float64 array, shape (m,). |u|.
@@ -242,11 +295,11 @@ def split_sums_of_one(
     two = np.uint64(2)
     j = first
     while j < last:
-        begin = indptr[j]
+        begin = at[j]
         place = 2 * (start[j] - start[first] + j - first)
         one = flat[place:]
         together = 0
-        while together < 4 and j + together < last and indptr[j + together + 1] - indptr[j + together] == m:
+        while together < 4 and j + together < last and at[j + together + 1] - at[j + together] == m:
             together += 1
         if together == 4:
             second = flat[2 * (start[j + 1] - start[first] + j + 1 - first) :]
@@ -267,9 +320,10 @@ def split_sums_of_one(
             for i in range(m):
                 one[two * np.uint64(a[i]) + np.uint64(negative[i])] += size[i]
         else:
-            for p in range(np.uint64(begin), np.uint64(indptr[j + 1])):
-                row = np.uint64(rows[p])
-                one[two * np.uint64(codes[p]) + np.uint64(negative[row])] += size[row]
+            mine, theirs = codes[begin : at[j + 1]], rows[indptr[j] :]
+            for p in range(np.uint64(mine.shape[0])):
+                row = np.uint64(theirs[p])
+                one[two * np.uint64(mine[p]) + np.uint64(negative[row])] += size[row]
             # examples that are not stored are the rest
             up, down = bins[-1, 0], bins[-1, 1]
             for code in range(start[j + 1] - start[j] + 1):
@@ -293,12 +347,22 @@ def below_ends(start: Int64, first: int, last: int, bins: Float64, below: Float6
 
 
 @njit(nogil=True, cache=True)
+def running_sums(number: Int64, sums: Float64) -> None:
+    """Add to each row of `sums` those before it of the same number; equal numbers follow each other."""
+    for i in range(1, number.shape[0]):
+        if number[i] == number[i - 1]:
+            for r in range(sums.shape[1]):
+                sums[i, r] += sums[i - 1, r]
+
+
+@njit(nogil=True, cache=True)
 def bin_ranges(
     indptr: Int64,
     rows: Int32,
     values: Values,
     weight: Float64,
     n_live: int,
+    at: Int64,
     codes: Values,
     start: Int64,
     zero: Int64,
@@ -315,10 +379,11 @@ def bin_ranges(
     total = weight.sum()
     for j in range(indptr.shape[0] - 1):
         seen, mass = 0, 0.0
+        filled = at[j + 1] - at[j] == weight.shape[0]
         for p in range(indptr[j], indptr[j + 1]):
             if weight[rows[p]] > 0.0:
                 v = np.float64(values[p])
-                place = start[j] + j + codes[p]
+                place = start[j] + j + codes[at[j] + (rows[p] if filled else p - indptr[j])]
                 least[place] = min(least[place], v)
                 most[place] = max(most[place], v)
                 counts[place] += 1
