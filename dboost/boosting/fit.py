@@ -226,6 +226,7 @@ class Fitting:
                 family=settings.hypotheses,
                 seed=settings.random_state,
                 certifies=self.system.optimises,
+                picks=self.system.picks,
                 centres=self._centres_data(),
                 labels=labels,
             )

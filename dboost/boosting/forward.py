@@ -39,6 +39,7 @@ class ForwardGreedy(System):
 
     name = "forward"
     exponential = True
+    picks = True
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse a penalty, and whatever asks for more than one hypothesis in a round (UsageError)."""

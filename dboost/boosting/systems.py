@@ -42,6 +42,7 @@ class System(ABC):
     # solved less a number, is a class of hypotheses certified as a whole, and does a fit that ends above `tol` warn.
     # Others are more than their objective: what they do depends on the columns themselves.
     optimises: ClassVar[bool] = False
+    picks: ClassVar[bool] = False  # Whether it asks for the best candidate of all alone, and certifies nothing.
     takes_factors: ClassVar[bool] = False  # Whether each hypothesis may have a strength of its own.
     learns: ClassVar[bool] = False  # Whether it asks for one hypothesis in every round, which a family may then learn.
 

@@ -63,6 +63,7 @@ class Context:
     n_outputs: int
     peak: Array  # float64 array, shape (n,). max |x| of each raw column.
     seed: int  # Seed of everything random.
+    picks: bool = False  # Whether a fit asks for the best of all alone, so that the others need not be summed.
 
 
 @runtime_checkable
@@ -156,6 +157,13 @@ class Pool(Protocol):
         (ShareBoost, section 3.2). No shard cuts a group, and its hypotheses are next to each other in it.
         """
         return np.arange(count, dtype=np.int64)
+
+    def runs(self, shard: Any, count: int) -> NDArray[np.int64] | None:
+        """Where each run begins of hypotheses of a shard, `count` in all, that are nearly the same; None for no runs.
+
+        Of a run only the best one enters a model in a round: the others would say the same.
+        """
+        return None
 
     def group(self, key: Key) -> list[Key]:
         """All hypotheses of the group that `key` is in, in the order in which they enter a model."""

@@ -54,8 +54,11 @@ class Binned(Pool, Protocol, metaclass=OfTypes):
         """What one partition contributes to the hypotheses in some groups; the columns of U are those of "between"."""
         ...
 
-    def settle(self, nodes: Sequence[Any], total: Sums, k: int) -> tuple[Sequence[Key], Sums]:
-        """The hypotheses in some groups with their sums, as a shard's, from the total of `inside`; G is (c, k)."""
+    def settle(self, nodes: Sequence[Any], total: Sums, k: int) -> tuple[Sequence[Key], Sums, NDArray[np.int64]]:
+        """The hypotheses in some groups with their sums, as a shard's, from the total of `inside`; G is (c, k).
+
+        The last of what comes back says where each run of these begins, as ``Pool.runs`` of a shard.
+        """
         ...
 
 

@@ -197,6 +197,10 @@ class UnionPool(Pool):
         found: NDArray[np.int64] = self.pools[shard[0]].groups(shard[1], count)
         return found
 
+    def runs(self, shard: Shard, count: int) -> NDArray[np.int64] | None:
+        found: NDArray[np.int64] | None = self.pools[shard[0]].runs(shard[1], count)
+        return found
+
     def group(self, key: Key) -> list[Key]:
         return [(key[0], *other) for other in self.pools[key[0]].group(key[1:])]
 
@@ -241,15 +245,17 @@ class UnionPool(Pool):
             found.parts |= {f"{place}.{name}": value for name, value in part.parts.items()}
         return found
 
-    def settle(self, nodes: Sequence[Any], total: Sums, k: int) -> tuple[list[Key], Sums]:
+    def settle(self, nodes: Sequence[Any], total: Sums, k: int) -> tuple[list[Key], Sums, NDArray[np.int64]]:
         keys: list[Key] = []
         every: list[Sums] = []
+        begins: list[NDArray[np.int64]] = []
         for place, mine in _by_member(nodes):
             add, parts = (_under(place, values) for values in (total.add, total.parts))
-            found, sums = self.pools[place].settle(mine, Sums(add=add, parts=parts), k)
+            found, sums, runs = self.pools[place].settle(mine, Sums(add=add, parts=parts), k)
+            begins.append(len(keys) + runs)
             keys.extend((place, *key) for key in found)
             every.append(sums)
-        return keys, side_by_side(every)
+        return keys, side_by_side(every), np.concatenate(begins)
 
 
 def _by_member(nodes: Sequence[Any]) -> list[tuple[int, list[Any]]]:

@@ -56,6 +56,7 @@ class InducedProblem(Problem):
     `family`: the hypotheses.
     `seed`: seed of what the family draws.
     `certifies`: whether the fit is to be certified over the whole class.
+    `picks`: whether it asks for the best hypothesis of all alone, in each round.
     `centres`: whether hypotheses far from zero are held less a number near their mean: the intercept is then that of
     those.
     """
@@ -72,6 +73,7 @@ class InducedProblem(Problem):
         family: Family,
         seed: int,
         certifies: bool = True,
+        picks: bool = False,
         centres: bool = False,
         labels: Sums | None = None,
     ) -> None:
@@ -90,7 +92,8 @@ class InducedProblem(Problem):
         # of each registered hypothesis, what is taken off it
         self._taken: list[float] = []
         self._last: Point | None = None
-        self.pool = family.prepare(Context(engine, n_rows, n_features, k, features.peak["peak"], seed))
+        picks = picks and not objective.standardize
+        self.pool = family.prepare(Context(engine, n_rows, n_features, k, features.peak["peak"], seed, picks))
         self.searched = bool(self.pool.searched)
         self.n_candidates = self.pool.size
         self.n = int(min(self.pool.size, _MANY))

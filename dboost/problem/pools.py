@@ -83,7 +83,8 @@ class Rule:
 
 def summarise_pool(total: Sums, shard: Any, pool: Any, rule: Rule) -> PoolSummary:
     """Reduce the sums of one shard to its size, its best candidates and what may lie between."""
-    found = _summary(total, lambda order: pool.keys(shard, order), rule)
+    runs = pool.runs(shard, len(total.add["G"]))
+    found = _summary(total, lambda order: pool.keys(shard, order), rule, runs)
     if not pool.searched or not isinstance(pool, Binned):
         return found
     best = found.scores.max(initial=0.0)
@@ -92,11 +93,11 @@ def summarise_pool(total: Sums, shard: Any, pool: Any, rule: Rule) -> PoolSummar
 
 def summarise_between(total: Sums, nodes: Any, pool: Any, rule: Rule, k: int) -> PoolSummary:
     """The same for the hypotheses in some groups."""
-    keys, sums = pool.settle(nodes, total, k)
-    return _summary(sums, lambda order: [keys[i] for i in order.tolist()], rule)
+    keys, sums, runs = pool.settle(nodes, total, k)
+    return _summary(sums, lambda order: [keys[i] for i in order.tolist()], rule, runs)
 
 
-def _summary(total: Sums, keys_at: Callable[[Rows], list[Key]], rule: Rule) -> PoolSummary:
+def _summary(total: Sums, keys_at: Callable[[Rows], list[Key]], rule: Rule, runs: Rows | None) -> PoolSummary:
     square, peak, penalty = total.add["square"], total.peak["peak"], rule.penalty
     none = np.zeros(0)
     weights, unsure = _weights(total, keys_at, rule)
@@ -115,15 +116,27 @@ def _summary(total: Sums, keys_at: Callable[[Rows], list[Key]], rule: Rule) -> P
     else:
         D = quadratic.one_row(_curvatures(total, rule)[usable], rule.constant)
         scores[usable] = penalty.score_quadratic(G[usable], D, lam[usable])
-    # the model's own rows may be among the best
-    order = leading(scores, rule.take + len(rule.held))
+    order = leading(scores, rule.take + len(rule.held), runs)
     keys = keys_at(order)
+    # the model's own rows may be among the best, and the best of their runs
+    while (own := [place for place, key in enumerate(keys) if key in rule.held]) and runs is not None:
+        scores[order[own]] = 0.0
+        order = leading(scores, rule.take, runs)
+        keys = keys_at(order)
     places = [place for place, key in enumerate(keys) if key not in rule.held][: rule.take]
     return PoolSummary([keys[place] for place in places], scores[order[places]], size, unsure=unsure)
 
 
-def leading(scores: Array, count: int) -> Rows:
-    """Places of the largest scores above zero, at most `count`, largest first, of equal ones the first ones first."""
+def leading(scores: Array, count: int, runs: Rows | None = None) -> Rows:
+    """Places of the largest scores above zero, at most `count`, largest first, of equal ones the first ones first.
+
+    `runs`: where each run of places begins of which only the largest counts.
+    """
+    if runs is not None and 0 < len(runs) < len(scores):
+        run = np.repeat(np.arange(len(runs)), np.diff(runs, append=len(scores)))
+        top = np.flatnonzero(scores == np.maximum.reduceat(scores, runs)[run])
+        top = top[np.unique(run[top], return_index=True)[1]]
+        return top[leading(scores[top], count)]
     some = np.flatnonzero(scores > 0.0)
     if len(some) > count > 0:
         least = np.partition(scores[some], len(some) - count)[len(some) - count]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -54,6 +55,16 @@ def parts_of(raw, branches):
     return [np.abs(raw.theta) * 0.7, np.abs(raw.theta[:, ::-1]), *parts] if branches else parts
 
 
+def rows_of_runs(pool, keys):
+    """How many stumps in a row lie in one bin of one column of one member."""
+    bins = []
+    for key in keys:
+        member = pool.pools[key[0]] if hasattr(pool, "pools") else pool
+        (j,), th = key_arrays([key[-3:]])
+        bins.append((*key[:-2], int(np.searchsorted(member.thresholds[member.start[j] : member.start[j + 1]], th[0]))))
+    return [len(list(group)) for _, group in itertools.groupby(bins)]
+
+
 def shard_sums(raw, pool, shard, branches):
     """What the scoring pass forms for a shard."""
     total = raw.total(pool, shard)
@@ -91,8 +102,9 @@ def test_bins_bound_and_give_up_every_stump(raw, family, branches):
         nodes = pool.nodes(shard, total, gaps.places)
         U = np.hstack(parts_of(raw, branches))
         inside = raw.engine.map_reduce(leaf, nodes, pool, U, name="inside")
-        found, sums = pool.settle(nodes, inside, 3)
+        found, sums, runs = pool.settle(nodes, inside, 3)
         assert not set(found) & set(keys)
+        assert runs.tolist() == np.cumsum([0, *(rows_of_runs(pool, found))])[:-1].tolist()
         every += found
         H = dense(pool.columns(raw.block(), found))
         for name, value in by_hand(raw, H, branches).items():
@@ -100,7 +112,7 @@ def test_bins_bound_and_give_up_every_stump(raw, family, branches):
         assert sums.peak["peak"].tolist() == [1.0] * len(found)
         place = 0
         for g, node in enumerate(nodes):
-            mine, _ = pool.settle([node], raw.engine.map_reduce(leaf, [node], pool, U, name="one"), 3)
+            mine, _, _ = pool.settle([node], raw.engine.map_reduce(leaf, [node], pool, U, name="one"), 3)
             span = slice(place, place + len(mine))
             place += len(mine)
             assert len(mine) and gaps.rows[g] >= len(mine) + 1
@@ -188,6 +200,9 @@ def test_the_best_above_zero_are_in_the_order_of_all(count):
     for scores in (rng.integers(0, 4, 10).astype(float), rng.normal(size=10), np.zeros(10)):
         whole = [place for place in np.lexsort((np.arange(10), -scores)) if scores[place] > 0.0]
         assert leading(scores, count).tolist() == whole[:count]
+        runs = np.array([0, 1, 4, 9])
+        first = [next((place for place in whole if a <= place < b), -1) for a, b in itertools.pairwise([*runs, 10])]
+        assert leading(scores, count, runs).tolist() == [place for place in whole if place in first][:count]
 
 
 @pytest.mark.parametrize(("loss", "summed"), [("log", True), ("exp", True), ("epsilon_insensitive", False)])
@@ -244,3 +259,14 @@ def test_a_certificate_over_the_ends_of_bins_is_that_of_their_columns():
     found = [BoostedClassifier(**settings, hypotheses=one).fit(rows, y) for one, rows in ((family, X), (None, columns))]
     values = [model.history_[-1]["objective"] for model in found]
     assert max(model.duality_gap_ for model in found) <= 1e-6 and values[0] == pytest.approx(values[1], rel=2e-6)
+
+
+@pytest.mark.parametrize("family", [Stumps(), Stumps(max_listed=0)], ids=["listed", "in bins"])
+def test_thresholds_that_part_the_same_rows_do_not_enter_together(family):
+    """Of 3000 values of a feature the best twenty lie side by side, and one of them says what all do."""
+    rng = np.random.default_rng(14)
+    X = rng.normal(size=(3000, 2))
+    y = (np.sin(3.0 * X).sum(axis=1) + rng.logistic(size=3000) > 0.0).astype(int)
+    model = BoostedClassifier(penalty="l1", alpha=0.01, tol=1e-5, standardize=False, hypotheses=family).fit(X, y)
+    held = [record["features"] for record in model.history_]
+    assert model.duality_gap_ <= 1e-5 and max(held) <= 4 * held[-1] and len(held) <= 9, held

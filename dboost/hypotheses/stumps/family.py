@@ -346,6 +346,15 @@ class StumpsPool(Pool):
         columns = np.searchsorted(self.start, wanted, side="right") - 1
         return threshold_keys(columns.astype(np.int64), self.thresholds[wanted])
 
+    def runs(self, shard: Shard, count: int) -> NDArray[np.int64] | None:
+        """Neighbouring thresholds of a column with more than some: they part all but the same rows."""
+        start = self.start[shard[0] : shard[1] + 1] - self.start[shard[0]]
+        steps = -(-np.diff(start) // _MOST_BINS)
+        if not (steps > 1).any():
+            return None
+        spans = zip(start[:-1].tolist(), start[1:].tolist(), steps.tolist(), strict=True)
+        return np.concatenate([np.arange(first, last, max(step, 1)) for first, last, step in spans])
+
     def sums(self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None) -> Sums:
         mass, weight = self._mass(partition, memo, shard)
         found = self._weighed(mass, weight)
@@ -654,7 +663,7 @@ class BinnedStumps(StumpsPool):
             found.append((j, *_joined(number, values, sums)))
         return Sums(parts={"inside": found})
 
-    def settle(self, nodes: Sequence[Bin], total: Sums, k: int) -> tuple[Sequence[Key], Sums]:
+    def settle(self, nodes: Sequence[Bin], total: Sums, k: int) -> tuple[Sequence[Key], Sums, NDArray[np.int64]]:
         parts: dict[int, list[tuple[NDArray[np.int64], Array, Array]]] = {}
         for j, *part in total.parts["inside"]:
             parts.setdefault(j, []).append(part)
@@ -669,14 +678,16 @@ class BinnedStumps(StumpsPool):
             which = np.searchsorted(opened, number[inner])
             mass = np.array([node.mass for node in mine])[which] + sums[inner, 0]
             below = np.array([node.below for node in mine])[which] + sums[inner, 1:]
-            found.append((np.full(len(inner), j, np.int64), thresholds, mass, below))
-        columns, thresholds, mass, below = (np.concatenate([part[i] for part in found]) for i in range(4))
+            found.append((np.full(len(inner), j, np.int64), thresholds, mass, below, which))
+        columns, thresholds, mass, below, bins = (np.concatenate([part[i] for part in found]) for i in range(5))
         whole, settled = nodes[0].total, self._weighed(mass, nodes[0].weight)
         theta = below[:, -2 * k : -k], below[:, -k:], whole[-2 * k : -k], whole[-k:]
         mu = self._mu(*theta)
         settled.add["G"] = mu["mu_plus"] - mu["mu_minus"]
         settled.add |= self._mu(below[:, :k], below[:, k : 2 * k], whole[:k], whole[k : 2 * k])
-        return ThresholdKeys(columns, thresholds), settled
+        other = (columns[1:] != columns[:-1]) | (bins[1:] != bins[:-1])
+        runs = np.flatnonzero(np.append(True, other)[: len(bins)])
+        return ThresholdKeys(columns, thresholds), settled, runs
 
 
 def _bins_by_column(nodes: Sequence[Bin]) -> dict[int, NDArray[np.int64]]:
@@ -699,6 +710,8 @@ def _joined(number: NDArray[np.int64], values: Array, sums: Array) -> tuple[NDAr
 
 
 _MOST_BINS = 256
+# Where the best of all thresholds is asked for and nothing else, more than these are searched in less time than summed.
+_LISTED_TO_PICK = 20_000
 # Values kept of a column from which its bins are cut; more make the bins more even, and no result better.
 _KEPT_PER_BIN = 8
 
@@ -781,7 +794,8 @@ class Stumps(Joinable):
         """Find the thresholds of every feature; one pass, or two where they lie in bins."""
         most = max(_KEPT_PER_BIN * self.bins, self.max_listed // max(context.n_features, 1))
         found: Distinct = context.engine.map_reduce(distinct_values, most, name="distinct").add["distinct"]
-        if self.exact and found.exact.all() and np.maximum(np.diff(found.start) - 1, 0).sum() <= self.max_listed:
+        listed = min(self.max_listed, _LISTED_TO_PICK) if context.picks else self.max_listed
+        if self.exact and found.exact.all() and np.maximum(np.diff(found.start) - 1, 0).sum() <= listed:
             start, low, high = boundaries(found.start, found.values, found.values)
             return StumpsPool(start, halfway(low, high), self.signed)
         return self._binned(context, found)
