@@ -112,7 +112,7 @@ $(PEERS)/.ready: Makefile
 	$(PYTHON) -m venv --clear $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check 'numpy<2' 'pandas<3' scipy scikit-learn setuptools
 	@for peer in celer==0.7.4 cyanure==1.2.2 rpy2==3.5.17 skglm==0.5 snapml==1.17.2 \
-	    adelie==1.1.52 glum==3.4.1 blitzl1==0.0.2; do \
+	    adelie==1.1.52 glum==3.4.1 blitzl1==0.0.2 lightgbm==4.7.0; do \
 	    $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check $$peer \
 	    || echo "$$peer cannot be installed here; the table will say so" >&2; done
 	@touch $@

@@ -36,5 +36,6 @@ class Entry:
 REGISTRY: dict[str, Entry] = {
     "peers": Entry("suite", "seconds to 1e-2, 1e-4, 1e-6 against every peer on one machine", options=True),
     "path": Entry("paths", "a whole path of 50 strengths against peers with paths", options=True),
+    "stumps": Entry("stumps", "a round of boosting on stumps beside LightGBM's", options=True),
     "overhead": Entry("overhead", "what Dask costs over the in-process fit, and per pass"),
 }
