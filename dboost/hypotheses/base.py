@@ -358,14 +358,19 @@ def saved_arrays(
     return [arrays[name] for name in expected]
 
 
+def block_of_columns(batch: Any) -> Block:
+    """A sparse batch by column."""
+    columns = batch.tocsc()
+    indptr, rows = columns.indptr.astype(np.int64, copy=False), columns.indices.astype(np.int32, copy=False)
+    return Block(indptr, rows, columns.data, batch.shape[0])
+
+
 def evaluate_rows(hypotheses: Chosen, batch: Any) -> Any:
     """The hypotheses (m, a) of some rows (m, b) of their inputs, as CSR; a DataError where one overflows."""
     from scipy.sparse import csc_array
 
     m = batch.shape[0]
-    columns = batch.tocsc()
-    indptr, rows = columns.indptr.astype(np.int64, copy=False), columns.indices.astype(np.int32, copy=False)
-    made = hypotheses.evaluate(Block(indptr, rows, columns.data, m))
+    made = hypotheses.evaluate(block_of_columns(batch))
     finite = np.isfinite(made.values)
     if not np.all(finite):
         column = int(np.searchsorted(made.indptr, np.argmin(finite), side="right")) - 1

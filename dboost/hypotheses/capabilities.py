@@ -1,4 +1,4 @@
-"""What a pass may ask of some pools or of some held hypotheses: bins, trees, steps and scales, a Protocol each.
+"""What a pass may ask of some pools or of some held hypotheses: bins, trees, steps, scores and scales, a Protocol each.
 
 Does not cover: what all have (``base``).
 """
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.capability import OfTypes
-from dboost.hypotheses.base import Array, Chosen, Key, Pool
+from dboost.hypotheses.base import Array, Block, Chosen, Key, Pool
 from dboost.partition import Partition, Sums
 
 
@@ -118,6 +118,15 @@ class Stepwise(Pool, Protocol, metaclass=OfTypes):
 def has_tree(pool: Any) -> bool:
     """Whether some hypotheses of a pool are in no shard, and are found by a search of a tree alone."""
     return isinstance(pool, Tree) and pool.searched and bool(pool.roots())
+
+
+@runtime_checkable
+class Summed(Protocol, metaclass=OfTypes):
+    """Hypotheses of a model whose scores need none of them as a column."""
+
+    def products(self, raw: Block, W: Array) -> Array:
+        """H W (m, k), from a block of the columns ``inputs``; the same bits for a row in any block."""
+        ...
 
 
 @runtime_checkable

@@ -37,8 +37,8 @@ from dboost.files.documents import (
 from dboost.files.paths import PathLike
 from dboost.files.storage import pack_arrays, sha256_bytes, write_folder
 from dboost.hypotheses import Chosen, restore_chosen
-from dboost.hypotheses.base import Key, evaluate_rows
-from dboost.hypotheses.capabilities import named_weights
+from dboost.hypotheses.base import Key, block_of_columns, evaluate_rows
+from dboost.hypotheses.capabilities import Summed, named_weights
 from dboost.hypotheses.columns import ColumnSet
 from dboost.model.stages import Stages
 from dboost.model.tasks import belongs, chosen_tasks, labels, log_probabilities, probabilities, tag_lists
@@ -202,6 +202,8 @@ class Model:
             X = X.tocsr()
         if not self.plain:
             held = X if X.shape[1] == len(places) else X[:, places]
+            if isinstance(self.hypotheses, Summed):
+                return self.hypotheses.products(block_of_columns(self._checked(held)), self.W)
             return np.asarray(self.held_columns(held) @ self.W, dtype=np.float64)
         if sparse and X.format == "csc":
             X, places = X[:, places].tocsr(), np.arange(len(places))
@@ -226,6 +228,11 @@ class Model:
 
     def held_columns(self, X: Any) -> Any:
         """The hypotheses held as a ``csr_array`` of float64 (m, a), of a batch that holds only the columns `inputs`."""
+        batch = self._checked(X)
+        return batch if self.plain else evaluate_rows(self.hypotheses, batch)
+
+    def _checked(self, X: Any) -> Any:
+        """A batch that holds only the columns `inputs`, as a ``csr_array`` of finite float64, each row in order."""
         from scipy.sparse import csr_array
 
         self._check_inputs(X)
@@ -237,8 +244,6 @@ class Model:
         if not batch.has_sorted_indices:
             # in a copy: the arrays may be the caller's
             batch = batch.sorted_indices()
-        if not self.plain:
-            batch = evaluate_rows(self.hypotheses, batch)
         return batch
 
     def probabilities(self, F: Float) -> Float:

@@ -39,8 +39,8 @@ def score(
     """SCORE pass over one shard of candidate columns: G, or mu+ and mu-; loss and bias sums with the `first` shard.
 
     The candidates are stored columns; where the model holds hypotheses, places among those, or among hypotheses of a
-    stepwise pool `beside` them, which it need not hold. With `keep`, and one
-    output, the margins, residuals and curvature of the examples come along, for a driver in the same process.
+    stepwise pool `beside` them, which it need not hold. With `keep`, and one output, the margins, residuals and
+    curvature of the examples come along, for a driver in the same process.
     """
 
     shape = (candidates.shape[0], point.intercept.shape[0])

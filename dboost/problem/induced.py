@@ -203,14 +203,12 @@ class InducedProblem(Problem):
     def point(self, active: Rows, W: Array, intercept: Array) -> Point:
         """As in ``Problem``; the same one while the model does not change, of which passes remember much."""
         last, held = self._last, self.held(active)
-        if last is None or last.held is not held or last.loss is not self.loss:
-            same = False
-        else:
-            same = np.array_equal(last.W, W) and np.array_equal(last.intercept, intercept)
-        if last is None or not same:
-            # a copy, since a solver may change its own
-            last = self._last = Point(self.loss, held, W.copy(), intercept.copy(), self.runner.token())
-        return last
+        if last is not None and last.held is held and last.loss is self.loss:
+            if np.array_equal(last.W, W) and np.array_equal(last.intercept, intercept):
+                return last
+        # a copy, since a solver may change its own
+        self._last = Point(self.loss, held, W.copy(), intercept.copy(), self.runner.token())
+        return self._last
 
     def rows_sums(self, iterate: Iterate, rows: Rows) -> Sums:
         """As in ``Problem``; but for those of a stepwise pool the model takes them in, with weights of zero."""

@@ -13,7 +13,7 @@ from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen
 from dboost.hypotheses.stumps.family import Stumps, encoded, halfway, key_arrays, threshold_keys
-from tests.hypotheses.conftest import Raw, check_cuts, check_read_back, check_sums, dense, every_stump
+from tests.hypotheses.conftest import Raw, block_of, check_cuts, check_read_back, check_sums, dense, every_stump
 
 
 def keys_of(pool):
@@ -60,6 +60,19 @@ def test_margins_and_sums_of_held_stumps_are_those_of_their_columns(filled, sign
         up, down = np.maximum(H, 0.0).T, np.maximum(-H, 0.0).T
         np.testing.assert_allclose(mu["mu_plus"], up @ plus + down @ minus, atol=1e-12)
         np.testing.assert_allclose(mu["mu_minus"], up @ minus + down @ plus, atol=1e-12)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_scores_of_held_stumps_are_those_of_their_columns_to_the_bit_in_any_batch(sparse_rows, signed):
+    pool = sparse_rows.prepare(Stumps(signed=signed))
+    keys = keys_of(pool)[::3]
+    chosen, W = pool.chosen(keys, None), np.random.default_rng(5).normal(size=(len(keys), 2))
+    raw = sparse_rows.block(chosen.inputs)
+    scores = chosen.products(raw, W)
+    np.testing.assert_allclose(scores, dense(chosen.evaluate(raw)) @ W, atol=1e-13)
+    X = sparse_rows.X[:, chosen.inputs]
+    alone = [chosen.products(block_of(X[i : i + 1]), W) for i in range(len(X))]
+    np.testing.assert_array_equal(np.vstack(alone), scores)
 
 
 def test_constant_columns_have_no_stump(dense_rows):

@@ -216,6 +216,16 @@ class StumpSet(NamedSet):
     def evaluate(self, raw: Block) -> Block:
         return made(raw, np.searchsorted(self.inputs, self.columns), self.thresholds, self.signed)
 
+    def products(self, raw: Block, W: Array) -> Array:
+        """As in ``Summed``: the stumps of a column are one function of it, for each output."""
+        scores = np.zeros((W.shape[1], raw.n_rows))
+        for steps in by_column(np.searchsorted(self.inputs, self.columns), self.thresholds):
+            # a code for each row, however many are stored: the sums of a row are then the same in any block
+            _, codes, _ = encoded(steps.of(raw), np.array([0, len(steps.places)]), steps.thresholds, filled=True)
+            for weights, f in zip(W[steps.places].T, scores, strict=True):
+                histograms.add_steps(raw.rows, codes, 0, steps.table(weights, self.signed), f)
+        return np.ascontiguousarray(scores.T)
+
     def to_json(self) -> dict[str, Any]:
         return {"family": FAMILY, "signed": self.signed, "names": list(self.names)}
 
@@ -283,13 +293,14 @@ def token_of(*contents: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-def encoded(partition: Partition | Block, start: NDArray[np.int64], thresholds: Array) -> Codes:
-    """Codes of the values of a partition, and the code of zero in every column."""
+def encoded(partition: Partition | Block, start: NDArray[np.int64], thresholds: Array, filled: bool = False) -> Codes:
+    """Codes of the values of a partition, with `filled` of each row in all columns, and the code of zero in each."""
     most = int(np.diff(start).max(initial=0))
     kind = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.uint32
     spans = zip(start[:-1].tolist(), start[1:].tolist(), strict=True)
     zero = np.array([int(np.searchsorted(thresholds[a:b], 0.0, side="right")) for a, b in spans], dtype=np.int64)
-    at = histograms.code_places(partition.indptr, partition.n_rows)
+    m, columns = partition.n_rows, len(start) - 1
+    at = np.arange(columns + 1) * m if filled else histograms.code_places(partition.indptr, m)
     codes = np.empty(int(at[-1]), kind)
     stored = partition.indptr, partition.rows, partition.values, partition.n_rows
     histograms.encode(*stored, start, thresholds, zero, at, codes)
@@ -407,21 +418,14 @@ class StumpsPool(Pool):
 
     def arranged(self, keys: Sequence[Key]) -> list[Steps]:
         """As in ``Stepwise``: column by column, since the stumps of one are a function of it."""
-        columns, thresholds = key_arrays(keys)
-        order = np.lexsort((thresholds, columns))
-        ends = np.flatnonzero(np.diff(columns[order])) + 1
-        groups = np.split(order, ends) if len(order) else []
-        return [Steps(int(columns[places[0]]), places, thresholds[places]) for places in groups]
+        return by_column(*key_arrays(keys))
 
     def add_margins(self, partition: Partition, memo: Any, arranged: list[Steps], w: Array, f: Array) -> None:
         """As in ``Stepwise``."""
         for steps in arranged:
-            below = np.append(0.0, np.cumsum(w[steps.places]))
-            # code c is of the values that c thresholds are at most: the stumps of all others are one there
-            table = (below[-1] - below) - (below if self.signed else 0.0)
-            indptr, rows = steps.stored(partition)
-            _, codes, zero = steps.codes(partition, memo)
-            histograms.add_steps(rows[indptr[0] : indptr[1]], codes, int(zero[0]), table, f)
+            block, (_, codes, zero) = steps.of(partition), steps.codes(partition, memo)
+            stored = block.rows[block.indptr[0] : block.indptr[1]]
+            histograms.add_steps(stored, codes, int(zero[0]), steps.table(w[steps.places], self.signed), f)
 
     def held_sums(
         self, partition: Partition, memo: Any, arranged: list[Steps], plus: Array, minus: Array | None
@@ -432,11 +436,10 @@ class StumpsPool(Pool):
             total, wide = U.sum(axis=0), U if U.shape[1] == 1 else padded(U)
             sums = np.empty((sum(len(steps.places) for steps in arranged), len(total)))
             for steps in arranged:
-                start = np.array([0, len(steps.places)])
                 found = np.empty((len(steps.places), len(total)))
-                block = *steps.stored(partition), *steps.codes(partition, memo)[:2]
-                zero = steps.codes(partition, memo)[2]
-                histograms.sums_below(*block, start, zero, 0, 1, wide, total, found)
+                block, (at, codes, zero) = steps.of(partition), steps.codes(partition, memo)
+                arrays = block.indptr, block.rows, at, codes, np.array([0, len(found)]), zero
+                histograms.sums_below(*arrays, 0, 1, wide, total, found)
                 sums[steps.places] = found
             return sums, total
 
@@ -455,20 +458,33 @@ class Steps:
     places: NDArray[np.int64]  # (s,): Where they are among these, in the order of their thresholds.
     thresholds: Array  # (s,): Ascending.
 
-    def stored(self, partition: Partition) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Where the column lies in a partition, and the rows of all its columns."""
-        return partition.indptr[self.column : self.column + 2], partition.rows
+    def of(self, block: Partition | Block) -> Block:
+        """The column alone, among the rows and values of all."""
+        return Block(block.indptr[self.column : self.column + 2], block.rows, block.values, block.n_rows)
 
     def codes(self, partition: Partition, memo: Any) -> Codes:
         """Those of the column among these thresholds."""
 
         def build() -> Codes:
-            indptr, rows = self.stored(partition)
-            block = Block(indptr, rows, partition.values, partition.n_rows)
-            return encoded(block, np.array([0, len(self.thresholds)]), self.thresholds)
+            return encoded(self.of(partition), np.array([0, len(self.thresholds)]), self.thresholds)
 
         found: Codes = memo.get(f"steps of column {self.column}", self.thresholds.tobytes(), build)
         return found
+
+    def table(self, weights: Array, signed: bool) -> Array:
+        """What the stumps add up to for the values of each code, by their weights in the order of their thresholds."""
+        below = np.append(0.0, np.cumsum(weights))
+        # code c is of the values that c thresholds are at most: the stumps of all others are one there
+        found: Array = (below[-1] - below) - (below if signed else 0.0)
+        return found
+
+
+def by_column(columns: NDArray[np.int64], thresholds: Array) -> list[Steps]:
+    """Stumps column by column."""
+    order = np.lexsort((thresholds, columns))
+    ends = np.flatnonzero(np.diff(columns[order])) + 1
+    groups = np.split(order, ends) if len(order) else []
+    return [Steps(int(columns[places[0]]), places, thresholds[places]) for places in groups]
 
 
 @dataclass(frozen=True)
