@@ -13,6 +13,10 @@ threshold inside (sharper than the bound of docs/math.md 7 (J), which follows fr
 whose bound is within the best known keeps its stumps closed (``dboost.problem.tree_search``); of the others every
 distinct value is summed, from their rows alone.
 
+The stumps of one feature that a model holds are together a function of it, constant between their thresholds: margins,
+sums over them and scores take a code of each row, and no column of a stump (``Steps``). Thresholds that are neighbours
+part all but the same rows, and of those in one bin one enters a model in a round (``Pool.runs``).
+
 A column with more distinct values than are kept becomes a sketch: some of its values, each with the number of rows from
 the value kept before it. Merging thins it out again, so it holds no more for any number of partitions; where its values
 lie is then known to one part in the number kept, per merge. Nothing that is found with its help depends on how well.
