@@ -111,7 +111,7 @@ class Stepwise(Pool, Protocol, metaclass=OfTypes):
     def held_sums(
         self, partition: Partition, memo: Any, arranged: Any, plus: Array, minus: Array | None
     ) -> dict[str, Array]:
-        """ "G", or "mu_plus" and "mu_minus", of some hypotheses, as of ``Pool.sums``."""
+        """Sums of some hypotheses, named as in ``Pool.sums``: "G", or "mu_plus" and "mu_minus"."""
         ...
 
 

@@ -757,7 +757,8 @@ class Stumps(Joinable):
     bins : int, default 256
         At most so many bins for a feature, 256 at most.
     max_listed : int, default 2,000,000
-        Up to this many thresholds are summed one by one.
+        Up to this many thresholds are summed one by one; 20,000 at most where a fit asks for the best stump alone
+        (``update="forward"``), which a search finds sooner.
     exact : bool, default True
         Whether every threshold is a candidate. Otherwise those of a feature with more values than `bins` are the ends
         of its bins, as in the histograms of most tree learners: a round takes less time, and what a certificate covers
