@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, TypeVar
 
@@ -253,6 +254,7 @@ def side_by_side(
     """
     free = list(range(max(1, min(getattr(engine, "n_threads", 1), len(items)))))
     lock, asked = threading.Lock(), interruption.current()
+    beside = getattr(engine, "one_of_several", nullcontext)
 
     def run(item: T) -> list[S]:
         with lock:
@@ -260,7 +262,7 @@ def side_by_side(
                 return []
             lane = free.pop()
         try:
-            with interruption.heeded(asked):
+            with interruption.heeded(asked), beside():
                 interruption.check()
                 return [one(item, lane)]
         finally:

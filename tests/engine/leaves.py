@@ -87,6 +87,19 @@ def with_state(partition: Partition, memo: Any, W: np.ndarray) -> Sums:
     return Sums(add={"dot": float(partition.weight.sum() * W.sum()), "rows": float(partition.n_rows)})
 
 
+class Number:
+    """A number that every worker gets once."""
+
+    sent_once = True
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+
+def with_numbers(partition: Partition, memo: Any, numbers: list[Number]) -> Sums:
+    return Sums(add={"all": partition.n_rows * sum(number.value for number in numbers)})
+
+
 def bad_block(partition: Partition, memo: Any, key: str) -> Sums:
     if partition.key == key:
         raise DataError("a value is not finite", file=key, column="price", hint="clean the file")

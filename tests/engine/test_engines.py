@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -246,6 +247,19 @@ def test_combining_leaves_its_inputs_alone():
     assert same_bits(combine_sums(rows, nodes, values), expected)
 
 
+def test_threads_ask_for_passes_at_once(engine):
+    """As fits without each fold do; together they give workers more to keep than an engine holds there."""
+    engine.set_plan(*leaves.make_specs([5] * 6), "run")
+
+    def asked(thread):
+        several = [[leaves.Number(100.0 * thread + turn + n) for n in range(3)] for turn in range(0, 30, 3)]
+        sums = [engine.map_reduce(leaves.with_numbers, numbers, name="work").add["all"] for numbers in several]
+        return sums == [30.0 * sum(number.value for number in numbers) for numbers in several]
+
+    with ThreadPoolExecutor(12) as pool:
+        assert all(pool.map(asked, range(12)))
+
+
 def test_local_refuses_no_threads():
     with pytest.raises(UsageError, match="n_threads is 0"):
         LocalEngine(0)
@@ -272,3 +286,26 @@ def test_local_obeys_an_interrupt(threads, tmp_path):
         assert count < 50
         assert engine.map_reduce(leaves.plain, 1.0, name="plain").add["rows"] == 1000
         assert len(marks.read_text().splitlines()) == count
+
+
+def test_local_callers_share_the_threads():
+    """Of three callers of six threads each pass takes two; of one that is left all six."""
+    together, most = set(), []
+
+    def at_work(partition, memo, meet):
+        together.add(threading.get_ident())
+        most.append(len(together))
+        meet.wait(5.0)
+        together.discard(threading.get_ident())
+        return leaves.plain(partition, memo, 1.0)
+
+    def widest(engine, meet):
+        most.clear()
+        engine.map_reduce(at_work, meet, name="work")
+        return max(most)
+
+    with LocalEngine(6) as engine:
+        engine.set_plan(*leaves.make_specs([5] * 12), "run")
+        with engine.one_of_several(), engine.one_of_several(), engine.one_of_several():
+            assert widest(engine, threading.Barrier(2)) == 2
+        assert widest(engine, threading.Barrier(6)) == 6

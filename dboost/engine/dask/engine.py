@@ -20,6 +20,7 @@ is submitted again under fresh keys for the workers that are there: its tasks ar
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -42,6 +43,7 @@ from dboost.engine.dask.restrictions import Restrictions, restrictions_here
 from dboost.engine.dask.spent_results import Spent
 from dboost.engine.dask.submission import NAMES_SHOWN, Submission, names, release
 from dboost.engine.dask.watchdog import Limits, Stuck, Watchdog, Watched, killed
+from dboost.engine.dask.wire_format import Blob
 from dboost.engine.defaults import EngineDefaults
 from dboost.engine.memo import nbytes_of
 from dboost.engine.tree import Node
@@ -61,7 +63,8 @@ gives a task up after as many deaths (``allowed-failures``), but counts anew wit
 class DaskEngine(EngineDefaults):
     """Run passes on a Dask cluster.
 
-    Not for use by several threads at once; open one engine per thread on the same client instead.
+    Several threads may ask for passes at once, as the fits without each fold do: what is kept of passes is changed by
+    one thread at a time, and none waits for the pass of another.
 
     `client`: synchronous. It stays open, and so does its cluster.
     `retries`: times a task is run again after an error that is not one of dboost's.
@@ -117,15 +120,16 @@ class DaskEngine(EngineDefaults):
         self._spent = Spent(client)
         self._sizes = SumSizes()
         self._direct = DirectCalls(client, self._watchdog.questions)
-        self._started = 0.0
+        self._keeping = threading.RLock()
         self._refresh(strict=True)
         warn_of_open(str(client.scheduler.address))
 
     @property
     def n_workers(self) -> int:
         """Number of running workers, at most a second ago."""
-        self._refresh()
-        return len(self._threads)
+        with self._keeping:
+            self._refresh()
+            return len(self._threads)
 
     @property
     def bytes_moved(self) -> int:
@@ -138,14 +142,16 @@ class DaskEngine(EngineDefaults):
         Blocks that are in this process are sent to the workers once, as results of tasks; the scheduler keeps them
         too, to give them to another worker when one is lost.
         """
-        self._let_go()
-        super().set_plan(items, rows, run_id)
-        self._bundles = []
+        with self._keeping:
+            self._let_go()
+            super().set_plan(items, rows, run_id)
+            self._bundles = []
 
     def label(self, *words: str) -> None:
         """Name the next passes: the last word stands in the keys of their tasks, all of them are a span of Dask."""
-        self._stage = words[-1].replace(" ", "") if words else ""
-        self._tasks.label(words)
+        with self._keeping:
+            self._stage = words[-1].replace(" ", "") if words else ""
+            self._tasks.label(words)
 
     def _refresh(self, strict: bool = False) -> None:
         """Look at the workers, unless that was done a moment ago; check the versions of those that are new."""
@@ -187,10 +193,10 @@ class DaskEngine(EngineDefaults):
     # -- passes ------------------------------------------------------------------------------------------------------
 
     def _begin(self, name: str) -> PassTasks:
-        self._passes += 1
-        self._started = time.perf_counter()
-        stage = [self._stage] if self._stage else []
-        return PassTasks(name, "-".join([*stage, self._token, str(self._passes)]), self._held)
+        with self._keeping:
+            self._passes += 1
+            stage = [self._stage] if self._stage else []
+            return PassTasks(name, "-".join([*stage, self._token, str(self._passes)]), self._held)
 
     def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
         def build(work: PassTasks) -> list[str]:
@@ -239,10 +245,29 @@ class DaskEngine(EngineDefaults):
 
         None where that gives nothing, and the pass has to be tasks.
         """
+        begun = time.perf_counter()
+        with self._keeping:
+            asked = self._called(name, leaf, args)
+        if asked is None:
+            return None
+        bundles, common, parts = asked
+        before = time.perf_counter()
+        results = self._direct.call(common, parts)
+        if results is None:
+            return None
+        nodes[:] = [node for bundle in bundles for node in bundle.nodes]
+        with self._keeping:
+            self._spent.beside(name)
+            self._account(name, begun, before, Arrivals(), results, [])
+        return [result.value for result in results]
+
+    def _called(
+        self, name: str, leaf: Leaf, args: tuple[Any, ...]
+    ) -> tuple[list[Bundle], Blob, dict[str, Part]] | None:
+        """The bundles, what is sent to all workers, and to each; None where the pass has to be tasks."""
         plan, bundles = self._assignment(name)
         if not self._direct.wanted(name, len(bundles)):
             return None
-        self._started = time.perf_counter()
         common, constants = self._held.pack((plan.run_id, leaf, args, None, self._memo_bytes))
         if common.nbytes * len(bundles) > CALL_BYTES:
             return None
@@ -255,14 +280,7 @@ class DaskEngine(EngineDefaults):
             keys = tuple(str(future.key) for future in kept)
             parts[bundle.address] = Part(_key_or_value(part), keys, _key_or_value(partitions))
         self._held.count(common.nbytes * len(bundles))
-        before = time.perf_counter()
-        results = self._direct.call(common, parts)
-        if results is None:
-            return None
-        self._spent.beside(name)
-        nodes[:] = [node for bundle in bundles for node in bundle.nodes]
-        self._account(name, before, Arrivals(), results, [])
-        return [result.value for result in results]
+        return bundles, common, parts
 
     def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
         def build(work: PassTasks) -> list[str]:
@@ -286,14 +304,13 @@ class DaskEngine(EngineDefaults):
         """
         for resubmissions in range(RESUBMISSIONS + 1):
             work = self._begin(name)
-            wanted = build(work)
-            given = self.planned(name).items if items is None else items
             try:
-                return self._wait(work, wanted, given, beside)
+                return self._wait(work, build, items, beside)
             except Stuck as stuck:
                 # Anything that the workers held may have been at the one that is gone.
-                self._let_go()
-                self._bundles = []
+                with self._keeping:
+                    self._let_go()
+                    self._bundles = []
                 if resubmissions == RESUBMISSIONS:
                     what = "" if stuck.key is None else work.described.get(stuck.key, "a task")
                     raise self._given_up(name, stuck, what) from stuck
@@ -310,9 +327,12 @@ class DaskEngine(EngineDefaults):
             hint="look at the logs of these workers: they are stopped, cut off or out of memory",
         )
 
-    def _wait(self, work: PassTasks, wanted: list[str], given: Sequence[Any], beside: bool) -> list[Any]:
-        """Submit a pass and collect results; on any error or interrupt cancel it."""
-        known = self._held.names | work.described
+    def _wait(
+        self, work: PassTasks, build: Callable[[PassTasks], list[str]], items: Sequence[Any] | None, beside: bool
+    ) -> list[Any]:
+        """Build a pass, submit it and collect results; on any error or interrupt cancel it."""
+        begun = time.perf_counter()
+        known: dict[str, str] = {}
         futures: list[Any] = []
 
         def describe(key: str) -> str:
@@ -321,20 +341,30 @@ class DaskEngine(EngineDefaults):
             more = f" and {len(others) - NAMES_SHOWN} more" if len(others) > NAMES_SHOWN else ""
             return f"{text} (or, beside it, {', '.join(others[:NAMES_SHOWN])}{more})" if others else text
 
-        before = time.perf_counter()
+        def held() -> list[str]:
+            with self._keeping:
+                return self._held.keys()
+
         arrivals = Arrivals()
         try:
-            futures = self._tasks.run(work.graph, wanted)
-            self._spent.beside(work.name)
+            # What the tasks are given is let go of by no other thread before they are submitted.
+            with self._keeping:
+                wanted = build(work)
+                given = self.planned(work.name).items if items is None else items
+                known |= self._held.names | work.described
+                before = time.perf_counter()
+                futures += self._tasks.run(work.graph, wanted)
+                self._spent.beside(work.name)
+                left_out, restrictions = self._left_out, self._restrictions
             watched = Watched(
                 work.name,
                 futures,
                 list(work.graph),
-                held=self._held.keys,
+                held=held,
                 given=lambda: {str(item.key): names([item]) for item in given if isinstance(item, Future)},
                 places=set(work.graph.places.values()),
-                left_out=self._left_out,
-                restrictions=self._restrictions,
+                left_out=left_out,
+                restrictions=restrictions,
                 tell=None if (tell := listener()) is None else partial(tell, work.name),
             )
             results = self._watchdog.collect(watched, describe, arrivals)
@@ -346,10 +376,13 @@ class DaskEngine(EngineDefaults):
             self._cancel(futures)
             release(futures)
             raise
-        self._account(work.name, before, arrivals, results, futures)
+        with self._keeping:
+            self._account(work.name, begun, before, arrivals, results, futures)
         return [result.value for result in results]
 
-    def _account(self, name: str, before: float, arrivals: Arrivals, results: list[Any], futures: list[Any]) -> None:
+    def _account(
+        self, name: str, begun: float, before: float, arrivals: Arrivals, results: list[Any], futures: list[Any]
+    ) -> None:
         """Note the seconds and bytes of a pass, and let go of its results, of large ones now."""
         now = time.perf_counter()
         size = sum(nbytes_of(result.value) for result in results)
@@ -357,7 +390,7 @@ class DaskEngine(EngineDefaults):
         self._sizes.note(name, size, len(results))
         kernels = max((result.kernels for result in results), default=0.0)
         network = max((result.network for result in results), default=0.0) + arrivals.seconds
-        self.seconds.add(before - self._started, now - before, kernels, network)
+        self.seconds.add(before - begun, now - before, kernels, network)
         self._spent.add(name, futures, size, now - before)
         self._direct.note(name, now - before, size)
 
@@ -366,6 +399,8 @@ class DaskEngine(EngineDefaults):
     def _cancel(self, futures: Sequence[Any]) -> None:
         # The cluster may be what failed, so nothing here may wait long or hide the first error.
         mine: list[Any] = [f for f in futures if isinstance(f, Future) and f.status != "cancelled"]
+        if not mine:
+            return
         with suppress(TimeoutError, OSError, ClusterError):
             self._watchdog.questions.ask(lambda: self.client.cancel(mine, asynchronous=True, force=True), 2.0)
 
