@@ -6,7 +6,11 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ from numpy.typing import NDArray
 from dboost import interruption
 from dboost.data.manifest import write_parquet
 from dboost.data.parquet.read import open_file
+from dboost.engine.machine import available_cores
 from dboost.errors import UsageError
 from dboost.files.stores import AnyPath, any_path
 from dboost.model.fitted import Model
@@ -70,25 +75,47 @@ def in_order(
     after: tuple[Any, ...],
     client: Any,
 ) -> Iterator[Any]:
-    """``work(piece, number, *before, held, *after)`` of every piece, in order, a bounded number of them under way."""
-    if client is None:
+    """``work(piece, number, *before, held, *after)`` of every piece, in order, a bounded number of them under way.
+
+    They are done by the workers of `client`, or by threads of this process; one piece alone by the thread that asks.
+    """
+    if client is None and min(available_cores(), len(pieces)) < 2:
         for number, piece in enumerate(pieces):
             interruption.check()
             yield work(piece, number, *before, held, *after)
         return
-    sent = client.submit(_same, held, pure=False, key=None)
-    ahead = AHEAD * max(1, len(client.nthreads()))
-    under_way: deque[Any] = deque()
-    for number, piece in enumerate(pieces):
-        under_way.append(client.submit(work, piece, number, *before, sent, *after, pure=False, retries=2))
-        if len(under_way) >= ahead:
+    with _workers(client) as (submit, given, count):
+        sent = given(held)
+        under_way: deque[Any] = deque()
+        for number, piece in enumerate(pieces):
+            under_way.append(submit(work, piece, number, *before, sent, *after))
+            if len(under_way) >= AHEAD * count:
+                yield result_of(under_way.popleft())
+        while under_way:
             yield result_of(under_way.popleft())
-    while under_way:
-        yield result_of(under_way.popleft())
+
+
+@contextmanager
+def _workers(client: Any) -> Iterator[tuple[Callable[..., Any], Callable[[Any], Any], int]]:
+    """How work is handed over, how what all of it is given is, and how many do it at a time."""
+    if client is not None:
+        given = partial(client.submit, _same, pure=False, key=None)
+        yield partial(client.submit, pure=False, retries=2), given, max(1, len(client.nthreads()))
+        return
+    pool = ThreadPoolExecutor(available_cores(), thread_name_prefix="dboost-piece")
+
+    def submit(work: Callable[..., Any], *arguments: Any) -> Any:
+        # Its thread looks for the same request to stop as this one.
+        return pool.submit(copy_context().run, work, *arguments)
+
+    try:
+        yield submit, _same, available_cores()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def result_of(future: Any) -> Any:
-    """The result of a task, waited for in turns, between which a request to stop is looked for."""
+    """The result of a piece of work, waited for in turns, between which a request to stop is looked for."""
     ended = threading.Event()
     future.add_done_callback(lambda _: ended.set())
     while not ended.wait(TURN):
