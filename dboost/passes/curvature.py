@@ -17,12 +17,14 @@ from dboost.compiled.sparse import columns
 from dboost.compiled.vectors.scaled_rows import width
 from dboost.hypotheses.held_by_model import Held
 from dboost.partition import Partition, Sums
-from dboost.passes.point import Array, Point, arguments_at, columns_held
+from dboost.passes.point import Array, Point, arguments_at, columns_held, stepped
 
 
 def losses_along(partition: Partition, memo: Any, point: Point, D: Array, d: Array, steps: Array) -> Sums:
     """GRID pass: L(F + t (X D + d)) for every step t."""
     pointer, slots, values, W, b, target, weight = arguments_at(partition, memo, point)
+    if point.held.n and point.held.stepwise is not None:
+        D, d = point.wide[:0], stepped(partition, memo, point.held, D[:, : d.shape[0]], d)
     out = np.zeros(steps.shape[0])
     fused.losses_along(pointer, slots, values, W, b, D, d, steps, target, weight, out)
     return Sums(add={"loss": out})
@@ -57,6 +59,14 @@ def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept:
 def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: Array) -> Sums:
     """X_A' H (X_A V + 1 v') with H at `point`; V may be wider than v (``padded``)."""
     h, rank_one = _remembered(partition, memo, point)
+    stepwise = point.held.stepwise
+    if point.held.n and stepwise is not None:
+        h = h[:, : v.shape[0]]
+        Z = stepped(partition, memo, point.held, V[:, : v.shape[0]].astype(np.float64), v)
+        Z *= h
+        Z -= (rank_one * np.einsum("ij->i", Z))[:, None] * h
+        sums = stepwise.held_sums(partition, memo, point.held.arranged, Z, None)
+        return Sums(add={"out": sums["G"], "bias": Z.sum(axis=0)})
     pointer, slots, values = point.held.cut(partition, memo)
     # of many columns and outputs these sums are larger than the data: they stay in the precision that they have
     out, total = fused.hessian_sums(pointer, slots, values, h, rank_one, V, v)

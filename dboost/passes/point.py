@@ -40,9 +40,31 @@ class Point:
 
 
 def arguments_at(partition: Partition, memo: Any, point: Point) -> Examples:
-    """Arguments shared by the fused kernels: the cut, W, b, the target and the weights."""
-    cut, start = point.held.cut(partition, memo), start_of(partition.offset, point.intercept)
-    return (*cut, point.wide, start, get_loss(point.loss).target(partition.y), partition.weight)
+    """Arguments shared by the fused kernels: the cut, W, b, the target and the weights.
+
+    Of hypotheses that are steps the cut is that of no columns, and b where the margins end.
+    """
+    target, start = get_loss(point.loss).target(partition.y), start_of(partition.offset, point.intercept)
+    if point.held.n and point.held.stepwise is not None:
+        F = stepped(partition, memo, point.held, point.W, start)
+        cut = no_columns(partition.weight, partition.values.dtype)
+        return (*cut, point.wide[:0], F, target, partition.weight)
+    return (*point.held.cut(partition, memo), point.wide, start, target, partition.weight)
+
+
+def stepped(partition: Partition, memo: Any, held: Held, W: Array, start: Array) -> Array:
+    """Margins (m, k) of hypotheses that are steps of raw columns, from `start`, (k,) or (m, k): none is a column."""
+    assert held.stepwise is not None
+    F = np.empty((W.shape[1], partition.n_rows))
+    F[:] = start.T if start.ndim > 1 else start[:, None]
+    for w, f in zip(W.T, F, strict=True):
+        held.stepwise.add_margins(partition, memo, held.arranged, np.ascontiguousarray(w), f)
+    return np.ascontiguousarray(F.T)
+
+
+def no_columns(weight: Array, kind: Any = np.float64) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """The cut of no columns out of so many examples; `kind` is the type that its values would have."""
+    return np.zeros(weight.shape[0] + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, kind)
 
 
 def start_of(offset: Array | None, intercept: Array) -> Array:
@@ -59,6 +81,8 @@ def joined_offsets(parts: Iterable[Array | None]) -> Array | None:
 def margins_at(partition: Partition, memo: Any, point: Point) -> Array:
     """Margins (m, k) of a model."""
     start = start_of(partition.offset, point.intercept)
+    if point.held.n and point.held.stepwise is not None:
+        return stepped(partition, memo, point.held, point.W, start)
     return fused.margins(*point.held.cut(partition, memo), point.wide, start)
 
 

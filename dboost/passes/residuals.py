@@ -17,11 +17,6 @@ from dboost.partition import Partition
 from dboost.passes.point import Array, Point, arguments_at, single_margins, single_state
 
 
-def no_columns(weight: Array) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """The cut of no columns out of so many examples."""
-    return np.zeros(weight.shape[0] + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
-
-
 def one_of_each_class(partition: Partition, k: int) -> tuple[NDArray[Any], Array] | None:
     """One example per class, with the weight of all of that class: the same sums to a model without features.
 

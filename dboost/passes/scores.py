@@ -118,7 +118,11 @@ def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
         sums = np.empty(point.held.n)
         one_output.column_sums(*columns_held(partition, memo, point.held), u, sums)
         return Sums(add=found | {"G": sums[:, None]})
-    k = point.intercept.shape[0]
+    k, stepwise = point.intercept.shape[0], point.held.stepwise
+    if point.held.n and stepwise is not None:
+        U, total, loss, _ = residuals(partition, memo, point)
+        found = {"bias": total.copy(), "loss": loss}
+        return Sums(add=found | stepwise.held_sums(partition, memo, point.held.arranged, U[:, :k], None))
     G, total = np.zeros((point.W.shape[0], width(k))), np.zeros(k)
     loss = fused.active_gradient(*arguments_at(partition, memo, point), G, total)
     return Sums(add={"G": G[:, :k], "bias": total, "loss": loss})

@@ -11,8 +11,8 @@ from dboost.compiled.sparse import centring, columns
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import Loss, get_loss, refuse_invalid
 from dboost.partition import Partition, Sums
-from dboost.passes.point import Array, Point, single_start, start_of
-from dboost.passes.residuals import no_columns, one_of_each_class, residuals
+from dboost.passes.point import Array, Point, no_columns, single_start, start_of
+from dboost.passes.residuals import one_of_each_class, residuals
 
 
 def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> Sums:

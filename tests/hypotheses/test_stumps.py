@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from dboost import passes
+from dboost.compiled.vectors.scaled_rows import padded
 from dboost.engine.views import NoMemo
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen
+from dboost.hypotheses.held_by_model import Held
 from dboost.hypotheses.stumps.family import Stumps, encoded, halfway, key_arrays, threshold_keys
+from dboost.passes import Point
 from tests.hypotheses.conftest import Raw, block_of, check_cuts, check_read_back, check_sums, dense, every_stump
 
 
@@ -59,6 +64,34 @@ def test_margins_and_sums_of_held_stumps_are_those_of_their_columns(signed):
             up, down = np.maximum(H, 0.0).T, np.maximum(-H, 0.0).T
             np.testing.assert_allclose(mu["mu_plus"], up @ plus + down @ minus, atol=1e-12)
             np.testing.assert_allclose(mu["mu_minus"], up @ minus + down @ plus, atol=1e-12)
+
+
+@pytest.mark.parametrize("offsets", [False, True])
+def test_passes_over_held_stumps_are_those_over_their_columns(offsets):
+    """At a model of three classes; the pass for products takes the curvature in float32."""
+    rng = np.random.default_rng(12)
+    raw = Raw(rng.normal(size=(90, 4)) * (rng.random((90, 4)) < 0.7), weight=rng.integers(0, 3, 90) * 1.0, cuts=1)
+    part = replace(raw.items[0], offset=rng.normal(size=(90, 3)) if offsets else None)
+    pool = raw.prepare(Stumps(signed=True))
+    keys = keys_of(pool)[::4]
+    indptr, rows, values, _ = block_of(dense(pool.columns(raw.block(), keys)))
+    alone = replace(part, indptr=indptr, rows=rows, values=values)
+    (W, D), b, d = rng.normal(size=(2, len(keys), 3)), rng.normal(size=3), rng.normal(size=3)
+    stumps = Held(np.zeros(0, np.int64), "stumps", pool, tuple(keys))
+    mine = Point("multinomial", stumps, W, b, "mine")
+    other = Point("multinomial", Held(np.arange(len(keys)), "columns"), W, b, "other")
+    repair = np.full(3, 0.8), np.zeros(3), np.zeros(3), np.full(3, 1 / 3)
+    for leaf, arguments, off in (
+        (passes.active_gradient, (), 1e-12),
+        (passes.losses_along, (padded(D), d, np.array([0.0, 0.3, 1.0])), 1e-12),
+        (passes.dual_value, repair, 1e-12),
+        (passes.hessian_product, (padded(D, np.float32), d), 1e-5),
+        (passes.curvature_diagonal, (True,), 1e-5),
+    ):
+        found, expected = (leaf(p, NoMemo(), point, *arguments).add for p, point in ((part, mine), (alone, other)))
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            np.testing.assert_allclose(found[name], value, rtol=off, atol=off * np.abs(value).max(), err_msg=name)
 
 
 @pytest.mark.parametrize("signed", [False, True])
