@@ -96,8 +96,8 @@ class Tree(Pool, Protocol, metaclass=OfTypes):
 class Stepwise(Pool, Protocol, metaclass=OfTypes):
     """A pool whose hypotheses are steps of single raw columns: many of a column cost a pass no more than one of it.
 
-    A model of one output that has a thousand of them on ten columns is ten functions of these columns; its margins and
-    sums need none of the thousand as a column of its own.
+    A model that has a thousand of them on ten columns is ten functions of these columns, for each output; its margins
+    and sums need none of the thousand as a column of its own.
     """
 
     def arranged(self, keys: Sequence[Key]) -> Any:
