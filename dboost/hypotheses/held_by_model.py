@@ -37,8 +37,8 @@ class Held:
 
     @property
     def stepwise(self) -> Stepwise | None:
-        """The pool, where sums over these hypotheses need no column of each."""
-        return self.pool if isinstance(self.pool, Stepwise) and not self.centres else None
+        """The pool, where there are hypotheses, and sums over them need no column of each."""
+        return self.pool if self.keys and isinstance(self.pool, Stepwise) and not self.centres else None
 
     @cached_property
     def arranged(self) -> Any:

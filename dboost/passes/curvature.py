@@ -23,7 +23,7 @@ from dboost.passes.point import Array, Point, arguments_at, columns_held, steppe
 def losses_along(partition: Partition, memo: Any, point: Point, D: Array, d: Array, steps: Array) -> Sums:
     """GRID pass: L(F + t (X D + d)) for every step t."""
     pointer, slots, values, W, b, target, weight = arguments_at(partition, memo, point)
-    if point.held.n and point.held.stepwise is not None:
+    if point.held.stepwise is not None:
         D, d = point.wide[:0], stepped(partition, memo, point.held, D[:, : d.shape[0]], d)
     out = np.zeros(steps.shape[0])
     fused.losses_along(pointer, slots, values, W, b, D, d, steps, target, weight, out)
@@ -60,7 +60,7 @@ def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: 
     """X_A' H (X_A V + 1 v') with H at `point`; V may be wider than v (``padded``)."""
     h, rank_one = _remembered(partition, memo, point)
     stepwise = point.held.stepwise
-    if point.held.n and stepwise is not None:
+    if stepwise is not None:
         h = h[:, : v.shape[0]]
         Z = stepped(partition, memo, point.held, V[:, : v.shape[0]].astype(np.float64), v)
         Z *= h

@@ -45,7 +45,7 @@ def arguments_at(partition: Partition, memo: Any, point: Point) -> Examples:
     Of hypotheses that are steps the cut is that of no columns, and b where the margins end.
     """
     target, start = get_loss(point.loss).target(partition.y), start_of(partition.offset, point.intercept)
-    if point.held.n and point.held.stepwise is not None:
+    if point.held.stepwise is not None:
         F = stepped(partition, memo, point.held, point.W, start)
         cut = no_columns(partition.weight, partition.values.dtype)
         return (*cut, point.wide[:0], F, target, partition.weight)
@@ -81,7 +81,7 @@ def joined_offsets(parts: Iterable[Array | None]) -> Array | None:
 def margins_at(partition: Partition, memo: Any, point: Point) -> Array:
     """Margins (m, k) of a model."""
     start = start_of(partition.offset, point.intercept)
-    if point.held.n and point.held.stepwise is not None:
+    if point.held.stepwise is not None:
         return stepped(partition, memo, point.held, point.W, start)
     return fused.margins(*point.held.cut(partition, memo), point.wide, start)
 

@@ -46,7 +46,7 @@ def score(
     shape = (candidates.shape[0], point.intercept.shape[0])
     memo.forget("curvature")
     held, sums = point.held if beside is None else beside, Sums()
-    stepwise = held.stepwise if held.n else None
+    stepwise = held.stepwise
     if stepwise is not None:
         arranged = stepwise.arranged(held.keys_at(candidates))
     else:
@@ -119,7 +119,7 @@ def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
         one_output.column_sums(*columns_held(partition, memo, point.held), u, sums)
         return Sums(add=found | {"G": sums[:, None]})
     k, stepwise = point.intercept.shape[0], point.held.stepwise
-    if point.held.n and stepwise is not None:
+    if stepwise is not None:
         U, total, loss, _ = residuals(partition, memo, point)
         found = {"bias": total.copy(), "loss": loss}
         return Sums(add=found | stepwise.held_sums(partition, memo, point.held.arranged, U[:, :k], None))
