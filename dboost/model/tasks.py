@@ -7,6 +7,7 @@ probability on a label is predicted may be chosen on examples that were held out
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,8 @@ from dboost.partition import NUMBERS
 
 Float = NDArray[np.float64]
 _ABOVE_HALF = float(np.nextafter(0.5, 1.0))
+# numpy adds up fewer numbers than this one after the other, and more of them in eight sums.
+_FEW = 8
 
 
 def belongs(task: str, loss: str) -> bool:
@@ -37,7 +40,7 @@ def probabilities(task: str, loss: str, F: Float) -> Float:
     odds = _log_odds(task, loss, F)
     if task == "multiclass":
         chances: Float = np.exp(_below_the_best(odds))
-        chances /= chances.sum(axis=1, keepdims=True)
+        chances /= of_rows(np.add, chances)[:, None]
         return leading(F, chances)
     positive = sigmoid(odds)
     if task == "multitask":
@@ -50,7 +53,7 @@ def log_probabilities(task: str, loss: str, F: Float) -> Float:
     odds = _log_odds(task, loss, F)
     if task == "multiclass":
         below = _below_the_best(odds)
-        return leading(F, below - np.log(np.exp(below).sum(axis=1, keepdims=True)))
+        return leading(F, below - np.log(of_rows(np.add, np.exp(below)))[:, None])
     positive = -np.logaddexp(0.0, -odds)
     if task == "multitask":
         return positive
@@ -60,7 +63,20 @@ def log_probabilities(task: str, loss: str, F: Float) -> Float:
 def _below_the_best(odds: Float) -> Float:
     """How far each score is below the largest of its row: finite, however far that is."""
     with np.errstate(over="ignore"):
-        return np.asarray(np.maximum(odds - odds.max(axis=1, keepdims=True, initial=-np.inf), -MOST))
+        return np.asarray(np.maximum(odds - of_rows(np.maximum, odds)[:, None], -MOST))
+
+
+def of_rows(function: np.ufunc, values: Float) -> Float:
+    """``function.reduce(values, axis=1)``, to the bit; over a few columns it takes a tenth of the time.
+
+    Examples
+    --------
+    >>> of_rows(np.add, np.arange(6.0).reshape(2, 3)).tolist()
+    [3.0, 12.0]
+    """
+    if 0 < values.shape[1] < _FEW:
+        return np.asarray(functools.reduce(function, values.T))
+    return np.asarray(function.reduce(values, axis=1))
 
 
 def leading(F: Float, found: Float) -> Float:

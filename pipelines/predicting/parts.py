@@ -25,7 +25,7 @@ from dboost.engine.machine import available_cores
 from dboost.errors import UsageError
 from dboost.files.stores import AnyPath, any_path
 from dboost.model.fitted import Model
-from dboost.model.tasks import decision
+from dboost.model.tasks import decision, of_rows
 from dboost.partition import NUMBERS
 
 # Pieces under way for each worker: one that is labelled and one that waits there.
@@ -194,7 +194,7 @@ def predictions(
     kind = type_of(model)
     if model.tags is None:
         columns["prediction"] = pa.array(labels.tolist(), kind)
-        columns["probability"] = pa.array(chances.max(axis=1, initial=0.0))
+        columns["probability"] = pa.array(of_rows(np.maximum, chances))
     else:
         chosen = model.chosen_tags(scores)
         ends = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))]).astype(np.int32)

@@ -12,6 +12,7 @@ import dboost
 from dboost.errors import DataError, UsageError
 from dboost.hypotheses.columns import ColumnSet
 from dboost.model.fitted import read_model
+from dboost.model.tasks import of_rows
 from tests.model.models import make
 
 
@@ -184,3 +185,11 @@ def test_saving_refuses_what_it_cannot_read_back(tmp_path):
         with pytest.raises(UsageError, match="cannot be saved"):
             make(classes=labels).save(tmp_path / "odd")
     assert not (tmp_path / "odd").exists()
+
+
+def test_reductions_over_rows_have_the_bits_of_numpys():
+    rng = np.random.default_rng(8)
+    for k in range(1, 18):
+        values = rng.normal(size=(40, k)) * 10.0 ** rng.integers(-8, 8, size=(40, k))
+        for function in (np.add, np.maximum):
+            assert of_rows(function, values).tobytes() == function.reduce(values, axis=1).tobytes()
