@@ -252,12 +252,12 @@ def test_threads_ask_for_passes_at_once(engine):
     engine.set_plan(*leaves.make_specs([5] * 6), "run")
 
     def asked(thread):
-        several = [[leaves.Number(100.0 * thread + turn + n) for n in range(3)] for turn in range(0, 30, 3)]
+        several = [[leaves.Number(100.0 * thread + turn + n) for n in range(6)] for turn in range(0, 30, 6)]
         sums = [engine.map_reduce(leaves.with_numbers, numbers, name="work").add["all"] for numbers in several]
         return sums == [30.0 * sum(number.value for number in numbers) for numbers in several]
 
-    with ThreadPoolExecutor(12) as pool:
-        assert all(pool.map(asked, range(12)))
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(asked, range(6)))
 
 
 def test_local_refuses_no_threads():

@@ -19,7 +19,7 @@ import numpy as np
 import dboost
 from dboost.estimators import rounds as live_line
 warnings.simplefilter("ignore")
-live_line.DELAY = live_line.EVERY = 0.0
+live_line.DELAY, live_line.EVERY = 0.0, 0.01
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 40))
 scores = X[:, :4] + rng.normal(size=(3000, 4))
