@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 
 import numpy as np
 import pytest
 
-from dboost.engine.dask.direct import CALL_BYTES
+from dboost.engine.dask.direct import CALL_BYTES, REACHED
 from dboost.engine.dask.engine import DaskEngine
 from dboost.errors import DataError, DboostWarning
 from tests.engine import leaves
@@ -61,6 +62,26 @@ def test_workers_that_cannot_be_reached_are_called_through_the_scheduler(engine,
     monkeypatch.setattr(two_processes.rpc, "connect", connect_to_scheduler)
     until_called(engine, two_processes)
     assert same_bits(engine.map_reduce(leaves.plain, 2.0, name="plain"), undisturbed(leaves.plain, 2.0))
+
+
+def test_connections_that_take_long_are_made_to_their_end(engine, two_processes, monkeypatch):
+    """One that is given up on its way stays open."""
+    connect, scheduler, ended = two_processes.rpc.connect, two_processes.scheduler.address, []
+
+    async def connect_late(address, timeout=None):
+        if address != scheduler:
+            try:
+                await asyncio.sleep(2 * REACHED)
+            except asyncio.CancelledError:
+                ended.append("given up")
+                raise
+            ended.append("made")
+        return await connect(address, timeout)
+
+    monkeypatch.setattr(two_processes.rpc, "connect", connect_late)
+    until_called(engine, two_processes)
+    wait_until(lambda: ended)
+    assert set(ended) == {"made"}
 
 
 def test_large_arguments_are_tasks(engine, two_processes):

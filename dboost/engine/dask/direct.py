@@ -147,14 +147,15 @@ class DirectCalls:
     def _reaches(self, addresses: Sequence[str]) -> bool:
         """Whether this process can connect to these workers."""
 
-        async def greet() -> None:
-            await asyncio.gather(*(self._client.rpc(address).identity() for address in addresses))
+        async def greet() -> bool:
+            # What comes too late ends by itself: Dask leaves a connection open that is cancelled while it is made.
+            asked = [asyncio.ensure_future(self._client.rpc(address).identity()) for address in addresses]
+            for each in asked:
+                each.add_done_callback(_heard)
+            _, late = await asyncio.wait(asked, timeout=REACHED)
+            return not late and not any(each.exception() for each in asked)
 
-        try:
-            self._questions.ask(greet, REACHED)
-        except (TimeoutError, OSError):
-            return False
-        return True
+        return bool(self._questions.ask(greet, LIMIT))
 
     async def _answers(self, common: Blob, parts: Mapping[str, Part]) -> dict[str, Any]:
         """What each worker gives; nothing of those that cannot be reached."""
@@ -172,3 +173,9 @@ class DirectCalls:
 
     def _ask(self, question: Callable[[], Any]) -> Any:
         return self._questions.ask(question, LIMIT)
+
+
+def _heard(asked: asyncio.Future[Any]) -> None:
+    """Take note of an error that nobody asks for."""
+    if not asked.cancelled():
+        asked.exception()
