@@ -108,21 +108,17 @@ def column_gradient(indptr: Any, rows: Any, values: Any, U: Array, candidates: N
 def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
     """L, G_A and the bias sums at `point`, in one sweep of the active columns."""
     memo.forget("curvature")
-    single = single_margins(partition, memo, point)
-    if single is not None:
-        u, _, loss = single_state(partition, point.loss, single)
-        found = {"bias": np.array([u.sum()]), "loss": loss}
-        stepwise = point.held.stepwise
-        if stepwise is not None:
-            return Sums(add=found | stepwise.held_sums(partition, memo, point.held.arranged, u[:, None], None))
-        sums = np.empty(point.held.n)
-        one_output.column_sums(*columns_held(partition, memo, point.held), u, sums)
-        return Sums(add=found | {"G": sums[:, None]})
     k, stepwise = point.intercept.shape[0], point.held.stepwise
     if stepwise is not None:
         U, total, loss, _ = residuals(partition, memo, point)
         found = {"bias": total.copy(), "loss": loss}
         return Sums(add=found | stepwise.held_sums(partition, memo, point.held.arranged, U[:, :k], None))
+    single = single_margins(partition, memo, point)
+    if single is not None:
+        u, _, loss = single_state(partition, point.loss, single)
+        sums = np.empty(point.held.n)
+        one_output.column_sums(*columns_held(partition, memo, point.held), u, sums)
+        return Sums(add={"bias": np.array([u.sum()]), "loss": loss, "G": sums[:, None]})
     G, total = np.zeros((point.W.shape[0], width(k))), np.zeros(k)
     loss = fused.active_gradient(*arguments_at(partition, memo, point), G, total)
     return Sums(add={"G": G[:, :k], "bias": total, "loss": loss})

@@ -149,11 +149,10 @@ class DirectCalls:
 
         async def greet() -> bool:
             # What comes too late ends by itself: Dask leaves a connection open that is cancelled while it is made.
-            asked = [asyncio.ensure_future(self._client.rpc(address).identity()) for address in addresses]
-            for each in asked:
-                each.add_done_callback(_heard)
-            _, late = await asyncio.wait(asked, timeout=REACHED)
-            return not late and not any(each.exception() for each in asked)
+            calls = (self._client.rpc(address).identity() for address in addresses)
+            asked = asyncio.gather(*calls, return_exceptions=True)
+            _, late = await asyncio.wait([asked], timeout=REACHED)
+            return not late and not any(isinstance(answer, BaseException) for answer in asked.result())
 
         return bool(self._questions.ask(greet, LIMIT))
 
@@ -173,9 +172,3 @@ class DirectCalls:
 
     def _ask(self, question: Callable[[], Any]) -> Any:
         return self._questions.ask(question, LIMIT)
-
-
-def _heard(asked: asyncio.Future[Any]) -> None:
-    """Take note of an error that nobody asks for."""
-    if not asked.cancelled():
-        asked.exception()
